@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import nox
 
-nox.options.default_venv_backend = "venv"
+# Where uv is, it makes the environments, in less time.
+nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "tests"]
 
@@ -19,7 +23,7 @@ def install(session: nox.Session, *groups: str) -> None:
 @nox.session
 def demo(session: nox.Session) -> None:
     """Two examples from text to verified results: Spark, bridge, simulated FPGA, and back."""
-    install(session, "test", "sim", "spark")
+    install(session, "demo")
     session.run("python", "examples/demo.py", *session.posargs)
 
 
@@ -36,14 +40,34 @@ def tests(session: nox.Session) -> None:
     install(session, "dev")
     if not session.posargs:
         _lint(session)
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
+        session.run("python", "-m", "tests.spark_feeder.archive")
+    # One more than there are cores: builds, Spark and bridges have a test wait now and then.
+    workers = str((os.cpu_count() or 1) + 1)
+    session.run("pytest", "-n", workers, "--dist", "worksteal", *session.posargs)
 
 
 @nox.session
 def wheel(session: nox.Session) -> None:
     """Builds the wheel; an empty folder and a fresh environment run README, tutorial and Spark."""
     session.install(*nox.project.dependency_groups(PROJECT, "wheel"))
+    java = ("--spark",) if shutil.which("java") else ()
+    session.run("python", "-m", "tests.wheel", *(session.posargs or java))
+
+
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"], venv_backend="venv")
+def wheels(session: nox.Session) -> None:
+    """The wheel on each Python that is here, without Spark; arguments as for `wheel`."""
+    session.install(*nox.project.dependency_groups(PROJECT, "wheel"))
     session.run("python", "-m", "tests.wheel", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the pages of `docs/` as a site, into build/site; a warning or a dead link is an error."""
+    session.install(*nox.project.dependency_groups(PROJECT, "docs"))
+    # The hook is a module of the tests; the theme's news of its successor are no warning of ours.
+    environment = {"PYTHONPATH": ".", "NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--strict", *session.posargs, env=environment)
 
 
 @nox.session
@@ -107,8 +131,15 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """An hour of even load on a bridge, whose memory and latency must stay; `-- --minutes 5`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.cosim.bridge.soak", *session.posargs)
+
+
+@nox.session
 def storage(session: nox.Session) -> None:
-    """A bridge's journal under every fault of its disk: flips, cuts, calls; `-- --share 0.1`."""
+    """A bridge's journal under every fault of its disk: flips, cuts, calls; `-- --seconds 600 --record`."""
     install(session, "test")
     session.run("python", "-m", "tests.cosim.bridge.storage", *session.posargs)
 
@@ -124,7 +155,7 @@ def world(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """Known vulnerabilities of what is installed; asks the package index, and nothing else does."""
     install(session, "dev")
-    session.install("pip-audit>=2.9")
+    session.install("pip-audit>=2.9", "pip")  # which it asks what is installed
     session.run("pip-audit", "--skip-editable", *session.posargs)
 
 
@@ -172,10 +203,18 @@ def groups(session: nox.Session) -> None:
 
 
 @nox.session
+def statements(session: nox.Session) -> None:
+    """50,000 random statements of X-SQL, nested in each other, against DuckDB; `-- --cases N`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.system.statements", *session.posargs)
+
+
+@nox.session
 def flink(session: nox.Session) -> None:
-    """FlinkCEP as judge of patterns; needs Java 17 and Maven; `-- --cases N` for more."""
+    """Flink as judge of patterns and of SQL; needs Java 17 and Maven; `-- --cases N` for more."""
     install(session)
-    session.run("python", "-m", "tests.engine.pattern.flink_check", *session.posargs)
+    for module in ("tests.engine.pattern.flink_check", "tests.system.flink_check"):
+        session.run("python", "-m", module, *session.posargs)
 
 
 @nox.session
@@ -210,6 +249,17 @@ def mutants(session: nox.Session) -> None:
     """Break the processor on purpose, line by line; the random cases must notice each time."""
     install(session, "test", "sim")
     session.run("python", "-m", "tests.hdl.mutants", *session.posargs)
+
+
+@nox.session
+def studio(session: nox.Session) -> None:
+    """Build the studio's page anew, with Node, and test it in the system's Chromium."""
+    install(session, "test", "sim", "browser")
+    for step in (("ci", "--no-fund", "--no-audit"), ("run", "check"), ("run", "build")):
+        session.run("npm", "--prefix", "studio", *step, external=True)
+    session.run(
+        "pytest", "tests/seustream/studio", "-m", "campaign or not campaign", *session.posargs
+    )
 
 
 @nox.session
@@ -256,6 +306,22 @@ def board(session: nox.Session) -> None:
         "pytest", "-m", "campaign or not campaign", "-k", "linked or link or boards or netlist",
         "tests/cosim", *session.posargs,
     )  # fmt: skip
+
+
+@nox.session
+def verilog(session: nox.Session) -> None:
+    """The Verilog core in the tools of others: lint, three families, FuseSoC, its own test bench."""
+    install(session, "test", "verilog", "fpga")
+    session.run("pytest", "-m", "campaign", "tests/cosim/export", *session.posargs)
+
+
+@nox.session
+def paper(session: nox.Session) -> None:
+    """The figures of the papers again, and the page that says which of them hold; an hour."""
+    install(session, "test", "sim", "cocotb", "bench")
+    names = ("plans", "planners", "smj", "temporal", "temporal_streams", "patterns", "device")
+    session.run("seustream", "bench", *(session.posargs or names))
+    session.run("python", "-m", "tests.docs.figures")
 
 
 @nox.session

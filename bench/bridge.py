@@ -25,9 +25,10 @@ import pyarrow.flight as flight
 
 from seustream.commands.bench import Measurement
 from seustream.compiler.pipeline import compile_text
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Commit, Stage, StagedPart
-from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.bridge.service import Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.stream.merge import Merger, Slice, timestamps

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import patterns
-from seustream.chart import lines
+from bench.charts import lines
 from seustream.commands.bench import Measurement, folder, measured_before
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern

@@ -19,6 +19,7 @@ from seustream.compiler.pattern.statements import compile_pattern
 from seustream.engine.pattern.batch import needed, of_events, of_table
 from seustream.engine.pattern.choice import COSTS
 from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa
@@ -34,10 +35,13 @@ NOTHING = "PATTERN NONE a; NONE b WITHIN 2 min USING {} RETURN *"
 SUBSETS = "PATTERN A; M+; B WITHIN 20 s USING ANY SUBSETS RETURN *"
 MATCHERS = {
     "columns": ColumnSearch,
+    "compiled": CompiledSearch,
     "optiseq": OptiSeq,
     "nfa": Nfa,
     "compact": Compact,
 }
+
+IN_COLUMNS = ("columns", "compiled")
 
 
 def measure() -> Measurement:
@@ -50,7 +54,7 @@ def measure() -> Measurement:
 
         def whole(query=nothing, make=make, name=name) -> tuple[float, object]:
             matcher = make(Meaning(query))
-            given = batch if name == "columns" else events
+            given = batch if name in IN_COLUMNS else events
             return timed(lambda: matcher.advance(given, BEGIN_OF_TIME, END_OF_STREAM)), matcher
 
         def singly(query=nothing, make=make, name=name) -> tuple[float, object]:
@@ -59,7 +63,7 @@ def measure() -> Measurement:
             def run() -> None:
                 old = BEGIN_OF_TIME
                 for event in events[:EPOCHS]:
-                    part = of_events([event], needed(query)) if name == "columns" else [event]
+                    part = of_events([event], needed(query)) if name in IN_COLUMNS else [event]
                     matcher.advance(part, old, event.ts)
                     old = event.ts
 
@@ -85,8 +89,10 @@ def measure() -> Measurement:
 
 
 def units(name: str, matcher: object, query: object, events: list) -> int:
-    if name == "nfa":
-        return matcher.tests
+    if name in ("nfa", "compiled"):
+        nfa = Nfa(Meaning(query))
+        nfa.advance(events, BEGIN_OF_TIME, END_OF_STREAM)
+        return nfa.tests
     if name == "compact":
         again = Compact(Meaning(query))
         found = again.advance(events, BEGIN_OF_TIME, END_OF_STREAM)

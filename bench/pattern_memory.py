@@ -19,8 +19,9 @@ from seustream.compiler.pattern.statements import compile_pattern
 from seustream.engine.pattern.batch import of_table
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.nfa import Nfa, Numbering
+from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.versions import Numbering
 
 TITLE = "pattern_memory: what matchers hold, and what a match costs"
 LONG = True

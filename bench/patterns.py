@@ -1,11 +1,11 @@
-"""Patterns on the stock ticker of a million events: the three experiments of the OptiSeq paper.
+"""Patterns on the stock ticker: the three experiments of the OptiSeq paper.
 
 Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and lists of pending
 partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
 event by event in the paper's order. The fast path, on columns, is given beside them; it is what
-runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS runs; a
-part, a case (`patterns:three-Q1-5`) or a matcher (`patterns:optiseq`) measured alone leaves what
-the last run found of the others.
+runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS rounds; in a round
+the matchers take turns, so that each has the same load beside it. A part or a case
+(`patterns:three-Q1-5`) measured alone leaves what the last run found of the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from seustream.chart import lines
+from bench.charts import lines
 from seustream.commands.bench import Measurement, folder, measured_before
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
@@ -77,7 +77,7 @@ MATCHERS = {
     "optiseq": "OptiSeq as printed",
     "fast": "fast path",
 }
-PARTS = (*EXPERIMENTS, *CASES, *MATCHERS)
+PARTS = (*EXPERIMENTS, *CASES)
 HEAD = ("part", "query", "engine", "cpu s", "events/s", "matches", "tests", "runs", "load")
 Row = tuple[object, ...]
 
@@ -91,17 +91,12 @@ def query(name: str, minutes: int = 2) -> ir.PatternQuery:
 def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
     table = generator().ticks(EVENTS).table()
     cases = [case for name, case in CASES.items() if name in parts or case[0] in parts]
-    names = [name for name in MATCHERS if name in parts] or list(MATCHERS)
-    again = {
-        (part, f"{name} {minutes} min", MATCHERS[matcher])
-        for part, name, minutes in cases or CASES.values()
-        for matcher in names
-    }
-    rows = measured_before("patterns", HEAD, lambda row: (row[0], row[1], row[2]) not in again)
+    again = {(part, f"{name} {minutes} min") for part, name, minutes in cases}
+    rows = measured_before("patterns", HEAD, lambda row: (row[0], row[1]) not in again)
     events = of_table(table, STREAM, "type", ["price", "volume"], 0).rows()
-    for part, name, minutes in cases or CASES.values():
+    for part, name, minutes in cases:
         q, label = query(name, minutes), f"{name} {minutes} min"
-        rows += [_measured(part, label, matcher, q, events, table) for matcher in names]
+        rows += _measured(part, label, q, events, table)
         counts = {row[5] for row in rows if row[:2] == (part, label)}
         assert len(counts) == 1, f"{label}: the matchers disagree: {counts}"
     order = [
@@ -123,17 +118,21 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
 
 
 def _measured(
-    part: str, label: str, matcher: str, q: ir.PatternQuery, events: list[Event], table: pa.Table
-) -> Row:
+    part: str, label: str, q: ir.PatternQuery, events: list[Event], table: pa.Table
+) -> list[Row]:
     runs: dict[str, Callable[[], tuple[int, object]]] = {
         "nfa": lambda: _nfa(q, events),
         "pending": lambda: _pending(q, events),
         "optiseq": lambda: _optiseq(q, events),
         "fast": lambda: (fast(q, table), ""),
     }
-    seconds, (matches, tests) = timed(runs[matcher])
-    name, speed = MATCHERS[matcher], EVENTS / seconds
-    return (part, label, name, seconds, speed, matches, tests, REPEATS, load())
+    rounds = [{name: timed(run, 1) for name, run in runs.items()} for _ in range(REPEATS)]
+    rows = list[Row]()
+    for name, (_, (matches, tests)) in rounds[-1].items():
+        seconds = statistics.median(one[name][0] for one in rounds)
+        found = (seconds, EVENTS / seconds, matches, tests, REPEATS, load())
+        rows.append((part, label, MATCHERS[name], *found))
+    return rows
 
 
 def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:

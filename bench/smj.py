@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from seustream.chart import lines
+from bench.charts import lines
 from seustream.commands.bench import FigureTable, Measurement
-from seustream.engine.sites.explain import HEAD, rows, watch
+from seustream.compiler.explain.text import cell
+from seustream.engine.sites.explain import Block
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import smjh, subset_dp, two_pass
 from tests.engine.sites.lockstep import (
@@ -24,6 +24,7 @@ from tests.engine.sites.lockstep import (
     run_smj,
     setting,
 )
+from tests.engine.sites.network import SiteNetwork, watch
 
 TITLE = "smj: cost of messages of joins across 3 to 8 sites, as reduction against lottery routing"
 LONG = True
@@ -204,8 +205,9 @@ def _example() -> FigureTable:
         for i, keys in enumerate(unit):
             net.submit(BlockRows(i, t, tuple(SiteRow((key,), t) for key in keys)))
             net.run()
-    last = [*rows(record.blocks()[-9:])]
-    return FigureTable("orders chosen, seed 3000, window 3, last blocks", HEAD, last)
+    last = [tuple(cell(block, what) for _, what in Block.COLUMNS) for block in record.blocks()[-9:]]
+    head = tuple(name for name, _ in Block.COLUMNS)
+    return FigureTable("orders chosen, seed 3000, window 3, last blocks", head, last)
 
 
 def _charts(means: Means) -> dict[str, str]:

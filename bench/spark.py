@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from seustream.commands.bench import FigureTable, Measurement, folder
 from seustream.compiler.pipeline import Compilation, compile_text
-from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.service import Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.device import Device
 

@@ -12,9 +12,12 @@ TIMESTAMP_NAMES = ("timestamp", "ts")
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """`ends` says that it holds the end of a window: its row is before it, by so many milliseconds at most."""
+
     name: str
     type: Type
     nullable: bool = True
+    ends: int | None = None
 
 
 TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
@@ -24,8 +27,10 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 class Stream:
     """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
     rows hold until their column te, for ever where it is NULL. A `table` is all there before the
-    streams begin and has no times; `path` is the file it says it is in. Rows of a stream fall back by `out_of_orderness` milliseconds at most;
-    the first that falls back further is an error if `late` is "error". An unknown stream,
+    streams begin and has no times; `path` is the file it says it is in. `time` is the column that has the time of
+    a stream's rows, in place of one called ts. These fall back by `out_of_orderness` milliseconds at most;
+    one that falls back further is left out, an error if `late` is "error", kept beside the results if it is
+    "side". A stream that brings nothing for `idle_timeout` milliseconds holds no other back. An unknown stream,
     already reported, has every column one asks for, of a type that silences what follows."""
 
     name: str
@@ -37,6 +42,8 @@ class Stream:
     path: str | None = None
     out_of_orderness: int = 0
     late: str = "drop"
+    time: str | None = None
+    idle_timeout: int | None = None
 
     def column(self, name: str) -> Column | None:
         """The column of this name; the implicit time column unless one of the same name hides it."""

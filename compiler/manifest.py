@@ -101,7 +101,7 @@ def compilation_of(
     except ManifestRefused:
         raise
     except (ConfigError, StatisticsError, CompileError) as error:
-        raise ManifestRefused(str(error)) from None
+        raise ManifestRefused(str(error)) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestRefused(f"no manifest: {type(error).__name__}: {error}") from None
     if compilation.options.devices == wanted and compilation.image != image:

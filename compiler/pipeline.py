@@ -266,10 +266,22 @@ def finished(c: Compilation) -> Compilation:
     return _run(c, range(STAGES.index("tree") + 1, len(STAGES)))
 
 
-def planned(c: Compilation, names: Collection[str]) -> Compilation:
-    """The rest of the passes, for some queries of a compilation that stopped after `predicate`."""
-    queries = tuple(query for query in c.program.queries if query.name in names)
-    state = replace(c, program=replace(c.program, queries=queries))
+def without(c: Compilation, names: Collection[str]) -> Compilation:
+    """A compilation that leaves some of its queries out; the streams stay."""
+    if not names:
+        return c
+
+    def stays(name: str) -> bool:
+        return name not in names and name.partition("#")[0] not in names
+
+    program = replace(
+        c.program,
+        queries=tuple(query for query in c.program.queries if stays(query.name)),
+        operations=tuple(one for one in c.program.operations if stays(one.name)),
+        patterns=tuple(pattern for pattern in c.program.patterns if stays(pattern.name)),
+        asked_apas=tuple(query for query in c.program.asked_apas if stays(query.name)),
+    )
+    state = replace(c, program=program, placement=Placement())
     return _run(state, range(STAGES.index("predicate") + 1, len(STAGES)))
 
 
@@ -279,6 +291,8 @@ def _run(state: Compilation, stages: Container[int]) -> Compilation:
     before = [one for one in passes if _ORDER[one] < _ORDER[_layout]]
     try:
         state = _through(before, state)
+        if len(before) == len(passes):
+            return state
         try:
             return _through(passes[len(before) :], _placed(state))
         except LimitExceeded as over:

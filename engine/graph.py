@@ -16,25 +16,28 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from seustream.compiler.apas.compile import Compiled
-from seustream.compiler.catalogue import Stream
-from seustream.compiler.language.faults import FaultError
 from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, reads
-from seustream.compiler.logical.program import Operation, Program, Query
-from seustream.compiler.pattern import ir
+from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.pipeline import Compilation
-from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
-from seustream.engine.host.errors import EvaluationError, RowsRefused
+from seustream.engine.assembly import (
+    OperatorWork,
+    add_counts,
+    answer_of,
+    as_tuple,
+    operators,
+    own_name,
+    text_of,
+)
+from seustream.engine.host.driver import HostDriver
+from seustream.engine.host.errors import RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.host.state import united
-from seustream.engine.pattern import output
-from seustream.engine.pattern.stream import PatternNode
-from seustream.engine.relational import operator_of
+from seustream.engine.intake import Intake
+from seustream.engine.meters import CALLER, RunMeters
 from seustream.engine.runs import (
     GateState,
     Report,
@@ -42,18 +45,14 @@ from seustream.engine.runs import (
     base_joins,
     base_kind,
     before,
-    late_of,
     software_join,
 )
 from seustream.engine.stream.answers import result_schema
-from seustream.engine.stream.evaluate import real_only
-from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, fault_report, located
+from seustream.engine.stream.failures import Failures, reason
+from seustream.engine.stream.faults import QueryFaults, fault_report
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
-from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
-from seustream.engine.stream.schema import TABLE_TIME, stream_schema
-from seustream.engine.temporal.stream import TemporalNode
-from seustream.engine.temporal.stream import result_schema as temporal_schema
+from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
+from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.device import Device
 
 _ROWS_AT_ONCE = 1 << 18
@@ -68,14 +67,15 @@ class GraphRun:
                  joins itself
     overflow     "software": rows that leave the device early are joined by the host;
                  "error": the run stops with a `WindowOverflow`
-    slack        milliseconds a stream's timestamps may fall back before a tuple counts as late; 0 is
-                 what the streams themselves say
+    slack        milliseconds a stream's timestamps may fall back before a tuple counts as late; by
+                 default what the streams themselves say
     on_late      takes the late rows of a stream, and those an APAS query refuses
     on_progress  takes how many rows have gone through
     slice_rows   how many tuples go through the device at a time
     engine       the matcher of patterns
     strict       the first fault of any query is an error, not only of one WITH (strict)
     contained    a query that fails ends with those that read its results; else it ends the run
+    meters       counts rows, time and state of each operator
     """
 
     def __init__(
@@ -83,28 +83,31 @@ class GraphRun:
         compilation: Compilation,
         devices: Device | Sequence[Device] | None = None,
         overflow: str = "software",
-        slack: int = 0,
+        slack: int | None = None,
         on_late: OnLate | None = None,
         on_progress: Callable[[int], None] | None = None,
         slice_rows: int = 8192,
         engine: str = "auto",
         strict: bool = False,
         contained: bool = False,
+        meters: RunMeters | None = None,
     ) -> None:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
         self.compilation, self.slack = compilation, slack
-        self.devices, self._strict = as_tuple(devices), strict
+        self.devices, self._strict, self.meters = as_tuple(devices), strict, meters
         program = compilation.program
         self.streams = list(program.base)
         self.on_progress = on_progress
+        self._intakes = {stream.name: Intake(stream) for stream in self.streams}
         self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {
-            s.name: Merger([s.name], slack or s.out_of_orderness, on_late) for s in self.streams
+            s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
+            for s in self.streams
         }
         self.ended: set[str] = set()
         self.failures = Failures(contained)
-        self.operators = _operators(
+        self.operators = operators(
             compilation, self.devices, overflow, slice_rows, engine, strict, self.failures, on_late
         )
         self.readers: dict[str, list[str]] = {name: [] for name in self._schemas}
@@ -114,12 +117,13 @@ class GraphRun:
         self._find_answers()
         self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
         self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
-        self._definitions = definitions(program)
-        for name, node in self._definitions.items():
-            self._defined[_answer_of(node)] = name
-            self._defines[self._answers_at(node)].append(name)
+        self.definitions = definitions(program)
+        for name, node in self.definitions.items():
+            self._defined[answer_of(node)] = name
+            self._defines[self.answers_at(node)].append(name)
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
+        self._untimed: Counter[str] = Counter()
         self._results = dict.fromkeys(program.names, 0)
         self._derived = dict.fromkeys(program.apas, 0)
 
@@ -128,19 +132,28 @@ class GraphRun:
     def push(self, stream: str, rows: pa.Table) -> None:
         """Takes rows in the order they arrive on one stream; raises `RowsRefused` for rows that
         are not of that stream, and takes none of them."""
-        by_name = {s.name: s for s in self.streams}
-        if stream not in by_name:
-            raise RowsRefused(f"there is no stream {stream}", f"streams: {', '.join(by_name)}")
+        intake = self._intakes.get(stream)
+        if intake is None:
+            names = ", ".join(self._intakes)
+            raise RowsRefused(f"there is no stream {stream}", f"streams: {names}")
         if stream in self.ended:
             raise RowsRefused(f"stream {stream} has ended")
-        rows = accepted(by_name[stream], rows)
+        count = rows.num_rows
+        rows = intake.take(rows)
+        self._untimed[stream] += count - rows.num_rows
         gate = self.gates[stream]
-        before = gate.late.get(stream, 0)
+        before = gate.by_name[stream].late
         gate.push(stream, rows)
-        if by_name[stream].late == "error" and gate.late.get(stream, 0) > before:
+        late = gate.by_name[stream].late - before
+        if late and intake.stream.late == "error":
             hint = f"it allows {gate.slack} ms of max_out_of_orderness, late = 'drop' leaves such rows out"
-            raise RowsRefused(f"stream {stream}: a late row", hint)
-        self._taken[stream] += rows.num_rows - (gate.late.get(stream, 0) - before)
+            error = RowsRefused(f"stream {stream}: a late row", hint)
+            if not self.failures.contained:
+                raise error
+            for node in nodes(self.compilation.program):
+                if stream in reads(node):
+                    self.failures.why.setdefault(answer_of(node), reason(error))
+        self._taken[stream] += rows.num_rows - late
 
     def promise(self, stream: str, timestamp: int) -> None:
         """Nothing before this timestamp comes on the stream any more."""
@@ -161,13 +174,17 @@ class GraphRun:
             self._advance(name, gate.watermark)
         for own, operator in self.operators.items():
             if self._runs(own):
-                with self._contained(own):
+                with self._work[own]:
                     for query, rows in operator.outputs():
+                        if self.meters is not None:
+                            self.meters.rows_out[own] += rows.num_rows
                         yield from self._pass_on(query, rows)
             self._fail_readers(own)
             for stream in self._defines[own]:
-                failed = _answer_of(self._definitions[stream]) in self.failures
+                failed = answer_of(self.definitions[stream]) in self.failures
                 self._advance(stream, END_OF_STREAM if failed else operator.watermark)
+        if self.meters is not None:
+            self.meters.step(self.operators)
 
     def finish(self) -> Iterator[Answer]:
         """Nothing more comes: the rest of the answers."""
@@ -178,12 +195,14 @@ class GraphRun:
     def _advance(self, stream: str, watermark: int) -> None:
         if watermark > BEGIN_OF_TIME:
             for own in filter(self._runs, self.readers[stream]):
-                with self._contained(own):
+                with self._work[own]:
                     self.operators[own].advance(stream, watermark)
 
     def _push(self, stream: str, rows: pa.Table) -> None:
         for own in filter(self._runs, self.readers[stream]):
-            with self._contained(own):
+            with self._work[own]:
+                if self.meters is not None:
+                    self.meters.rows_in[own] += rows.num_rows
                 self.operators[own].push(stream, rows)
 
     def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
@@ -191,7 +210,8 @@ class GraphRun:
         stream = self._defined.get(query)
         if stream is None:
             self._results[query] += rows.num_rows
-            yield query, rows
+            with contextlib.nullcontext() if self.meters is None else self.meters.inside(CALLER):
+                yield query, rows
             return
         if stream in self._derived:
             self._derived[stream] += rows.num_rows
@@ -203,36 +223,21 @@ class GraphRun:
 
     def _runs(self, own: str) -> bool:
         """Operators of several queries go on without those that failed."""
-        alone = self._alone(own)
-        return alone is None or alone not in self.failures
-
-    def _alone(self, own: str) -> str | None:
-        """The one query of an operator; one of several contains their failures itself."""
-        shared = isinstance(self.operators[own], HostDriver | SoftwareJoin)
-        return None if shared else _answer_of(self._answers[own][0])
-
-    @contextlib.contextmanager
-    def _contained(self, own: str) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            if (alone := self._alone(own)) is not None:
-                stack.enter_context(self.failures.of(alone))
-            try:
-                yield
-            except FaultError as error:
-                where = located(error.place, self.compilation.source)
-                raise EvaluationError(f"{own}: {where}, {error.row}") from None
+        if not self.failures.why:
+            return True
+        return any(answer_of(node) not in self.failures for node in self._answers[own])
 
     def _fail_readers(self, own: str) -> None:
         """Ends the readers of streams whose definition has failed, and their streams."""
         for node in self._answers[own] if self.failures.why else ():
-            why = self.failures.why.get(_answer_of(node))
-            stream = self._defined.get(_answer_of(node))
+            why = self.failures.why.get(answer_of(node))
+            stream = self._defined.get(answer_of(node))
             if why is None or stream is None:
                 continue
             for other in nodes(self.compilation.program):
                 if stream in reads(other):
                     said = why if why.startswith("stream ") else f"stream {stream}: {why}"
-                    self.failures.why.setdefault(_answer_of(other), said)
+                    self.failures.why.setdefault(answer_of(other), said)
 
     @property
     def failed(self) -> dict[str, str]:
@@ -250,11 +255,16 @@ class GraphRun:
         }
         self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
         for node in nodes(self.compilation.program):
-            self._answers[self._answers_at(node)].append(node)
+            self._answers[self.answers_at(node)].append(node)
+        source = self.compilation.source
+        self._work = {
+            own: OperatorWork(own, some, self.failures, self.meters, source)
+            for own, some in self._answers.items()
+        }
 
-    def _answers_at(self, node: Node) -> str:
+    def answers_at(self, node: Node) -> str:
         """The name of the operator that answers a query."""
-        return self._joined[node.name] if isinstance(node, Query) else _own_name(node)
+        return self._joined[node.name] if isinstance(node, Query) else own_name(node)
 
     def change(self, c: Compilation) -> bool:
         """Runs other queries from here on, between two calls of `advance` that were iterated to their
@@ -264,6 +274,8 @@ class GraphRun:
         before, after = self.compilation.program, c.program
         if not isinstance(join, SoftwareJoin) or self.devices or before.streams != after.streams:
             return False
+        if not self._runs(software_join(0)):
+            return False  # nobody knows what is left of it
         mine = {query.name for query in join.queries}
         was = {query.name: query for query in before.queries}
         now = [query for query in after.queries if was.get(query.name) is not query]
@@ -314,18 +326,38 @@ class GraphRun:
         known = {name: gate.by_name[name].promise for name, gate in self.gates.items()}
         return {name: promise for name, promise in known.items() if promise is not None}
 
+    @property
+    def passed(self) -> dict[str, int]:
+        """By base stream that has brought rows, the time that it has passed."""
+        tables = {stream.name for stream in self.streams if stream.table}
+        seen = {name for name, count in self._taken.items() if count} - tables
+        return {name: at for name, at in self.promises.items() if name in seen}
+
     def sources_of(self, query: str) -> set[str]:
         """The base streams whose rows reach a query, through derived streams or by themselves."""
-        known = {_answer_of(node): node for node in nodes(self.compilation.program)}
+        known = {answer_of(node): node for node in nodes(self.compilation.program)}
         waiting = [known[query]] if query in known else []
         found: set[str] = set()
         while waiting:
             for name in reads(waiting.pop()):
-                if name in self._definitions:
-                    waiting.append(self._definitions[name])
+                if name in self.definitions:
+                    waiting.append(self.definitions[name])
                 else:
                     found.add(name)
         return found
+
+    def operators_of(self, queries: Iterable[str]) -> dict[str, list[str]]:
+        """The operators that some queries go through, in order, with the names of what each gives them."""
+        known = {node.name: node for node in nodes(self.compilation.program)}
+        waiting = [known[name] for name in queries]
+        found: dict[str, list[str]] = {}
+        while waiting:
+            node = waiting.pop()
+            gives = found.setdefault(self.answers_at(node), [])
+            if node.name not in gives:
+                gives.append(node.name)
+                waiting += [self.definitions[n] for n in reads(node) if n in self.definitions]
+        return {own: found[own] for own in self.operators if own in found}
 
     def taken_of(self, query: str) -> int:
         """Rows of these streams that went through."""
@@ -347,6 +379,7 @@ class GraphRun:
             {name: count for name, count in self._taken.items() if count},
             {name: late for name in self.gates if (late := self._late_of(name))},
             dict(self._results),
+            timeless={name: count for name, count in self._untimed.items() if count},
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
@@ -357,14 +390,7 @@ class GraphRun:
                     mine[place] = (before + count, first)
             if isinstance(operator, HostDriver):
                 report.join.add(operator.counts)
-            elif isinstance(operator, PatternNode):
-                report.engines[operator.query.name] = operator.operator.engine
-                if bad := operator.operator.stats.bad_events:
-                    report.untimed[operator.inputs[0]] = bad
-            elif isinstance(operator, TemporalNode):
-                report.refused |= operator.refused
-                if operator.bad_keys:
-                    report.bad_keys[operator.compiled.name] = operator.bad_keys
+        add_counts(report, self.compilation.program, self.operators)
         return report
 
     def _written(self, name: str) -> str:
@@ -392,10 +418,12 @@ class GraphRun:
         for own, operator in self.operators.items():
             if self._runs(own):
                 # A library's state that no snapshot can hold is its query's failure.
-                with self._contained(own):
+                with self._work[own]:
                     snapshots[own] = operator.snapshot()
             self._fail_readers(own)
-        texts = {_answer_of(node): _text_of(node) for node in nodes(self.compilation.program)}
+        if self.meters is not None:
+            self.meters.state.update({own: len(one) for own, one in snapshots.items()})
+        texts = {answer_of(node): text_of(node) for node in nodes(self.compilation.program)}
         failed = {name: [texts[name], why] for name, why in self.failures.why.items()}
         return RunState(gates, snapshots, dict(self._results), failed)
 
@@ -405,9 +433,9 @@ class GraphRun:
         the same keeps its groups, a derived stream of the same columns its windows. A query that
         has failed stays so as long as its text is the same."""
         for node in nodes(self.compilation.program):
-            text, why = state.failed.get(_answer_of(node), (None, ""))
-            if text == _text_of(node):
-                self.failures.why[_answer_of(node)] = why
+            text, why = state.failed.get(answer_of(node), (None, ""))
+            if text == text_of(node):
+                self.failures.why[answer_of(node)] = why
         base = base_joins(state.operators)
         now = {name for name in self.operators if base_kind(name) is not None}
         moved = len(base) > 1 or base.keys() != now
@@ -432,85 +460,6 @@ class GraphRun:
             self._results[query] = state.results.get(query, 0)
 
 
-def as_tuple(devices: Device | Sequence[Device] | None) -> tuple[Device, ...]:
-    """One device, several or none, as several."""
-    if devices is None:
-        return ()
-    return tuple(devices) if isinstance(devices, Sequence) else (devices,)
-
-
-def _device_join(number: int) -> str:
-    """The name of the operator on a device, by its number from 0."""
-    return f"{DEVICE_JOIN} {number + 1}" if number else DEVICE_JOIN
-
-
-def _answer_of(node: Node) -> str:
-    """The name its operator gives the results of a query."""
-    derived = isinstance(node, Compiled) and not node.asked
-    return f"{node.name}#" if derived else node.name
-
-
-def _text_of(node: Node) -> str:
-    return node.source.text.strip() if isinstance(node, Compiled) else node.text
-
-
-def _own_name(node: Operation | ir.MatchQuery | Compiled) -> str:
-    """The name of the operator of an operation, a pattern or an APAS query."""
-    if isinstance(node, Operation):
-        return f"operation {node.name}"
-    if isinstance(node, ir.MatchQuery):
-        return f"pattern {node.name}"
-    return f"APAS {'query ' if node.asked else ''}{node.name}"
-
-
-def _operators(
-    c: Compilation,
-    devices: Sequence[Device],
-    overflow: str,
-    slice_rows: int,
-    engine: str,
-    strict: bool,
-    failures: Failures,
-    on_late: OnLate | None,
-) -> dict[str, Operator]:
-    """All operators by name, each after those whose results it reads."""
-    program, at = c.program, levels(c.program)
-    known: dict[str, Stream] = {stream.name: stream for stream in program.streams}
-    found: list[tuple[int, str, Operator]] = []
-    by_level: dict[int, list[Query]] = {}
-    for query in program.queries:
-        by_level.setdefault(level(query, at), []).append(query)
-    read = {source.stream.name for query in by_level.get(0, ()) for source in query.sources}
-    base = [stream.name for stream in program.base if stream.name in read]
-    placed: set[str] = set()
-    for number, (one, device) in enumerate(zip(c.devices, devices, strict=False)):
-        join = HostDriver(one, device, overflow, slice_rows, strict, base, failures)
-        placed |= {query.name for query in join.queries}
-        found.append((0, _device_join(number), join))
-    for number, queries in by_level.items():
-        rest = [query for query in queries if query.name not in placed]
-        if rest:
-            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
-            inputs = () if number else base
-            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs, failures)
-            found.append((number, software_join(number), software))
-    for operation in program.operations:
-        own = QueryFaults(strict or operation.strict, source=c.source)
-        found.append((level(operation, at), _own_name(operation), operator_of(operation, own)))
-    for pattern in program.patterns:
-        node = PatternNode(pattern, engine, QueryFaults(strict or pattern.strict, source=c.source))
-        found.append((level(pattern, at), _own_name(pattern), node))
-    unclaimed = {stream.name for stream in program.base}  # a refused row is handed out once
-    for compiled in (*program.apas.values(), *program.asked_apas):
-        own = QueryFaults(strict, source=compiled.source)
-        temporal = TemporalNode(
-            compiled, known, own, late_of(unclaimed & {*reads(compiled)}, on_late)
-        )
-        unclaimed -= {*reads(compiled)}
-        found.append((level(compiled, at), _own_name(compiled), temporal))
-    return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
-
-
 def drive(
     run: GraphRun, tables: Mapping[str, pa.Table], at_once: int = _ROWS_AT_ONCE
 ) -> Iterator[Answer]:
@@ -530,38 +479,18 @@ def drive(
     yield from run.finish()
 
 
-def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
-    """Rows with the stream's columns and types; NaN is NULL, as everywhere. Those of a table come before
-    all time."""
-    schema = stream_schema(stream)
-    if stream.table:
-        rows = rows.drop_columns([name for name in rows.column_names if name == "ts"])
-        rows = rows.append_column("ts", pa.array(np.full(rows.num_rows, TABLE_TIME)))
-    columns = []
-    for want in schema:
-        where = f"stream {stream.name}, column {want.name}"
-        if rows.schema.get_field_index(want.name) < 0:
-            raise RowsRefused(f"{where}: want one, the rows have {', '.join(rows.column_names)}")
-        found = rows.column(want.name)
-        if want.name == "ts" and not pa.types.is_integer(found.type) and rows.num_rows:
-            raise RowsRefused(f"{where}: {found.type}, want integers, in milliseconds")
-        try:
-            column = found.cast(want.type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise RowsRefused(f"{where}: {error}", f"it takes {want.type}") from None
-        if pa.types.is_floating(want.type):
-            column = real_only(column)
-        if column.null_count and not want.nullable:
-            raise RowsRefused(f"{where}: NULL, where none may be")
-        columns.append(column)
-    return pa.table(columns, schema=schema)
-
-
 def answer_schemas(program: Program) -> dict[str, pa.Schema]:
     """The columns of everything whose results are asked for, by name."""
     found = {q.name: result_schema(q) for q in program.asked_relations}
-    found |= {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
-    return found | {query.name: temporal_schema(query.tree) for query in program.asked_apas}
+    if program.asked_patterns:
+        from seustream.engine.pattern import output
+
+        found |= {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
+    if program.asked_apas:
+        from seustream.engine.temporal.stream import result_schema as temporal_schema
+
+        found |= {query.name: temporal_schema(query.tree) for query in program.asked_apas}
+    return found
 
 
 def streams_read(program: Program) -> set[str]:

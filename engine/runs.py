@@ -19,13 +19,14 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 @dataclass(slots=True)
 class Report:
     """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
-    rows a pattern could not take for want of a time, and rows an APAS query refused since they end
+    rows without a time, rows a pattern could not take for want of one, and rows an APAS query refused since they end
     before they begin; by query, tuples with key 0 of its time-tables; the matcher of each pattern; by
     query and place, how many evaluations had no value, and the first row."""
 
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
+    timeless: dict[str, int] = field(default_factory=dict)
     untimed: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     bad_keys: dict[str, int] = field(default_factory=dict)

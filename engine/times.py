@@ -13,17 +13,21 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.language import expressions as x
+from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.logical.levels import Node, definitions, reads
 from seustream.compiler.logical.program import (
     RESULT_TIMES,
     WINDOW_END,
     WINDOW_START,
+    OverRows,
     PeriodGroups,
     Program,
     Query,
     Relation,
+    UnionAll,
 )
 from seustream.compiler.pattern import ir, rows
 from seustream.compiler.pattern.fields import fields
@@ -38,10 +42,16 @@ class Times:
         self.streams = {stream.name: TICKS for stream in program.base}
         self.streams |= {name: _of(kind) for name, kind in given.items()}
         self.tables = {stream.name for stream in program.base if stream.table}
+        self.derived: dict[str, dict[str, pa.DataType]] = {}
         defined = definitions(program)
         for stream in program.streams:  # a stream is defined after those it reads
-            if stream.name in defined:
-                self.streams[stream.name] = self._read_by(defined[stream.name])
+            if (node := defined.get(stream.name)) is not None:
+                self.streams[stream.name] = self._read_by(node)
+                if not isinstance(node, Compiled | ir.MatchQuery):
+                    found = self._columns_of(node)
+                    kinds = [found.get(item.name, TICKS) for item in node.items]
+                    names = [column.name for column in stream.columns]
+                    self.derived[stream.name] = dict(zip(names, kinds, strict=False))
         asked: list[Relation | ir.MatchQuery] = [
             *program.asked_relations,
             *program.asked_patterns,
@@ -71,16 +81,32 @@ class Times:
             times = {name for name, e, _ in fields(node) if ir.TIME not in own and _is_time(e)}
             return dict.fromkeys(times, kind)
         found = {name: self._read_by(node) for name in RESULT_TIMES}
-        if isinstance(node, Query):
-            for item in node.items:
-                e = item.expression
-                if isinstance(e, x.ColumnReference) and e.name == TIME_COLUMN.name:
-                    stream = node.sources[e.source].stream.name
-                    found[item.name] = self.streams.get(stream, TICKS)
-        elif isinstance(node, PeriodGroups):
-            bounds = [i.name for i in node.items if i.expression in (WINDOW_START, WINDOW_END)]
-            found |= dict.fromkeys(bounds, self._read_by(node))
+        for place, item in enumerate(node.items):
+            kind = self._kind(node, item.expression, place)
+            found |= {} if kind == TICKS else {item.name: kind}
         return found
+
+    def _kind(self, node: Relation, e: x.Expression, place: int) -> pa.DataType:
+        """The type of a result, the `place`-th of its node."""
+        if e in (WINDOW_START, WINDOW_END):
+            return self._read_by(node)
+        if isinstance(node, UnionAll):
+            return _common(self._column(of, of.columns[place].name) for of in node.inputs)
+        if not isinstance(e, x.ColumnReference) or e.source < 0:
+            return TICKS
+        if isinstance(node, Query | JoinTree):
+            return self._column(node.sources[e.source].stream, e.name)
+        (stream,) = node.inputs
+        if isinstance(node, PeriodGroups | OverRows):
+            return self._column(stream, stream.columns[node.columns.index(e)].name)
+        return self._column(stream, e.name)
+
+    def _column(self, stream: Stream, name: str) -> pa.DataType:
+        """The type that a column of a stream has in results."""
+        ends = {column.name: "window_start" for column in stream.columns if column.ends is not None}
+        if name == TIME_COLUMN.name or name in ends or ends.get("window_end") == name:
+            return self.streams.get(stream.name, TICKS)
+        return self.derived.get(stream.name, {}).get(name, TICKS)
 
 
 def _is_time(e: x.Expression) -> bool:

@@ -83,6 +83,27 @@ _TOLLS = {
         GROUP BY e.vehicleId, e.hwy, e.dir, e.seg, e.ts) WHERE speed < 40""",
 }
 
+# Fraud: each rule, then all of them as alarms of a card at a time.
+_FRAUD = {
+    "abroad": """SELECT p.card, p.id, l.country, p.country, p.ts AS oldest, p.ts FROM Payment p JOIN Login l
+        ON p.card = l.card AND p.country <> l.country AND l.ts BETWEEN p.ts - 600000 AND p.ts""",
+    "unconfirmed": """SELECT card, id, cents, ts AS oldest, ts FROM Payment p WHERE cents >= 50000 AND NOT EXISTS
+        (SELECT 1 FROM Confirmation c WHERE c.payment = p.id AND c.ts BETWEEN p.ts AND p.ts + 30000)""",
+    "probed": """SELECT card, first_id, cents, ts AS oldest, ts FROM (SELECT *, lag(id, 2) OVER own AS first_id,
+        greatest(lag(known, 1, 500) OVER own, lag(known, 2, 500) OVER own) AS small,
+        ts - lag(ts, 2) OVER own AS lasts FROM (SELECT *, coalesce(cents, 500) AS known FROM Payment) WINDOW own AS (PARTITION BY card ORDER BY ts))
+        WHERE small < 500 AND cents > 20000 AND lasts <= 600000""",
+    "bursts": """SELECT card, count(*), sum(cents)::BIGINT, since, since + 59999 AS oldest, since + 59999 AS ts
+        FROM (SELECT *, (ts // 20000 - unnest([0, 1, 2])) * 20000 AS since FROM Payment)
+        GROUP BY card, since HAVING count(*) > 4""",
+}
+_ALARMS = " UNION ALL ".join(f"SELECT card, '{rule}' AS rule, ts FROM ({sql})" for rule, sql in _FRAUD.items())  # fmt: skip
+_FRAUD[
+    "suspicious"
+] = f"""SELECT card, count(DISTINCT rule), count(*), ts // 3600000 * 3600000 AS since, min(ts),
+    ts // 3600000 * 3600000 + 3599999 FROM ({_ALARMS}) GROUP BY card, ts // 3600000
+    HAVING count(DISTINCT rule) > 1"""
+
 JUDGED: dict[str, dict[str, str]] = {
     "eight": {name: _eight(*query) for name, query in EIGHT.items()},
     "road": {
@@ -122,6 +143,7 @@ JUDGED: dict[str, dict[str, str]] = {
         ),
     },
     "tolls": _TOLLS,
+    "fraud": _FRAUD,
     # Of the patterns, the one that is a join on the order of the rows.
     "stocks": {
         "cross": """SELECT a.ts, a.price, b.price, c.price, d.price
@@ -155,7 +177,7 @@ JUDGED: dict[str, dict[str, str]] = {
             "a.host, a.rule, d.name, f.dst, f.bytes",
             "alert a, dns d, flow f",
             "a.severity >= 3 AND a.host = d.client AND a.host = f.src AND d.answer = f.dst"
-            " AND f.bytes >= 100000",
+            " AND f.bytes >= 100000 AND abs(a.ts - d.ts) <= 120000",  # as the windows imply
             {"a": 120_000, "d": 30_000, "f": 0},
         ),
     },

@@ -14,11 +14,10 @@ from seustream.hdl.index import EqualityIndex
 from seustream.hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
 from seustream.hdl.loader import ProbeLoader
 from seustream.hdl.probe_fifo import ProbeFifo
+from seustream.hdl.probe_queue import KNOWN
 from seustream.hdl.scan import Scanner
 from seustream.hdl.table_bus import write_signature
 from seustream.hdl.window import RangeKind, WindowBuffer
-
-_TALLIES = 4
 
 
 class JoinArea(wiring.Component):
@@ -156,20 +155,24 @@ class JoinArea(wiring.Component):
             scanner.factors.eq(execution.factors),
             scanner.last_turn.eq(execution.last_turn),
             scanner.put.eq(loader.put),
-            scanner.flush.eq(rewind),
             scanner.wait.eq(self.coming),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
             execution.entering.reference.eq(probe.reference),
             execution.entering.level.eq(probe.level),
             execution.entering.bits.eq(probe.bits),
+            execution.entering.row.eq(probe.plan.row),
+            execution.entering.rows.eq(probe.plan.rows),
             execution.resume_level.eq(probe.level),
             execution.resumed.eq(execution.enter),
         ]
         # What is staged stays as it is until the cycle after.
         m.d.sync += execution.enter.eq(scanner.begin & ~rewind)
         # Without lanes the execution unit reads the loader's copy of the probe.
-        m.d.comb += loader.hold.eq(scanner.hold if config.lanes else execution.busy)
+        m.d.comb += [
+            loader.hold.eq(0 if config.lanes else execution.busy),
+            loader.freed.eq(scanner.freed),
+        ]
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)
@@ -202,10 +205,10 @@ class JoinArea(wiring.Component):
 
         # How many pairs each probe under way was compared in.
         m.submodules.tallies = tallies = memory.Memory(
-            shape=layouts.pointer_bits, depth=_TALLIES, init=[]
+            shape=layouts.pointer_bits, depth=KNOWN, init=[]
         )
         write, read = tallies.write_port(), tallies.read_port(domain="comb")
-        first, end = Signal(range(_TALLIES)), Signal(range(_TALLIES))
+        first, end = Signal(range(KNOWN)), Signal(range(KNOWN))
         # A probe is done long after the scanner is done with it.
         ended, tally = Signal(), Signal(layouts.pointer_bits)
         m.d.sync += [ended.eq(scanner.ended & ~rewind), tally.eq(scanner.tally)]
@@ -312,8 +315,6 @@ class JoinArea(wiring.Component):
                 index.after.eq(scanner.after),
             ]
             with m.If(scanner.index == number):
-                m.d.comb += [
-                    index.ask.eq(scanner.ask),
-                    scanner.ready.eq(index.ready),
-                    scanner.answer.eq(index.answer),
-                ]
+                m.d.comb += [index.ask.eq(scanner.ask), scanner.ready.eq(index.ready)]
+            with m.If(scanner.answered == number):
+                m.d.comb += scanner.answer.eq(index.answer)

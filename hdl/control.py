@@ -11,6 +11,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import (
     ADDRESS_BITS,
     DATA_BITS,
+    JOIN_ROWS,
     KIND_SHIFT,
     OPERATION_BITS,
     TARGET_BITS,
@@ -298,6 +299,7 @@ class ControlUnit(wiring.Component):
             Target.RAW_ROUTE: address != 0,
             Target.ROWS: address != 0,
             Target.SEED: address != 0,
+            Target.JOIN_ROW: address >= JOIN_ROWS,
         }
         with m.Switch(command.target):
             for table, too_far in reaches.items():

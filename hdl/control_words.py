@@ -28,7 +28,7 @@ from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Area, Comparison, Tables
 from seustream.hdl.hashing import seed_of
-from seustream.hdl.program import AreaProgram
+from seustream.hdl.program import AreaProgram, JoinRow
 
 
 class ControlOperation(enum.IntEnum):
@@ -58,6 +58,7 @@ class Target(enum.IntEnum):
     TERMS        unit, route tag, of which factors all hold in a pair worth executing, in one of
                  these conjunctions at least (`Layouts.terms`)
     SEED         unit, data: seed of the hash of its indexes
+    JOIN_ROW     unit, row, under what a pair joins as which route tag (`Layouts.join_row`)
     """
 
     INSTRUCTION = 0
@@ -72,6 +73,7 @@ class Target(enum.IntEnum):
     INDEX = 9
     TERMS = 10
     SEED = 11
+    JOIN_ROW = 12
 
 
 class Verdict(enum.IntEnum):
@@ -122,6 +124,15 @@ def units(streams: int) -> list[str]:
 
 TERMS = 4
 """Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
+ROW_BITS, ROWS_BITS = 7, 5
+JOIN_ROWS = 1 << ROW_BITS
+"""Rows of an area, in which its program is written once more for the tags for which there is room."""
+NEEDS_BITS = (
+    len(isa.FACTOR_REGISTERS)
+    + len(isa.WINDOW_SELECTION_REGISTERS)
+    + len(isa.PROBE_SELECTION_REGISTERS)
+)
+_MOST_ROWS = (1 << ROWS_BITS) - 1
 LAST_WORD = 1 << isa.WORD_BITS
 KIND_SHIFT = 6
 
@@ -163,17 +174,20 @@ class SelectionEntry:
         return head | self.constant << self.HEAD_BITS
 
 
-def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
-    """Everything a device writes to take these tables, BEGIN and COMMIT left out."""
+def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) -> Iterator[Command]:
+    """Everything a device writes to take these tables, BEGIN and COMMIT left out. Unless `by_rows`
+    every pair runs the program, also where rows would do."""
     programs = [AreaProgram(area.program) for area in tables.areas]
     seed = seed_of(tables, config)
     for unit in range(config.streams):
         if unit < tables.streams:
-            yield from _area(unit, tables.areas[unit], programs[unit], config)
+            led = {tag for tag, route in tables.routes.items() if by_rows and unit in route.probes}
+            yield from _area(unit, tables.areas[unit], programs[unit], led, config)
             stores = tables.routes[unit].insert
             group, entries = tables.groups[unit], _selection_table(tables, unit)
         else:  # a stream the image does not use
-            yield from _area(unit, _UNUSED_AREA, AreaProgram(_UNUSED_AREA.program), config)
+            unused = AreaProgram(_UNUSED_AREA.program)
+            yield from _area(unit, _UNUSED_AREA, unused, set(), config)
             stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
         yield Command(ControlOperation.WRITE, Target.SEED, unit, 0, seed)
         yield Command(ControlOperation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
@@ -196,7 +210,10 @@ def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
             yield Command(ControlOperation.WRITE, Target.WINDOW, unit, address, window.size)
 
 
-def _area(unit: int, area: Area, program: AreaProgram, config: DeviceConfig) -> Iterator[Command]:
+def _area(
+    unit: int, area: Area, program: AreaProgram, led: set[int], config: DeviceConfig
+) -> Iterator[Command]:
+    """`led`: the tags of which probes come here."""
     last = len(area.program) - 1
     for address, word in enumerate(area.program):
         data = word | (LAST_WORD if address == last else 0)
@@ -205,8 +222,11 @@ def _area(unit: int, area: Area, program: AreaProgram, config: DeviceConfig) -> 
     for number in range(config.indexes):
         data = indexed[number] | 4 if number < len(indexed) else 0
         yield Command(ControlOperation.WRITE, Target.INDEX, unit, number, data)
+    rows, places = _join_rows(program, led, config)
+    for number, row in enumerate(rows):
+        yield Command(ControlOperation.WRITE, Target.JOIN_ROW, unit, number, row)
     for tag in range(config.tags):
-        data = _probe_plan(area, program, tag, indexed, config)
+        data = _probe_plan(area, program, tag, indexed, places.get(tag, range(0)), config)
         yield Command(ControlOperation.WRITE, Target.PROBE_PLAN, unit, tag, data)
         yield Command(ControlOperation.WRITE, Target.TERMS, unit, tag, _terms(program, tag, config))
     age = area.retention.range
@@ -219,18 +239,48 @@ _UNUSED_AREA = Area(program=(isa.Nop().encode(),))
 
 
 def _probe_plan(
-    area: Area, program: AreaProgram, tag: int, indexed: list[int], config: DeviceConfig
+    area: Area,
+    program: AreaProgram,
+    tag: int,
+    indexed: list[int],
+    rows: range,
+    config: DeviceConfig,
 ) -> int:
     """Plan of an area for probes of a tag, as in `Layouts.probe_plan`."""
     interest = program.interest(tag)
     plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
     at = config.factors + 1
+    plan |= (rows.start | len(rows) << ROW_BITS) << at + 7
     if tag in area.guards:
         guard = area.factors[area.guards[tag]]
         if guard.window_attribute in indexed:
             plan |= 1 << at | indexed.index(guard.window_attribute) << at + 1
             plan |= guard.probe_stream << at + 3 | guard.probe_attribute << at + 5
     return plan
+
+
+def _join_rows(
+    program: AreaProgram, tags: set[int], config: DeviceConfig
+) -> tuple[list[int], dict[int, range]]:
+    """Rows of an area, as in `Layouts.join_row`, and which of them are a tag's. A tag for which there
+    is no room is left to the program; without lanes there are no factors to decide by."""
+    rows: list[int] = []
+    places: dict[int, range] = {}
+    known: dict[tuple[int, ...], range] = {}
+    for tag in sorted(tags) if config.lanes else ():
+        own = tuple(_join_row(row) for row in program.rows(tag, _MOST_ROWS) or ())
+        if own not in known and len(rows) + len(own) <= JOIN_ROWS:
+            known[own] = range(len(rows), len(rows) + len(own))
+            rows += own
+        if own in known:
+            places[tag] = known[own]
+    return rows, places
+
+
+def _join_row(row: JoinRow) -> int:
+    return (
+        sum(1 << need for need in row.needs) | row.tag << NEEDS_BITS | row.first << NEEDS_BITS + 8
+    )
 
 
 def _terms(program: AreaProgram, tag: int, config: DeviceConfig) -> int:

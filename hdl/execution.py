@@ -1,4 +1,4 @@
-"""Instruction execution unit: runs an area's program for one pair after the other."""
+"""Instruction execution unit: joins an area's pairs, by its program or by what that comes to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.control_words import ADDRESS_BITS, ROWS_BITS
+from seustream.hdl.decider import RowDecider
 from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.emitter import Emitter
 from seustream.hdl.factors import FACTOR, decide
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 from seustream.hdl.probe_queue import ProbeQueue, probe_layout
@@ -24,19 +26,21 @@ _GROUP_BITS = 4
 
 
 class ExecutionUnit(wiring.Component):
-    """Sequential: a pair starts after the leading run of CMPs, whose outcome the factor
-    array has found (without lanes: at address 0, and compares by itself), and ends at the
+    """Pairs of a probe whose tag has rows are decided by them (`RowDecider`). Those of the others
+    run the program, one after the other: from after the leading run of CMPs, whose outcome the
+    factor array has found (without lanes: from address 0, and the unit compares by itself), to the
     last instruction.
 
-    A JOIN asks the router for room where its route tag leads. While there is none, and
-    probes of a higher level wait, the unit gives up (`rewind`): it notes where it was, and
-    after the others goes on with that very JOIN.
+    What is joined waits for the router (`Emitter`). If it gives up (`rewind`), it is noted where the
+    probe was, and after the others the unit goes on with that very JOIN.
 
-    latency     4 cycles to the first instruction, 5 for a jump taken, 9 for a JOIN
-    throughput  1 instruction a cycle; overlaps with the pair after only in reading it
+    latency     10 cycles from a pair to its request by rows; by the program 4 to the first
+                instruction, 5 for a jump taken, 10 for a JOIN
+    throughput  a row a cycle, or an instruction a cycle; a pair that runs the program overlaps with
+                the one after only in reading it; a probe in 2 cycles at least
 
     write, half    tables, and which half of them is in use
-    enter, entering   a new probe's reference, level and selection bits; up to 4 wait
+    enter, entering   a new probe (`probe_layout`); up to 8 wait
     may_enter      one may; a second cycle's needs another look
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple
@@ -48,7 +52,7 @@ class ExecutionUnit(wiring.Component):
     resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
     factors, used  the program's CMPs, and how many
     last_turn      of the cycles a row takes
-    working, blocked   it is busy; a JOIN waits for the router
+    working, blocked   it is busy; there is no room for what it joins
     trace          what is executed
     """
 
@@ -94,8 +98,6 @@ class ExecutionUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self._emitting = Signal(self._emitting_layout)
-        self._current = Signal(probe_layout(self.config))
         self._half = Signal()
         m.d.sync += self._half.eq(self.half)  # changes only when nothing is executed
         # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
@@ -104,18 +106,43 @@ class ExecutionUnit(wiring.Component):
         self._program = program = ProgramStore(m, self, self._half)
         self._read = program.instructions.read_port()
         self._destination = program.destinations.read_port()
-        self._probes = ProbeQueue(m, self, self._current, self._emitting)
+        self._decided = Signal()
+        m.submodules.emitter = self._emitter = emitter = Emitter(self.config)
+        self._probes = ProbeQueue(m, self, self._decided, emitter.emitting)
+        m.submodules.decider = self._decider = RowDecider(self.config, self.number)
+        for name in write_signature().members:
+            m.d.comb += getattr(self._decider.write, name).eq(getattr(self.write, name))
+        m.d.comb += self._decider.half.eq(self._half)
         self._execute(m)
+        self._emit(m)
         return m
 
-    @property
-    def _emitting_layout(self) -> data.StructLayout:
-        return data.StructLayout(
-            {"tag": TAG_BITS, "slot": self.layouts.slot_bits, "pc": ADDRESS_BITS}
+    def _emit(self, m: Module) -> None:
+        """To the router, in the name of the probe whose turn it is."""
+        emitter, probe, joined = self._emitter, self._probes.sending, self.emitted
+        higher = Cat(
+            self.waiting[level] & (level > probe.level) for level in range(self.layouts.levels)
         )
+        m.d.comb += [
+            self._destination.addr.eq(Cat(emitter.tag, self._half_read)),
+            self._destination.en.eq(emitter.look),
+            emitter.leads.eq(self._destination.data),
+            self.emit.eq(emitter.emit),
+            self.destination.eq(emitter.destination),
+            emitter.granted.eq(self.granted),
+            emitter.roomy.eq(self.roomy),
+            emitter.higher.eq(higher.any()),
+            self.commit.eq(emitter.commit),
+            self.rewind.eq(emitter.rewind),
+            joined.eq(probe.reference),
+            joined.tag.eq(emitter.emitting.tag),
+            joined.carries.eq(probe.reference.carries | 1 << self.number),
+            joined.slots[self.number].eq(emitter.emitting.slot),
+        ]
 
     def _execute(self, m: Module) -> None:
-        layouts, program, probes, probe = self.layouts, self._program, self._probes, self._current
+        layouts, program, probes = self.layouts, self._program, self._probes
+        probe, room = probes.deciding, self._emitter.room
         last = Signal(ADDRESS_BITS)
         m.d.sync += last.eq(program.last[self._half])
 
@@ -168,10 +195,10 @@ class ExecutionUnit(wiring.Component):
                 instruction.eq(self._read.data),
             ]
 
-        emitted = Signal(self._emitting_layout)  # a JOIN, looking up its destination
-        looking = Signal()
-        joining = Signal()  # looks up, or waits for the router; its own register, for it stops all
-        with m.If(~running & waits & ~pair.end):
+        # Whose pairs they are is known two cycles after the end of the probe before.
+        switching, by_rows = Signal(), Signal()
+        m.d.comb += by_rows.eq(probe.rows != 0)
+        with m.If(~running & waits & ~pair.end & ~by_rows & ~switching):
             m.d.comb += [begin.eq(1), taken.eq(1)]
             m.d.sync += [
                 running.eq(1),
@@ -188,11 +215,31 @@ class ExecutionUnit(wiring.Component):
                     if self.config.lanes
                     else 0
                 )
-        m.d.sync += self.commit.eq(0)
-        ends = ~running & waits & pair.end
-        with m.If(ends & ~joining & ~self.rewind & ~self.commit):
-            m.d.comb += taken.eq(1)
-            m.d.sync += self.commit.eq(1)
+        ended = ~running & waits & pair.end
+        m.d.sync += switching.eq(self._decided)
+        with m.If(ended & room & ~switching):
+            m.d.comb += [taken.eq(1), self._decided.eq(1)]
+        resumed = probes.resumed & (pair.slot == probes.resumed_slot)
+        decider = self._decider
+        m.d.comb += [decider.ended.eq(self._decided), decider.clear.eq(self.rewind)]
+        if self.config.lanes:
+            step = Signal(ROWS_BITS)
+            factors_held = Cat(pair.held, Const(0, _FACTORS - self.config.factors))
+            m.d.comb += [
+                decider.row.eq(probe.row + step),
+                decider.has.eq(Cat(factors_held, self.hit_bits, probe.bits)),
+                decider.slot.eq(pair.slot),
+                decider.pc.eq(step),
+                decider.again.eq(resumed & (step < probes.resumed_pc)),
+            ]
+            with m.If(waits & ~pair.end & by_rows & ~switching & room):
+                m.d.comb += decider.asked.eq(1)
+                m.d.sync += step.eq(step + 1)
+                with m.If(step + 1 == probe.rows):
+                    m.d.comb += taken.eq(1)
+                    m.d.sync += step.eq(0)
+            with m.If(self.rewind):
+                m.d.sync += step.eq(0)
 
         # Operands in two steps: the register of each group, then the group, or what the two
         # instructions ahead have just found.
@@ -290,12 +337,11 @@ class ExecutionUnit(wiring.Component):
             jump.eq(does.jumps | (does.jumps_if_none & ~factors.any())),
             joins.eq(ready & does.join & does.a & ~does.again),
         ]
-        # Any JOIN waits for the one before.
-        waiting = ready & does.join & joining
+        waiting = ready & does.join & ~room
         m.d.comb += go.eq(~waiting)
         has = running | waits
         m.d.comb += [
-            self.blocked.eq(waiting | (ends & joining)),
+            self.blocked.eq(has & ~room & (waiting | ~running)),
             self.working.eq(has & ~self.blocked),
         ]
         with m.If(acts & jump):
@@ -305,49 +351,19 @@ class ExecutionUnit(wiring.Component):
         with m.If(acts & (jump | does.last)):
             m.d.sync += [read_valid.eq(0), valid.eq(0), chosen_valid.eq(0), ready.eq(0)]
 
-        # A joined tuple: where it goes, then a request that waits for the router.
+        # What is joined: one way or the other, for the ends of probes are between them.
+        emitter = self._emitter
         m.d.comb += [
-            self._destination.addr.eq(Cat(does.tag, self._half_read)),
-            self._destination.en.eq(go),
+            emitter.came.eq(decider.came | (joins & go)),
+            emitter.found.eq(decider.found),
         ]
-        looks_next, emits_next, gives_up = Signal(), Signal(), Signal()
-        m.d.comb += [
-            looks_next.eq(joins & go & ~self.rewind),
-            emits_next.eq((self.emit | looking) & ~self.granted & ~gives_up & ~self.rewind),
-        ]
-        m.d.sync += [
-            looking.eq(looks_next),
-            self.emit.eq(emits_next),
-            joining.eq(looks_next | emits_next),
-        ]
-        with m.If(go):
-            m.d.sync += [emitted.tag.eq(does.tag), emitted.slot.eq(slot), emitted.pc.eq(does.at)]
-        with m.If(looking):
-            m.d.sync += [
-                self._emitting.eq(emitted),
-                self.destination.eq(self._destination.data),
+        with m.If(joins):
+            m.d.comb += [
+                emitter.found.end.eq(0),
+                emitter.found.tag.eq(does.tag),
+                emitter.found.slot.eq(slot),
+                emitter.found.pc.eq(does.at),
             ]
-        joined = self.emitted
-        m.d.comb += [
-            joined.eq(probe.reference),
-            joined.tag.eq(self._emitting.tag),
-            joined.carries.eq(probe.reference.carries | 1 << self.number),
-            joined.slots[self.number].eq(self._emitting.slot),
-        ]
-
-        # Giving up, after the router has had time to see that there is room.
-        higher = Signal()
-        for level in range(layouts.levels):
-            with m.If(self.waiting[level] & (level > probe.level)):
-                m.d.comb += higher.eq(1)
-        stuck = Signal(3)
-        with m.If(self.emit & ~self.roomy & higher & ~self.granted):
-            m.d.sync += stuck.eq(stuck + 1)
-        with m.Else():
-            m.d.sync += stuck.eq(0)
-        # From a register, for it reaches far; the request is withdrawn meanwhile.
-        m.d.comb += gives_up.eq(stuck.all() & self.emit & ~self.roomy & ~self.granted)
-        m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):
             m.d.sync += [
                 waits.eq(0),
@@ -357,7 +373,7 @@ class ExecutionUnit(wiring.Component):
                 valid.eq(0),
                 chosen_valid.eq(0),
                 ready.eq(0),
-                stuck.eq(0),
+                switching.eq(0),
             ]
 
         m.d.comb += [
@@ -382,7 +398,7 @@ class ExecutionUnit(wiring.Component):
             does.right.eq(window[cmp.window_attribute]),
             does.condition.eq(cmp.condition),
             does.held.eq(
-                self._current.reference.carries.bit_select(cmp.probe_stream, 1)
+                self._probes.deciding.reference.carries.bit_select(cmp.probe_stream, 1)
                 | (cmp.condition == isa.Condition.TRUE)
             ),
         ]

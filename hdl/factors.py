@@ -39,14 +39,18 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
+BUFFER_BITS = 2
+"""Of the places for a probe's comparisons: so many probes are compared, or wait for it, at once."""
+
+
 def put_layout(config: DeviceConfig) -> data.StructLayout:
-    """A comparison on its way to its comparator: for which turn, of which of two probes."""
+    """A comparison on its way to its comparator: for which turn, of which of four probes."""
     return data.StructLayout(
         {
             "valid": 1,
             "comparator": 4,
             "turn": 4,
-            "buffer": 1,
+            "buffer": BUFFER_BITS,
             "comparison": comparison_layout(config),
         }
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -55,14 +55,29 @@ class TupleFetch(wiring.Component):
         # Stages: request, turn, to the windows, address, memory, data, whose.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
-        asks, chosen = Signal(self.requesters), Signal(self.requesters)
-        m.d.sync += asks.eq(Cat(request.valid & ~request.ready for request in self.requests))
-        m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(asks & ~chosen)]
+        chosen = Signal(self.requesters)
+        m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
-            m.d.comb += self.requests[i].ready.eq(chosen[i])
+            # Two requests wait here, so that who asks hears from a register whether to go on.
+            request, asks, full = self.requests[i], Signal(name=f"asks{i}"), Signal(name=f"full{i}")
+            first, second, sent = (
+                Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second", "sent")
+            )
+            m.d.comb += [request.ready.eq(~full), arbiter.requests[i].eq(asks)]
+            with m.If(~full):
+                m.d.sync += second.eq(request.payload)
+            with m.If(~asks | arbiter.granted[i]):
+                m.d.sync += [
+                    asks.eq(full | request.valid),
+                    first.eq(Mux(full, second, request.payload)),
+                    full.eq(0),
+                ]
+            with m.Elif(request.valid):
+                m.d.sync += full.eq(1)
+            m.d.sync += sent.eq(first)
             with m.If(chosen[i]):
-                m.d.sync += references[0].eq(self.requests[i].payload)
+                m.d.sync += references[0].eq(sent)
         for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)

@@ -44,7 +44,7 @@ class EqualityIndex(wiring.Component):
     throughput  one ask a cycle while nothing is inserted
 
     seed                  of the hash, held
-    insert, key, slot     pulse, every fifth cycle at most: `slot` has attribute value `key`
+    insert, key, slot     pulse, every fourth cycle at most: `slot` has attribute value `key`
     ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
     ready                 the ask is taken
     answer                the slot, 2 cycles after

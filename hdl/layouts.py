@@ -12,7 +12,7 @@ from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
-from seustream.hdl.control_words import TERMS
+from seustream.hdl.control_words import NEEDS_BITS, ROW_BITS, ROWS_BITS, TERMS
 from seustream.hdl.isa import WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
@@ -129,8 +129,12 @@ class Layouts:
                 "index": 2,
                 "stream": STREAM_BITS,
                 "attribute": 2,
+                "row": ROW_BITS,  # the first of its rows in `join_row`
+                "rows": ROWS_BITS,  # none: the program is run
             }
         )
+        # Under what a pair joins: factors, selection bits of the window's tuple, of the probe.
+        self.join_row = data.StructLayout({"needs": NEEDS_BITS, "tag": TAG_BITS, "first": 1})
         # ... and in which of its factors all hold, in one at least, where a pair joins.
         self.terms = data.ArrayLayout(config.factors, TERMS)
         self.trace = data.StructLayout(

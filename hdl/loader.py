@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.factors import FACTOR, put_layout
+from seustream.hdl.factors import BUFFER_BITS, FACTOR, put_layout
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+
+_ASKED = 4
+"""Probes that are fetched ahead of the one that is staged."""
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:
@@ -27,7 +31,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "plan": layouts.probe_plan,
             "terms": layouts.terms if config.lanes else 0,
             "bucket": layouts.hashed,
-            "buffer": 1 if config.lanes else 0,
+            "buffer": BUFFER_BITS if config.lanes else 0,
         }
     )
 
@@ -39,21 +43,21 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 15 cycles and one a factor
-    throughput  a probe in 12 cycles and one a factor: while the area works on one, the next is
-                fetched and the one after read
+    latency     about 20 cycles and one a factor
+    throughput  a probe in 6 cycles, or in as many as there are factors and 3; up to four are
+                being fetched meanwhile
 
     available, take, level, reference   of the probe FIFO
     request, response, fetched          of the tuple fetch; the response is a pulse
     context, tail, count                of the window buffer
-    tag, plan, terms                    of the area's probe plan
+    tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
     seed                                of the indexes' hash, held
     factors, used                       what is compared, and how many factors there are
     put         a factor's comparison
-    staged      the probe
+    staged      the probe; it stays for the cycle after it was taken
     attributes  what it carries; of the area's own `number` nothing, which no probe carries
-    hold        the comparisons of the probe before the last (without lanes, the attributes of
-                the last) are still needed
+    hold        without lanes: the attributes of the last probe are still needed
+    freed       pulse: the comparisons of the oldest probe staged are no longer needed
     flush       pulse: forget all probes; one taken or handed on in this cycle does not count
     working, blocked   it is busy; it waits until the area needs the comparisons no more
     """
@@ -83,6 +87,7 @@ class ProbeLoader(wiring.Component):
                 "staged": Out(stream.Signature(staged_layout(config))),
                 "attributes": Out(data.ArrayLayout(layouts.attributes, config.streams)),
                 "hold": In(1),
+                "freed": In(1),
                 "flush": In(1),
                 "working": Out(1),
                 "blocked": Out(1),
@@ -91,40 +96,20 @@ class ProbeLoader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        self._fetch(m)
+        self._stage(m)
+        return m
+
+    def _fetch(self, m: Module) -> None:
+        """Takes probes, asks for what they carry, and keeps what comes until it is staged."""
         config, layouts = self.config, self.layouts
-        # The probe that is fetched, and the one after.
-        reference, reference_after = Signal(layouts.reference), Signal(layouts.reference)
-        level, level_after = Signal(layouts.level_bits), Signal(layouts.level_bits)
+        reference_after, level_after = Signal(layouts.reference), Signal(layouts.level_bits)
         highest = Signal(layouts.level_bits)
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
-        m.d.comb += [
-            self.level.eq(level_after),
-            self.context.eq(reference.context),
-            self.tag.eq(reference.tag),
-            self.request.payload.eq(reference),
-        ]
-        probe = self.staged.payload
-        plan = Signal(layouts.probe_plan)
-        terms = Signal(layouts.terms)
-        m.d.sync += [plan.eq(self.plan), terms.eq(self.terms)]
-        key = Signal(config.attribute_width)
-        m.d.sync += key.eq(self.attributes[plan.stream][plan.attribute])
-        bits = Signal(SELECTIONS)
-        parts = Signal(layouts.hashed)
-        m.d.sync += parts.eq(hashed(key, self.seed, layouts.slot_bits))
-
-        # Without lanes the execution unit reads `attributes`, with lanes only operands matter.
-        staged_before = Signal()  # the area takes a cycle to say that it holds what was staged
-        m.d.sync += staged_before.eq(self.staged.valid)
-        in_use = Const(0, 1) if config.lanes else self.hold | self.staged.valid | staged_before
-        if config.lanes:
-            # The other one is the area's until it begins with this.
-            with m.If(self.staged.valid & self.staged.ready):
-                m.d.sync += probe.buffer.eq(~probe.buffer)
-        self._pick_operands(m, reference)
-        move, kept = Signal(), Signal()
+        m.d.comb += self.level.eq(level_after)
+        move, self._kept = Signal(), Signal()
         # After a flush `available` has yet to know of the probes that were taken back. To choose
         # without them is to begin with what was left, and be in the way of the higher ones for ever.
         flushed_before = Signal()
@@ -145,105 +130,163 @@ class ProbeLoader(wiring.Component):
                 with m.If(self.flush):
                     m.next = "IDLE"
             with m.State("KEPT"):
-                m.d.comb += kept.eq(1)
+                m.d.comb += self._kept.eq(1)
                 with m.If(move | self.flush):
                     m.next = "IDLE"
 
-        with m.If(self.response):
-            for stream_number in range(config.streams):
-                if stream_number != self.number:
-                    m.d.sync += self.attributes[stream_number].eq(
-                        self.fetched.components[stream_number].attributes
-                    )
+        # Asked for, answered, used: counted. What was asked for before a flush is answered, not used.
+        count = ceil_log2(_ASKED) + 2
+        asked, answered = Signal(count), Signal(count)
+        self._used = used = Signal(count)
+        ahead, room = Signal(count), Signal()
+        self._have = Signal()
+        m.d.comb += [
+            ahead.eq(answered - used),
+            self._have.eq((ahead != 0) & ~ahead[-1]),
+            room.eq(((asked - used)[:count] < _ASKED) & ((asked - answered)[:count] < _ASKED)),
+            move.eq(self._kept & room & (~self.request.valid | self.request.ready) & ~self.flush),
+        ]
+        taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
+        m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=_ASKED, init=[])
+        write = self._taken.write_port()
+        m.d.comb += [
+            write.addr.eq(asked),
+            write.data.reference.eq(reference_after),
+            write.data.level.eq(level_after),
+            write.en.eq(move),
+        ]
+        # Once raised a request stays, as a stream must.
+        with m.If(self.request.ready):
+            m.d.sync += self.request.valid.eq(0)
+        with m.If(move):
+            m.d.sync += [
+                self.request.valid.eq(1),
+                self.request.payload.eq(reference_after),
+                asked.eq(asked + 1),
+            ]
+        with m.If(self.flush):
+            m.d.sync += used.eq(asked)
+
+        self._others = [s for s in range(config.streams) if s != self.number]
+        answer = data.StructLayout(
+            {
+                "bits": SELECTIONS,
+                "attributes": data.ArrayLayout(layouts.attributes, len(self._others)),
+            }
+        )
+        m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=_ASKED, init=[])
+        write = self._answers.write_port()
+        m.d.comb += [
+            write.addr.eq(answered),
             # Only a raw tuple has selection bits; a joined one's tag says it all.
-            m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
-        flushed = Signal()
+            write.data.bits.eq(Mux(_joined(self.fetched.reference), 0, self.fetched.bits)),
+            write.en.eq(self.response),
+        ]
+        for place, stream_number in enumerate(self._others):
+            m.d.comb += write.data.attributes[place].eq(
+                self.fetched.components[stream_number].attributes
+            )
+        m.d.sync += answered.eq(answered + self.response)
+
+    def _stage(self, m: Module) -> None:
+        """Looks up what a probe is to be compared by, and puts its comparisons."""
+        config, layouts = self.config, self.layouts
+        taken, answer = (memory.read_port(domain="comb") for memory in (self._taken, self._answers))
+        m.d.comb += [taken.addr.eq(self._used), answer.addr.eq(self._used)]
+        reference = taken.data.reference
+        m.d.comb += [self.context.eq(reference.context), self.tag.eq(reference.tag)]
+        attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
+        for place, stream_number in enumerate(self._others):
+            m.d.comb += attributes[stream_number].eq(answer.data.attributes[place])
+
+        probe = self.staged.payload
+        plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
+        key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
+        m.d.sync += [
+            plan.eq(self.plan),
+            terms.eq(self.terms),
+            key.eq(attributes[plan.stream][plan.attribute]),
+            parts.eq(hashed(key, self.seed, layouts.slot_bits)),
+        ]
+
+        staged, in_use, pick, picked = Signal(), Signal(), Signal(), Signal(2)
+        known = Signal(4)  # how long the probe is here: the table, plan, key, bucket
+        m.d.sync += [
+            picked.eq(Cat(pick, picked)),
+            known.eq(Mux(staged | self.flush, 0, Cat(self._have, known))),
+        ]
+        number = Signal(range(config.factors + 1))
+        last = Const(1)
+        if config.lanes:
+            last = number + 1 >= self.used
+            self._put(m, number, picked[-1], reference, attributes)
+            buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
+            m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + staged - self.freed))
+            m.d.comb += in_use.eq(buffers[-1])
+            buffer = self.put.buffer
+            m.d.sync += buffer.eq(buffer + staged)
+            m.d.comb += self.attributes.eq(attributes)
+        else:
+            buffer = Const(0, 0)
+            before = Signal()  # the area takes a cycle to say that it holds what was staged
+            m.d.sync += before.eq(self.staged.valid)
+            m.d.comb += in_use.eq(self.hold | self.staged.valid | before)
         with m.If(self.staged.ready | self.flush):
             m.d.sync += self.staged.valid.eq(0)
+        with m.If(staged):
+            m.d.sync += [
+                self.staged.valid.eq(1),
+                self._used.eq(self._used + 1),
+                probe.reference.eq(reference),
+                probe.level.eq(taken.data.level),
+                probe.bits.eq(answer.data.bits),
+                probe.tail.eq(self.tail),
+                probe.count.eq(self.count),
+                probe.plan.eq(plan),
+                *([probe.terms.eq(terms)] if config.lanes else []),
+                probe.bucket.eq(parts),
+                probe.buffer.eq(buffer),
+            ]
         with m.FSM() as fsm:
             with m.State("NEXT"):
-                m.d.comb += self.blocked.eq(kept & in_use)
-                m.d.sync += [reference.eq(reference_after), level.eq(level_after)]
-                with m.If(kept & ~in_use & ~self.flush):
-                    m.d.comb += move.eq(1)
-                    m.next = "REQUEST"
-            with m.State("REQUEST"):
-                # Once raised the request stays, as a stream must; what comes is ignored.
-                m.d.comb += self.request.valid.eq(1)
-                with m.If(self.request.ready):
-                    m.next = "FETCH"
-                with m.If(self.flush):
-                    m.d.sync += flushed.eq(1)
-            with m.State("FETCH"):
-                with m.If(self.flush):
-                    m.d.sync += flushed.eq(1)
-                with m.If(self.response):
-                    m.d.sync += flushed.eq(0)
-                    m.next = "OPERANDS"
-                    with m.If(flushed | self.flush):
-                        m.next = "NEXT"
-            self._operands(m)
-            with m.State("PLACE"):
-                with m.If(~self._stages[0]):
-                    m.d.sync += [
-                        self.staged.valid.eq(1),
-                        probe.reference.eq(reference),
-                        probe.level.eq(level),
-                        probe.bits.eq(bits),
-                        probe.tail.eq(self.tail),
-                        probe.count.eq(self.count),
-                        probe.plan.eq(plan),
-                        *([probe.terms.eq(terms)] if config.lanes else []),
-                        probe.bucket.eq(parts),
-                    ]
-                    m.next = "NEXT"
-                with m.If(self.flush):
-                    m.d.sync += self.staged.valid.eq(0)
-                    m.next = "NEXT"
-        m.d.comb += self.working.eq((~fsm.ongoing("NEXT") | kept) & ~self.blocked)
-        return m
-
-    def _pick_operands(self, m: Module, reference: data.View) -> None:
-        """One factor a cycle, so that one multiplexer serves them all: which, its operand; put."""
-        self._number = number = Signal(range(self.config.factors + 1))
-        self._pick, self._stages = Signal(), Signal(2)
-        m.d.sync += self._stages.eq(Cat(self._pick, self._stages))
-        if self.config.lanes:
-            factor, put = Signal(FACTOR), self.put
-            m.d.sync += [
-                factor.eq(self.factors[number]),
-                put.comparator.eq(factor.comparator),
-                put.turn.eq(factor.turn),
-                put.comparison.operand.eq(
-                    self.attributes[factor.probe_stream][factor.probe_attribute]
-                ),
-                put.comparison.carried.eq(reference.carries.bit_select(factor.probe_stream, 1)),
-                put.comparison.condition.eq(factor.condition),
-                put.comparison.window_attribute.eq(factor.window_attribute),
-            ]
-            m.d.comb += [
-                put.valid.eq(self._stages[1]),
-                put.buffer.eq(self.staged.payload.buffer),
-            ]
-
-    def _operands(self, m: Module) -> None:
-        number = self._number
-        with m.State("OPERANDS"):
-            if self.config.lanes:
-                with m.If(~self.hold & ~self.staged.valid):
-                    m.d.comb += self._pick.eq(1)
-                    m.d.sync += number.eq(number + 1)
-                    with m.If(number + 1 >= self.used):
-                        m.d.sync += number.eq(0)
-                        m.next = "PLACE"
-                with m.Else():
-                    m.d.comb += self.blocked.eq(1)
-            else:
-                m.d.comb += self._pick.eq(1)  # the bucket takes as long
-                m.next = "PLACE"
-            with m.If(self.flush):
+                m.d.comb += self.blocked.eq(self._have & in_use)
                 m.d.sync += number.eq(0)
-                m.next = "NEXT"
+                with m.If(self._have & ~in_use & ~self.flush):
+                    m.next = "OPERANDS"
+                    if not config.lanes:
+                        # The execution unit reads them while it works on the probe.
+                        m.d.sync += self.attributes.eq(attributes)
+            with m.State("OPERANDS"):
+                # One factor a cycle, so that one multiplexer serves them all.
+                m.d.comb += pick.eq(1)
+                m.d.sync += number.eq(number + 1)
+                with m.If(last):
+                    m.next = "PLACE"
+                with m.If(self.flush):
+                    m.next = "NEXT"
+            with m.State("PLACE"):
+                free = ~self.staged.valid
+                m.d.comb += staged.eq(known[-1] & ~picked[0] & free & ~self.flush)
+                m.d.comb += self.blocked.eq(~free)
+                with m.If(staged | self.flush):
+                    m.next = "NEXT"
+        m.d.comb += self.working.eq((~fsm.ongoing("NEXT") | self._kept) & ~self.blocked)
+
+    def _put(
+        self, m: Module, number: Value, valid: Value, reference: data.View, attributes: data.View
+    ) -> None:
+        """Reads a factor, then its operand."""
+        factor, put = Signal(FACTOR), self.put
+        m.d.sync += [
+            factor.eq(self.factors[number]),
+            put.comparator.eq(factor.comparator),
+            put.turn.eq(factor.turn),
+            put.comparison.operand.eq(attributes[factor.probe_stream][factor.probe_attribute]),
+            put.comparison.carried.eq(reference.carries.bit_select(factor.probe_stream, 1)),
+            put.comparison.condition.eq(factor.condition),
+            put.comparison.window_attribute.eq(factor.window_attribute),
+        ]
+        m.d.comb += put.valid.eq(valid)
 
 
 def _joined(reference: data.View) -> object:

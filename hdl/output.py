@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import KIND_SHIFT, Target
@@ -14,17 +17,24 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.table_bus import write_signature
 
 _QUERIES = 1 << QUERY_BITS
-_AHEAD = 4
-"""Tuples fetched or being fetched ahead of the one that is checked."""
+_AHEAD = 16
+"""Tuples that are asked for and not done."""
+_CHECKED, _IN_CHECK = 16, 8
+"""Results that wait to be taken, and how many may come after it was seen that they do."""
 _KIND_BITS = 2
+_ITEM = data.StructLayout(
+    {"valid": 1, "some": 1, "last": 1, "query": QUERY_BITS, "place": ceil_log2(_AHEAD)}
+)
+"""A query to be checked of the tuple at a place, unless there is none; the last of this tuple."""
 
 
 class Output(wiring.Component):
     """Fetches a tuple's components, works out their ages and ranks, and checks them for each
-    query of its route tag: all components at once, a query in 4 cycles.
+    query of its route tag: all components at once, a query a cycle.
 
-    latency     16 cycles to the first result
-    throughput  a tuple in 5 cycles, a result in 4; the tuples after are fetched meanwhile
+    latency     20 cycles to the first result
+    throughput  a query a cycle, and of a tuple with several queries a cycle more; a tuple in as
+                many cycles as the fetch takes for a request, 3
 
     write, half     tables, and which half of them is in use
     push, pushed    references from the router
@@ -67,6 +77,7 @@ class Output(wiring.Component):
                 "context": CONTEXT_BITS,
                 "carries": n,
                 "now": layouts.timestamp,
+                "oldest": layouts.timestamp,
                 "ages": data.ArrayLayout(layouts.timestamp, n),
                 "ranks": data.ArrayLayout(layouts.sequence, n),
                 "sequences": data.ArrayLayout(layouts.sequence, n),
@@ -82,24 +93,19 @@ class Output(wiring.Component):
         ]
         m.d.sync += self.room.eq(waiting.level < config.output_fifo_depth)
 
-        # Tuples on their way through the fetch come in order; each has a place kept for it.
-        fetched = Signal(work, reset_less=True)
-        ready = fifo.SyncFIFOBuffered(width=work.size + _QUERIES, depth=_AHEAD)
-        m.submodules.ready = ready
-        asked = Signal(range(_AHEAD + 1))
-        take, place = Signal(), Signal()
-        m.d.sync += asked.eq(asked + (self.request.valid & self.request.ready) - take)
+        # Tuples on their way through the fetch come in order; each has a place kept for it until it
+        # is done.
+        asked, place, done = Signal(range(_AHEAD + 1)), Signal(), Signal()
+        free, asks = Signal(), Signal()
+        m.d.comb += [
+            free.eq(~self.request.valid | self.request.ready),
+            waiting.r_en.eq(free & place),
+            asks.eq(waiting.r_en & waiting.r_rdy),
+        ]
+        m.d.sync += asked.eq(asked + asks - done)
         m.d.sync += place.eq(asked < _AHEAD - 1)  # one may have been asked for meanwhile
-        with m.FSM():
-            with m.State("NEXT"):
-                m.d.comb += waiting.r_en.eq(place)
-                m.d.sync += self.request.payload.eq(waiting.r_data)
-                with m.If(place & waiting.r_rdy):
-                    m.next = "REQUEST"
-            with m.State("REQUEST"):
-                m.d.comb += self.request.valid.eq(1)
-                with m.If(self.request.ready):
-                    m.next = "NEXT"
+        with m.If(free):
+            m.d.sync += [self.request.valid.eq(asks), self.request.payload.eq(waiting.r_data)]
 
         # Which queries each route tag satisfies.
         bus, reference = self.write, self.fetched.reference
@@ -113,57 +119,118 @@ class Output(wiring.Component):
             route.en.eq(1),
         ]
 
-        # What was fetched, its ages and ranks, and its queries.
+        # What was fetched, its ages and ranks, its queries; the greatest age, two by two, and whether
+        # there are more queries than one.
+        stages = 4
+        came = [Signal(name=f"came{stage}") for stage in range(stages)]
+        works = [Signal(work, name=f"work{stage}", reset_less=True) for stage in range(stages)]
+        m.d.sync += Cat(came).eq(Cat(self.response, came))
         m.d.sync += [
-            fetched.context.eq(reference.context),
-            fetched.carries.eq(reference.carries),
-            fetched.now.eq(self.fetched.now),
+            works[0].context.eq(reference.context),
+            works[0].carries.eq(reference.carries),
+            works[0].now.eq(self.fetched.now),
         ]
+        m.d.sync += [later.eq(former) for former, later in itertools.pairwise(works)]
         for s in range(n):
             component = self.fetched.components[s]
             m.d.sync += [
-                fetched.ages[s].eq(
-                    Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)
-                ),
-                fetched.ranks[s].eq(self.fetched.counters[s] - component.sequence),
-                fetched.sequences[s].eq(component.sequence),
+                works[0]
+                .ages[s]
+                .eq(Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)),
+                works[0].ranks[s].eq(self.fetched.counters[s] - component.sequence),
+                works[0].sequences[s].eq(component.sequence),
             ]
-        arrived, came = Signal(), Signal()
-        whole = Signal(work, reset_less=True)
-        queries = Signal(_QUERIES, reset_less=True)
-        m.d.sync += [arrived.eq(self.response), came.eq(arrived)]
-        m.d.sync += [whole.eq(fetched), queries.eq(route.data)]
-        m.d.comb += [ready.w_en.eq(came), ready.w_data.eq(Cat(whole, queries))]
-        # Whether the turn of the first of them has come, and what it satisfies first is known.
-        # What is taken leaves the FIFO a cycle later.
-        known, satisfied = Signal(3), Signal(_QUERIES)
+        ages = [works[0].ages[s] for s in range(n)]
+        for level in range(stages - 2):
+            greater = []
+            for number in range(0, len(ages), 2):
+                age = Signal(layouts.timestamp, name=f"greater_{level}_{number}", reset_less=True)
+                pair = ages[number : number + 2]
+                m.d.sync += age.eq(Mux(pair[0] > pair[-1], pair[0], pair[-1]))
+                greater.append(age)
+            ages = greater
+        m.d.sync += works[-1].oldest.eq(works[-2].now - ages[0])
+        queries = [Signal(_QUERIES, name=f"queries{q}", reset_less=True) for q in range(stages - 1)]
+        others, few = Signal(_QUERIES, reset_less=True), Signal(reset_less=True)
         m.d.sync += [
-            ready.r_en.eq(take),
-            known.eq(Mux(take | ready.r_en, 0, Cat(ready.r_rdy, known))),
-            satisfied.eq(ready.r_data[work.size :]),
+            Cat(queries).eq(Cat(route.data, queries)),
+            others.eq(queries[0] & (queries[0] - 1)),
+            few.eq(others == 0),
         ]
-        following = data.View(work, ready.r_data[: work.size])
-        self._check(m, work, following, known[-1], take, satisfied)
+
+        m.submodules.works = kept = memory.Memory(shape=work, depth=_AHEAD, init=[])
+        to_do = data.StructLayout({"few": 1, "queries": _QUERIES})
+        m.submodules.lists = lists = memory.Memory(shape=to_do, depth=_AHEAD, init=[])
+        end = Signal(_AHEAD.bit_length())
+        m.d.sync += end.eq(end + came[-1])
+        for port, content in (
+            (kept.write_port(), works[-1]),
+            (lists.write_port(), Cat(few, queries[-1])),
+        ):
+            m.d.comb += [
+                port.addr.eq(end[:-1]),
+                port.data.eq(content),
+                port.en.eq(came[-1]),
+            ]
+        item = self._pick(m, lists, end)
+        self._check(m, item, kept)
+        m.d.comb += done.eq(self.commit)
         return m
 
-    def _check(
-        self,
-        m: Module,
-        work: data.StructLayout,
-        fetched: data.View,
-        have: Signal,
-        take: Signal,
-        queries: Value,
-    ) -> None:
+    def _pick(self, m: Module, lists: memory.Memory, end: Signal) -> data.View:
+        """One query of a tuple a cycle, the lowest first. The last of several is followed by a cycle
+        in which none is left."""
+        read = lists.read_port(domain="comb")
+        begun = Signal.like(end)
+        left, few, have, place = Signal(_QUERIES), Signal(), Signal(), Signal(len(end) - 1)
+        self._may_pick = may = Signal()
+        some, ends, rest = Signal(), Signal(), Signal(_QUERIES)
+        m.d.comb += [
+            rest.eq(left & (left - 1)),
+            read.addr.eq(begun[:-1]),
+            some.eq(left.any()),
+            ends.eq(few | ~some),
+        ]
+        with m.If(may & have & ~ends):
+            m.d.sync += left.eq(rest)
+        with m.If(~have | (may & ends)):
+            m.d.sync += [
+                left.eq(read.data.queries),
+                few.eq(read.data.few),
+                have.eq(begun != end),
+                place.eq(begun[:-1]),
+                begun.eq(begun + (begun != end)),
+            ]
+        self._have = have
+        item = Signal(_ITEM)
+        one = Signal(_QUERIES, reset_less=True)
+        picked = Signal(_ITEM)
+        m.d.sync += [
+            one.eq(left & ~rest),
+            picked.valid.eq(may & have),
+            picked.some.eq(some),
+            picked.last.eq(ends),
+            picked.place.eq(place),
+            item.eq(picked),
+            item.query.eq(_number(one)),
+        ]
+        return item
+
+    def _check(self, m: Module, item: data.View, works: memory.Memory) -> None:
+        """All components of a tuple by the windows of one query."""
         layouts, n = self.layouts, self.config.streams
         size = max(layouts.timestamp, layouts.sequence)
         row = data.StructLayout({"kind": _KIND_BITS, "size": size})
         bus = self.write
-        current = Signal(work)
-        left = Signal(_QUERIES)
-        query = Signal(QUERY_BITS)
+        # Stages: memory, windows, fit.
+        items = [Signal(_ITEM, name=f"item{stage}") for stage in range(3)]
+        m.d.sync += [later.eq(former) for former, later in itertools.pairwise([item, *items])]
+        port = works.read_port(domain="comb")
+        work = Signal(works.shape, reset_less=True)
+        checked = Signal(works.shape, reset_less=True)
+        m.d.comb += port.addr.eq(items[0].place)
+        m.d.sync += [work.eq(port.data), checked.eq(work)]
         fits = Signal(n)
-
         for s in range(n):
             m.submodules[f"windows{s}"] = windows = memory.Memory(
                 shape=row, depth=2 * _QUERIES, init=[]
@@ -174,7 +241,7 @@ class Output(wiring.Component):
                 write.data.kind.eq(bus.address[KIND_SHIFT:]),
                 write.data.size.eq(bus.data[:size]),
                 write.en.eq(bus.valid & (bus.target == Target.WINDOW) & (bus.unit == s)),
-                read.addr.eq(Cat(query, self.half)),
+                read.addr.eq(Cat(item.query[:QUERY_BITS], self.half)),
                 read.en.eq(1),
             ]
             window = Signal(row, name=f"window_{s}", reset_less=True)
@@ -183,76 +250,44 @@ class Output(wiring.Component):
             m.d.comb += fit.eq(1)
             with m.Switch(window.kind):
                 with m.Case(WindowKind.RANGE):
-                    m.d.comb += fit.eq(current.ages[s] <= window.size)
+                    m.d.comb += fit.eq(work.ages[s] <= window.size)
                 with m.Case(WindowKind.ROWS):
-                    m.d.comb += fit.eq(current.ranks[s] < window.size)
-            m.d.sync += fits[s].eq(fit | ~current.carries[s])
+                    m.d.comb += fit.eq(work.ranks[s] < window.size)
+            m.d.sync += fits[s].eq(fit | ~work.carries[s])
 
-        # The greatest age, two by two; known when the first result is.
-        ages = [current.ages[s] for s in range(n)]
-        while len(ages) > 1:
-            pairs = [ages[i : i + 2] for i in range(0, len(ages), 2)]
-            ages = []
-            for number, pair in enumerate(pairs):
-                greater = Signal(layouts.timestamp, name=f"greater_{len(pairs)}_{number}")
-                m.d.sync += greater.eq(pair[0] if len(pair) == 1 else _greater(*pair))
-                ages.append(greater)
-
+        # What fits, and the last of each tuple, waits to be taken.
         result = self.results.payload
+        out = data.StructLayout(
+            {"fits": 1, "last": 1, "context": CONTEXT_BITS, "result": result.shape()}
+        )
+        came, shown = items[-1], Signal(out)
+        m.submodules.checked = checked_fifo = fifo.SyncFIFOBuffered(width=out.size, depth=_CHECKED)
+        found = Signal(out)
         m.d.comb += [
-            result.query.eq(query),
-            result.carries.eq(current.carries),
-            result.newest.eq(current.now),
-            result.sequences.eq(current.sequences),
-            self.context.eq(current.context),
+            found.fits.eq(fits.all() & came.some),
+            found.last.eq(came.last),
+            found.context.eq(checked.context),
+            found.result.query.eq(came.query),
+            found.result.carries.eq(checked.carries),
+            found.result.newest.eq(checked.now),
+            found.result.oldest.eq(checked.oldest),
+            found.result.sequences.eq(checked.sequences),
+            checked_fifo.w_data.eq(found),
+            checked_fifo.w_en.eq(came.valid & (found.fits | found.last)),
+            shown.eq(checked_fifo.r_data),
         ]
-        m.d.sync += result.oldest.eq(current.now - ages[0])
-        # The lowest of those left, then its number, are known when it is picked.
-        one, first = Signal(_QUERIES), Signal(_QUERIES)
-        number, first_number = Signal(QUERY_BITS), Signal(QUERY_BITS)
-        m.d.sync += [
-            first.eq(queries & (~queries + 1)[:_QUERIES]),
-            first_number.eq(_number(first)),
-            one.eq(left & (~left + 1)[:_QUERIES]),
-            number.eq(_number(one)),
+        m.d.sync += self._may_pick.eq(checked_fifo.level < _CHECKED - _IN_CHECK)
+        here = checked_fifo.r_rdy
+        m.d.comb += [
+            result.eq(shown.result),
+            self.results.valid.eq(here & shown.fits),
+            checked_fifo.r_en.eq(~shown.fits | self.results.ready),
+            self.delivered.eq(self.results.valid & self.results.ready),
+            self.commit.eq(here & checked_fifo.r_en & shown.last),
+            self.context.eq(shown.context),
+            self.blocked.eq(self.results.valid & ~self.results.ready),
+            self.working.eq((self._have | here) & ~self.blocked),
         ]
-        done = Signal()
-        m.d.comb += self.commit.eq(done)
-        # Whether none is left, when it matters: as it was a cycle before.
-        nothing, spent = Signal(), Signal()
-        m.d.sync += [nothing.eq(queries == 0), spent.eq(left == 0)]
-        with m.FSM() as fsm:
-            with m.State("IDLE"):
-                m.d.comb += take.eq(have)
-                m.d.sync += [
-                    current.eq(fetched),
-                    left.eq(queries & ~first),
-                    query.eq(first_number),
-                ]
-                with m.If(have):
-                    m.next = "READ"
-                    with m.If(nothing):
-                        m.next = "NOTHING"
-            with m.State("NOTHING"):
-                m.d.comb += done.eq(1)
-                m.next = "IDLE"
-            with m.State("READ"):
-                m.next = "MEMORY"
-            with m.State("MEMORY"):
-                m.next = "CHECK"
-            with m.State("CHECK"):
-                m.next = "DELIVER"
-            with m.State("DELIVER"):
-                m.d.comb += self.results.valid.eq(fits.all())
-                m.d.comb += self.blocked.eq(self.results.valid & ~self.results.ready)
-                with m.If(~self.results.valid | self.results.ready):
-                    m.d.comb += self.delivered.eq(self.results.valid)
-                    m.d.sync += [query.eq(number), left.eq(left & ~one)]
-                    m.next = "READ"
-                    with m.If(spent):
-                        m.d.comb += done.eq(1)
-                        m.next = "IDLE"
-        m.d.comb += self.working.eq((~fsm.ongoing("IDLE") | have) & ~self.blocked)
 
 
 def _number(one: Signal) -> Value:
@@ -260,7 +295,3 @@ def _number(one: Signal) -> Value:
     return Cat(
         Cat(one[i] for i in range(_QUERIES) if i >> bit & 1).any() for bit in range(QUERY_BITS)
     )
-
-
-def _greater(a: Signal, b: Signal) -> Signal:
-    return Mux(a > b, a, b)

@@ -2,61 +2,89 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.utils import ceil_log2
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
 from seustream.hdl.layouts import Layouts
 
+KNOWN = 8
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 
 
 def probe_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe that waits for its pairs: its level, and the selection bits it begins with."""
+    """A probe that waits for its pairs: its level, the selection bits it begins with, and which rows
+    its pairs are joined by."""
     layouts = Layouts(config)
     return data.StructLayout(
-        {"reference": layouts.reference, "level": layouts.level_bits, "bits": _SELECTIONS}
+        {
+            "reference": layouts.reference,
+            "level": layouts.level_bits,
+            "bits": _SELECTIONS,
+            "row": ROW_BITS,
+            "rows": ROWS_BITS,
+        }
     )
 
 
 class ProbeQueue:
-    """The probe whose pairs come, and up to three after it; where a probe of each level was left.
-    A part of the execution unit: in its module (`m`), at its ports.
+    """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
+    to eight; where a probe of each level was left. A part of the execution unit: in its module
+    (`m`), at its ports.
 
-    latency     a probe that enters an empty queue is `current` 2 cycles later, as is the next
-                after `commit`
-    throughput  one enters and one is done a cycle
+    latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later, as is
+                the next after `decided` and after `commit`
+    throughput  one enters, one is decided and one is done a cycle
 
     enter, entering, may_enter, commit, rewind, resume_level, resumed, resume, resume_slot,
     level, context, busy        ports of the unit
-    current     register of the unit for the probe whose pairs come
-    left        what the unit joins, `slot` and `pc`: where `current` is left with `rewind`
-    resumed, resumed_slot, resumed_pc   `current` was left, and where
+    decided        pulse of the unit: all pairs of `deciding` have come
+    left           what the unit emits, `slot` and `pc`: where `sending` is left with `rewind`
+    deciding, sending           registers
+    resumed, resumed_slot, resumed_pc   `deciding` was left, and where
     """
 
-    def __init__(
-        self, m: Module, unit: wiring.Component, current: data.View, left: data.View
-    ) -> None:
+    def __init__(self, m: Module, unit: wiring.Component, decided: Signal, left: data.View) -> None:
         layouts = unit.layouts
-        queue = Array(Signal(current.shape(), name=f"probe_{i}") for i in range(4))
-        first, end = Signal(3), Signal(3)
-        with m.If(unit.enter):
-            m.d.sync += [queue[end[:2]].eq(unit.entering), end.eq(end + 1)]
-        with m.If(unit.commit):
-            m.d.sync += first.eq(first + 1)
-        with m.If(unit.rewind):
-            m.d.sync += [first.eq(0), end.eq(0)]
-        # One less than there is room for: `enter` may be on its way.
-        m.d.sync += unit.may_enter.eq((end - first)[:3] < 3)
-        m.d.comb += unit.busy.eq(end != first)
-        # The first of the queue, two cycles after `commit`: none needs to know it earlier.
-        m.d.sync += current.eq(queue[first[:2]])
+        shape = probe_layout(unit.config)
+        kept = data.StructLayout({"probe": shape, "resumed": 1})
+        m.submodules.queue = queue = memory.Memory(shape=kept, depth=KNOWN, init=[])
+        bits = ceil_log2(KNOWN)
+        end, to_decide, to_send = (
+            Signal(bits + 1, name=name) for name in ("end", "to_decide", "to_send")
+        )
+        write = queue.write_port()
         m.d.comb += [
-            unit.level.eq(current.level),
-            unit.context.eq(current.reference.context),
+            write.addr.eq(end[:-1]),
+            write.data.probe.eq(unit.entering),
+            write.data.resumed.eq(unit.resume),
+            write.en.eq(unit.enter),
         ]
+        m.d.sync += [
+            end.eq(end + unit.enter),
+            to_decide.eq(to_decide + decided),
+            to_send.eq(to_send + unit.commit),
+        ]
+        with m.If(unit.rewind):
+            m.d.sync += Cat(end, to_decide, to_send).eq(0)
+        # One less than there is room for: `enter` may be on its way.
+        m.d.sync += unit.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
+        m.d.comb += unit.busy.eq(end != to_send)
+        # Two cycles late: none needs to know them earlier.
+        self.deciding, self.sending = Signal(shape), Signal(shape)
+        self.resumed = Signal()
+        for pointer, probe in ((to_decide, self.deciding), (to_send, self.sending)):
+            read = queue.read_port(domain="comb")
+            m.d.comb += read.addr.eq(pointer[:-1])
+            m.d.sync += probe.eq(read.data.probe)
+            if probe is self.deciding:
+                m.d.sync += self.resumed.eq(read.data.resumed)
+        level = self.sending.level
+        m.d.comb += [unit.level.eq(level), unit.context.eq(self.sending.reference.context)]
+
         resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
         slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
         pcs = Array(Signal(ADDRESS_BITS, name=f"pc_{n}") for n in range(layouts.levels))
@@ -65,14 +93,11 @@ class ProbeQueue:
         with m.If(unit.resumed):
             m.d.sync += pending[unit.resume_level].eq(0)
         with m.If(unit.rewind):
-            m.d.sync += [
-                pending[n].eq(resumes[n] | (n == current.level)) for n in range(layouts.levels)
-            ]
+            m.d.sync += [pending[n].eq(resumes[n] | (n == level)) for n in range(layouts.levels)]
         m.d.comb += [
             unit.resume.eq(pending[unit.resume_level]),
             unit.resume_slot.eq(slots[unit.resume_level]),
         ]
-        level = current.level
         with m.If(unit.commit):
             m.d.sync += resumes[level].eq(0)
         with m.If(unit.rewind):
@@ -81,5 +106,5 @@ class ProbeQueue:
                 slots[level].eq(left.slot),
                 pcs[level].eq(left.pc),
             ]
-        self.resumed_slot, self.resumed_pc = slots[level], pcs[level]
-        self.resumed = resumes[level]
+        self.resumed_slot = slots[self.deciding.level]
+        self.resumed_pc = pcs[self.deciding.level]

@@ -3,14 +3,16 @@
 A probe tuple's route tag fixes its path through the program, but for JMPLI. So for each
 tag one can say which factors matter: a pair in which none of them holds joins nothing. And
 which must hold together: the program only ever combines factors by AND and OR, so what it
-joins is a disjunction of conjunctions of them, if every selection is taken to hold.
+joins is a disjunction of conjunctions of them, if every selection is taken to hold. With the
+selections it is the whole of what the program does (`AreaProgram.rows`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from seustream.hdl import isa
 from seustream.hdl.isa import Condition
@@ -39,6 +41,22 @@ _NEVER: Terms = frozenset()
 _ALWAYS: Terms = frozenset([frozenset()])
 _MANY = 32
 """Terms of a register; more are weakened, for there could be thousands."""
+_FACTORS = len(isa.FACTOR_REGISTERS)
+_SELECTED = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRow:
+    """A conjunction under which a pair joins: factors by number; from 16 on the selection bits of the
+    window's tuple, then those of the probe. `first` of its JOIN."""
+
+    needs: Term
+    tag: int
+    first: bool
+
+
+class _TooManyRows(Exception):
+    """There are more rows than there is room for."""
 
 
 class AreaProgram:
@@ -95,11 +113,48 @@ class AreaProgram:
     def terms(self, tag: int, most: int) -> Terms:
         """Conjunctions of factors, at most so many, of which one holds in every pair this tag
         joins. Where there are more, some give way to what they have in common."""
-        registers: dict[int, Terms] = dict.fromkeys(range(isa.REGISTERS), _NEVER)
-        for may_hold in (isa.WINDOW_SELECTION_REGISTERS, isa.PROBE_SELECTION_REGISTERS):
-            registers.update(dict.fromkeys(may_hold, _ALWAYS))
+        may_hold = dict.fromkeys(_SELECTED, _ALWAYS)
+        found = _NEVER
+        for _, terms in self._joined(tag, may_hold, lambda terms: self._weaker(terms, _MANY)):
+            found = self._weaker(_least({*found, *terms}), _MANY)
+        return self._weaker(found, most)
+
+    def rows(self, tag: int, most: int) -> list[JoinRow] | None:
+        """Lists a row for each conjunction of each JOIN of this tag, in order: exactly what the program
+        joins. A JOIN takes part once, if a row of it needs no more than the pair has. None where there
+        are more rows than so many."""
+
+        def bound(terms: Terms) -> Terms:
+            if len(terms) > most:
+                raise _TooManyRows
+            return terms
+
+        selected = {r: frozenset([frozenset([n])]) for n, r in enumerate(_SELECTED, _FACTORS)}
+        try:
+            joined = list(self._joined(tag, selected, bound))
+        except _TooManyRows:
+            return None
+        rows = [
+            JoinRow(term, emitted, number == 0)
+            for emitted, terms in joined
+            for number, term in enumerate(sorted(terms, key=sorted))
+        ]
+        return rows if len(rows) <= most else None
+
+    def _joined(
+        self, tag: int, selected: dict[int, Terms], bound: Callable[[Terms], Terms]
+    ) -> Iterator[tuple[int, Terms]]:
+        """Route tag and conjunctions of each JOIN on a tag's path. `bound` sees all that is combined."""
+
+        def both(a: Terms, b: Terms) -> Terms:
+            return bound(_least({x | y for x in a for y in b}))
+
+        def either(*terms: Terms) -> Terms:
+            return bound(_least(set().union(*terms)))
+
+        registers = dict.fromkeys(range(isa.REGISTERS), _NEVER) | selected
         registers[isa.TRUE_REGISTER] = _ALWAYS
-        passed, found = _ALWAYS, _NEVER
+        passed = _ALWAYS
         for address, instruction in self.path(tag):
             match instruction:
                 case isa.Cmp(condition=Condition.FALSE, r=r):
@@ -109,21 +164,13 @@ class AreaProgram:
                 case isa.Cmp(r=r):
                     registers[r] = frozenset([frozenset([self._factor[address]])])
                 case isa.AndRegisters(a, b, r):
-                    registers[r] = self._both(registers[a], registers[b])
+                    registers[r] = both(registers[a], registers[b])
                 case isa.OrRegisters(a, b, r):
-                    registers[r] = self._any(registers[a], registers[b])
+                    registers[r] = either(registers[a], registers[b])
                 case isa.Jmpli():
-                    some = self._any(*(registers[r] for r in isa.FACTOR_REGISTERS))
-                    passed = self._both(passed, some)
-                case isa.Emit(r):
-                    found = self._any(found, self._both(registers[r], passed))
-        return self._weaker(found, most)
-
-    def _both(self, a: Terms, b: Terms) -> Terms:
-        return self._weaker(_least({x | y for x in a for y in b}), _MANY)
-
-    def _any(self, *terms: Terms) -> Terms:
-        return self._weaker(_least(set().union(*terms)), _MANY)
+                    passed = both(passed, either(*(registers[r] for r in isa.FACTOR_REGISTERS)))
+                case isa.Emit(r, emitted):
+                    yield emitted, both(registers[r], passed)
 
     def _weaker(self, terms: Terms, most: int) -> Terms:
         """Two at a time are replaced by what they have in common, those first of which the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,16 +10,13 @@ from amaranth.utils import ceil_log2
 from seustream.hdl.arbiter import lowest
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import TERMS
-from seustream.hdl.factors import FACTOR, FactorArray, put_layout
-from seustream.hdl.index import bucket
+from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, put_layout
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
+from seustream.hdl.walk import ChainWalker
 
 _ROWS_WAITING = 16
 _ROWS_IN_FLIGHT = 12
-_OFTEN_BITS = 4
-_LONG_BITS = 3
-"""A chain of eight is not forgotten; one of fewer in a window that is still small may be soon."""
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -40,15 +37,14 @@ def pair_layout(config: DeviceConfig) -> data.StructLayout:
 
 class Scanner(wiring.Component):
     """Reads the window row by row, `lanes` tuples a cycle, through the factor array; or, for
-    an indexed probe, the row of one candidate after the other, until there were more than a scan
-    would take time for: then it scans what is left. Either way goes from the newest tuple to the
-    oldest, so that a probe can be taken up by another way than it was left. Only tuples in the
-    view of the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
-    pairs leave one by one.
+    an indexed probe, the row of one candidate after the other (`ChainWalker`). Either way goes from
+    the newest tuple to the oldest, so that a probe can be taken up by another way than it was left.
+    Only tuples in the view of the probe's context count. Rows with a pair of interest wait in a
+    small FIFO, from which pairs leave one by one.
 
     latency     11 cycles from a row's address to its first pair
-    throughput  `lanes` pairs a cycle while none is of interest, a candidate each 4 cycles;
-                1 pair of interest a cycle; 2 cycles between probes
+    throughput  `lanes` pairs a cycle while none is of interest, or a candidate a cycle;
+                1 pair of interest a cycle
 
     staged      the next probe
     begin       pulse: this probe is now worked on (`staged` was taken)
@@ -58,11 +54,10 @@ class Scanner(wiring.Component):
     put                   a comparison for a probe that is staged later
     wait                  no row can be read in the next cycle
     row, tuples           of the window buffer
-    newest, bucket, after, ask, ready, answer   of the indexes; `index` says which
+    index, newest, bucket, after, ask, ready, answered, answer   of the indexes (`ChainWalker`)
     pairs       pairs of interest, and the end of each probe
     tally       per probe, at its end: how many pairs were looked at
-    hold        the comparisons of the probe before the one begun are still needed
-    flush       pulse that goes with the component's reset: forget everything
+    freed       pulse: the comparisons of the oldest probe are no longer needed
     working, blocked   it is busy; it has a row, and waits for the window or the execution unit
     """
 
@@ -92,12 +87,12 @@ class Scanner(wiring.Component):
                 "bucket": Out(slot),
                 "after": Out(slot),
                 "ready": In(1),
+                "answered": Out(2),
                 "answer": In(slot),
                 "pairs": Out(stream.Signature(pair_layout(config))),
                 "tally": Out(layouts.pointer_bits),
                 "ended": Out(1),
-                "hold": Out(1),
-                "flush": In(1),
+                "freed": Out(1),
                 "working": Out(1),
                 "blocked": Out(1),
             }
@@ -110,214 +105,89 @@ class Scanner(wiring.Component):
                 "mask": self.banks,
                 "row": self.row_bits,
                 "last": 1,
-                "buffer": 1,  # where the probe's comparisons are
+                "buffer": BUFFER_BITS,  # where the probe's comparisons are
                 "turn": range(self.config.turns),  # which of them
                 "whole": 1,  # the last turn of its row
             }
         )
         self._issued = Signal(issue)
         self._valid = Signal()
-        self._first = Signal()
         self._may_issue = Signal()
-        self._is_long, self._is_short = Signal(), Signal()  # it turned out, of a bucket's chain
-        self._walk_and_scan(m)
+        m.submodules.walker = walker = ChainWalker(self.config)
+        wiring.connect(m, wiring.flipped(self.staged), walker.staged)
+        for name, member in walker.signature.members.items():
+            if name not in ("staged", "items", "working"):
+                inner, outer = getattr(walker, name), getattr(self, name)
+                m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
+        # A scan goes on after the walker is through with its probe.
+        scanning = self._rows(m, walker.items)
+        m.d.comb += self.working.eq((walker.working | scanning) & ~self.blocked)
         self._compare(m, issue)
         return m
 
     # --- which rows ---------------------------------------------------------------
 
-    def _walk_and_scan(self, m: Module) -> None:
-        layouts, bank_bits = self.layouts, self.bank_bits
-        slot_bits, pointer = layouts.slot_bits, layouts.pointer_bits
-        probe = self.staged.payload
-
-        tail = Signal(slot_bits)
-        count = Signal(pointer)
-        key = Signal(slot_bits)
-        final = Signal(slot_bits)  # the newest tuple still to be looked at, counted from the tail
-        wanted = Signal(slot_bits)
-        indexed = Signal()
-        first = Signal()
-        m.d.comb += [self._first.eq(first), self.bucket.eq(key), self.ended.eq(0)]
-        with m.If(self._valid):
-            m.d.sync += first.eq(0)
-
+    def _rows(self, m: Module, items: stream.Interface) -> Signal:
+        """One row for a candidate; for a scan all rows from the newest tuple wanted to the oldest.
+        Gives whether there are any."""
+        bank_bits, pointer = self.bank_bits, self.layouts.pointer_bits
+        item, have = Signal(items.payload.shape()), Signal()
+        # The next one, so that a scan begins in the cycle after another.
+        item_after, have_after, moves = Signal.like(item), Signal(), Signal()
         # Which comparisons this cycle is for, and whether they are the last of a row.
-        turn, buffer, whole = Signal(range(self.config.turns)), Signal(), Signal()
-        m.d.comb += [self._issued.turn.eq(turn), self._issued.buffer.eq(buffer), whole.eq(1)]
-        last_turn = Signal.like(turn)
-        m.d.sync += last_turn.eq(self.last_turn)
+        turn, whole = Signal(range(self.config.turns)), Signal()
+        m.d.comb += whole.eq(1)
         if self.config.lanes and self.config.turns > 1:
-            m.d.comb += whole.eq(turn == last_turn)
+            last_turn = Signal.like(turn)
+            m.d.sync += last_turn.eq(self.last_turn)
+            m.d.comb += whole.eq((turn == last_turn) | ~item.some)
             with m.If(self._valid):
-                m.d.sync += turn.eq(Mux(self._issued.whole, 0, turn + 1))
+                m.d.sync += turn.eq(Mux(whole, 0, turn + 1))
 
         # Steps count rows from the tail's, so that the newest may be in that row again.
         step = Signal(self.row_bits + 1)
-        at_newest = Signal()
+        at_newest, at_oldest = Signal(), Signal()
         low, high = (Signal(max(1, bank_bits), name=n) for n in ("low", "high"))
-        looked = Signal(pointer)  # tuples that a scan looks at, and a walk before it
-
-        # Of an index walk: where the candidate is, counted from the tail.
-        slot = Signal(slot_bits)
-        offset = Signal(slot_bits)
-        before = Signal(pointer)
-        visible = Signal(pointer)  # candidates so far
-        ends, inside, found = Signal(), Signal(), Signal()  # what is known of it
-        too_long, known_long = Signal(), Signal()
-        if self.config.indexes:
-            known_long = self._known_long(m, key)
-
-        # Four rows are looked at in the time of one candidate.
-        few = ~probe.count[bank_bits + 2 :].any() if self.config.lanes else Const(0)
-        walks = probe.plan.indexed & ~few
-
-        waiting = Signal()
-        with m.FSM() as fsm:
-            with m.State("IDLE"):
-                m.d.comb += self.staged.ready.eq(self.may_begin)
-                m.d.comb += waiting.eq(~self.may_begin)
-                with m.If(self.staged.valid & self.staged.ready):
-                    m.d.comb += self.begin.eq(1)
-                    m.d.sync += [
-                        tail.eq(probe.tail),
-                        count.eq(probe.count),
-                        looked.eq(probe.count),
-                        final.eq(probe.count - 1),
-                        key.eq(bucket(probe.bucket, slot_bits)),
-                        self.index.eq(probe.plan.index),
-                        indexed.eq(walks),
-                        wanted.eq(self.resume_slot),
-                        first.eq(1),
-                        before.eq(1 << slot_bits),
-                        visible.eq(0),
-                    ]
-                    if self.config.lanes:
-                        m.d.sync += buffer.eq(probe.buffer)
-                    m.next = "PREPARE"
-                    if self.config.indexes:
-                        with m.If(walks):
-                            m.next = "ENTER"
-                    with m.If(self.resume):
-                        m.next = "RESUME"
-                    with m.If(probe.count == 0):
-                        m.next = "NOTHING"
-            with m.State("RESUME"):
-                # All that is newer was met before, by whichever way.
-                m.d.sync += final.eq(wanted - tail)
-                m.next = "PREPARE"
-                if self.config.indexes:
-                    with m.If(indexed):
-                        m.next = "ENTER"
-            with m.State("PREPARE"):
-                end = Signal(pointer)
-                m.d.comb += end.eq(final + tail[:bank_bits])
-                m.d.sync += [
-                    step.eq(end[bank_bits:]),
-                    at_newest.eq(1),
-                    high.eq(end[:bank_bits]),
-                    low.eq(tail[:bank_bits]),
-                ]
-                m.next = "ROWS"
-            with m.State("ROWS"):
-                bank = range(self.banks)
-                at_oldest = step == 0
-                m.d.comb += [
-                    self._valid.eq(self._may_issue),
-                    self._issued.row.eq(tail[bank_bits:] + step),
-                    self._issued.last.eq(at_oldest),
-                    self._issued.whole.eq(whole),
-                    self._issued.mask.eq(
-                        Cat((~at_oldest | (b >= low)) & (~at_newest | (b <= high)) for b in bank)
-                    ),
-                    self.tally.eq(looked),
-                ]
-                m.d.comb += waiting.eq(~self._may_issue)
-                with m.If(self._may_issue & whole):
-                    m.d.sync += [step.eq(step - 1), at_newest.eq(0)]
-                    with m.If(at_oldest):
-                        m.d.comb += self.ended.eq(1)
-                        m.next = "IDLE"
-            if self.config.indexes:
-                with m.State("ENTER"):
-                    m.d.comb += [self.ask.eq(1), self.newest.eq(1)]
-                    with m.If(self.ready):
-                        m.next = "WAIT"
-                with m.State("WAIT"):
-                    m.next = "LOOK"
-                with m.State("LOOK"):
-                    m.d.sync += [slot.eq(self.answer), offset.eq(self.answer - tail)]
-                    m.next = "JUDGE"
-                with m.State("JUDGE"):
-                    m.d.sync += [
-                        ends.eq(offset >= before),
-                        inside.eq(offset < count),
-                        found.eq((offset < count) & (offset <= final)),
-                    ]
-                    if self.config.lanes:
-                        # A candidate takes four cycles in which a scan looks at four rows; of
-                        # rows in turns, at two or less.
-                        rows = Mux(last_turn == 0, count >> bank_bits + 2, count >> bank_bits + 1)
-                        m.d.sync += too_long.eq(visible > rows)
-                    m.next = "CANDIDATE"
-                    with m.If(known_long & before[-1]):
-                        m.next = "PREPARE"
-                with m.State("CANDIDATE"):
-                    m.d.comb += [
-                        self.after.eq(slot),
-                        self._issued.row.eq(slot[bank_bits:]),
-                        self._issued.mask.eq((1 << slot[:bank_bits])[: self.banks]),
-                        self._issued.whole.eq(whole),
-                    ]
-                    with m.If(ends):
-                        m.next = "NOTHING"
-                    with m.Elif(too_long):
-                        # All that is older, this one too.
-                        m.d.comb += self._is_long.eq(visible[_LONG_BITS:].any())
-                        m.d.sync += looked.eq(visible + before)
-                        with m.If(before <= final):
-                            m.d.sync += final.eq(before - 1)
-                        m.next = "PREPARE"
-                    with m.Else():
-                        m.d.comb += waiting.eq(~self._may_issue)
-                    with m.If(~ends & ~too_long & self._may_issue):
-                        m.d.comb += self._valid.eq(found)
-                        with m.If(whole | ~found):
-                            m.d.sync += [visible.eq(visible + inside), before.eq(offset)]
-                            m.d.comb += self.ask.eq(1)
-                            m.next = "WAIT"
-            with m.State("NOTHING"):
-                m.d.comb += [
-                    self._valid.eq(self._may_issue),
-                    self._issued.last.eq(1),
-                    self._issued.whole.eq(1),
-                    self.tally.eq(visible),
-                    self._is_short.eq(count != 0),
-                ]
-                m.d.comb += waiting.eq(~self._may_issue)
-                with m.If(self._may_issue):
-                    m.d.comb += self.ended.eq(1)
-                    m.next = "IDLE"
-        here = ~fsm.ongoing("IDLE") | self.staged.valid
-        m.d.comb += [self.working.eq(here & ~waiting), self.blocked.eq(here & waiting)]
-
-    def _known_long(self, m: Module, key: Signal) -> Signal:
-        """Remembers whether the bucket's chain was too long for a walk when it was last walked. Now and
-        then it is walked all the same, for it may be shorter by now."""
-        m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
-        write, read = long.write_port(), long.read_port()
-        known, times = Signal(), Signal(_OFTEN_BITS)
+        end, done = Signal(pointer), Signal()
         m.d.comb += [
-            write.addr.eq(key),
-            write.data.eq(self._is_long),
-            write.en.eq(self._is_long | self._is_short),
-            read.addr.eq(key),
-            read.en.eq(1),
+            end.eq(item_after.slot + item_after.tail[:bank_bits]),
+            at_oldest.eq(step == 0),
+            moves.eq(~have | done),
+            items.ready.eq(~have_after | moves),
         ]
-        m.d.sync += known.eq(read.data & ~times.all())
-        with m.If(self.ended & read.data):
-            m.d.sync += times.eq(times + 1)
-        return known
+        with m.If(items.ready):
+            m.d.sync += [item_after.eq(items.payload), have_after.eq(items.valid)]
+        with m.If(moves):
+            m.d.sync += [
+                item.eq(item_after),
+                have.eq(have_after),
+                step.eq(end[bank_bits:]),
+                at_newest.eq(1),
+                high.eq(end[:bank_bits]),
+                low.eq(item_after.tail[:bank_bits]),
+            ]
+        with m.Elif(self._valid & whole):
+            m.d.sync += [step.eq(step - 1), at_newest.eq(0)]
+        rows = Cat(
+            (~at_oldest | (b >= low)) & (~at_newest | (b <= high)) for b in range(self.banks)
+        )
+        one = (1 << item.slot[:bank_bits])[: self.banks]
+        m.d.comb += [
+            self._valid.eq(have & self._may_issue),
+            self._issued.buffer.eq(item.buffer),
+            self._issued.turn.eq(turn),
+            self._issued.whole.eq(whole),
+            self._issued.row.eq(
+                Mux(item.scan, item.tail[bank_bits:] + step, item.slot[bank_bits:])
+            ),
+            self._issued.mask.eq(Mux(item.scan, rows, Mux(item.some, one, 0))),
+            self._issued.last.eq(item.last & (~item.scan | at_oldest)),
+            done.eq(self._valid & whole & (~item.scan | at_oldest)),
+            self.ended.eq(done & item.last),
+            self.tally.eq(item.tally),
+            self.blocked.eq(have & ~self._may_issue),
+        ]
+        return have
 
     # --- which pairs --------------------------------------------------------------
 
@@ -354,25 +224,27 @@ class Scanner(wiring.Component):
         whole, push = [Signal(name=f"whole{stage}") for stage in range(2)], Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
-            worth = data.StructLayout({"plan": probe.plan.shape(), "terms": probe.terms.shape()})
-            plans = [Signal(worth, name=f"plan{i}", reset_less=True) for i in range(6)]
-            first, begun = Signal(), Signal()
-            m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]
-            with m.If(self.begin):
-                m.d.sync += self.hold.eq(1)
-            with m.Elif(begun):
-                m.d.sync += self.hold.eq(0)
             self._comparisons(m, array, infos[2])
-            with m.If(self.begin):
-                m.d.sync += [plans[0].plan.eq(probe.plan), plans[0].terms.eq(probe.terms)]
-            with m.If(begun):
-                m.d.sync += plans[1].eq(plans[0])
-            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 5)]
+            # What the probe joins by, kept from when it is staged.
+            worth = data.StructLayout({"plan": probe.plan.shape(), "terms": probe.terms.shape()})
+            m.submodules.worths = worths = memory.Memory(
+                shape=worth, depth=1 << BUFFER_BITS, init=[]
+            )
+            write, read = worths.write_port(), worths.read_port(domain="comb")
+            kept = Signal(worth, reset_less=True)
+            m.d.comb += [
+                write.addr.eq(probe.buffer),
+                write.data.plan.eq(probe.plan),
+                write.data.terms.eq(probe.terms),
+                write.en.eq(self.begin),
+                read.addr.eq(info.buffer),
+            ]
+            m.d.sync += [kept.eq(read.data), self.freed.eq(valid & info.whole & info.last)]
             m.d.comb += array.tuples.eq(self.tuples)
             held = self._gather(m, array, infos[depth - 1], valid)
             m.d.sync += seen.held.eq(Cat(held))
             mask = Cat(
-                seen.mask[lane] & _of_interest(seen.held[lane], plans[5].plan, plans[5].terms)
+                seen.mask[lane] & _of_interest(seen.held[lane], kept.plan, kept.terms)
                 for lane in range(lanes)
             )
         else:
@@ -447,7 +319,7 @@ class Scanner(wiring.Component):
         put, bits = self.put, ceil_log2(self.config.turns)
         for number, comparison in enumerate(array.comparisons):
             m.submodules[f"comparisons{number}"] = kept = memory.Memory(
-                shape=comparison.shape(), depth=2 << bits, init=[]
+                shape=comparison.shape(), depth=1 << bits + BUFFER_BITS, init=[]
             )
             write, read = kept.write_port(), kept.read_port(domain="comb")
             now = Signal(comparison.shape(), name=f"comparison_{number}", reset_less=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+import itertools
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -32,10 +34,10 @@ def entry_layout(config: DeviceConfig) -> data.StructLayout:
 
 class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
-    make selection bits, masks of bits let the tuple in. A tick goes by.
+    make selection bits, masks of bits let the tuple in. A tick goes by as if it had one entry.
 
     latency     5 cycles and one an entry after the first
-    throughput  as latency
+    throughput  an entry a cycle, a tuple in 2 cycles at least
 
     write, half      tables, and which half of them is in use
     raw              raw tuples
@@ -84,36 +86,79 @@ class SelectionUnit(wiring.Component):
             write.data.eq(bus.data[: shape.size]),
             write.en.eq(bus.valid & (bus.target == Target.SELECTION)),
         ]
+        # Where each stream's table ends, so that the next tuple's entries follow at once.
+        ends = Array(
+            Signal(address_bits, name=f"end_{s}_{half}")
+            for s in range(1 << STREAM_BITS)
+            for half in range(2)
+        )
+        with m.If(write.en):
+            m.d.sync += ends[Cat(~self.half, bus.unit)].eq(bus.address)
 
         # A raw tuple waits at the door, so that outside hears from a register whether to come.
-        door, waits = Signal(self.layouts.raw, reset_less=True), Signal()
-        enters = Signal()
+        layout = data.StructLayout({"raw": self.layouts.raw, "replayed": 1, "nothing": 1})
+        door, waits = Signal(layout, reset_less=True), Signal()
+        go, taken, address = Signal(), Signal(), Signal(address_bits)
+        stages = [
+            Signal(
+                data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}),
+                name=f"stage{stage}",
+            )
+            for stage in range(3)
+        ]
         m.d.comb += self.raw.ready.eq(~waits & ~self.pause)
-        with m.If(self.raw.ready):
-            m.d.sync += [door.eq(self.raw.payload), waits.eq(self.raw.valid)]
-        with m.Elif(enters):
+        with m.If(self.again):
+            m.d.sync += [
+                door.raw.stream.eq(self.stream),
+                door.raw.attributes.eq(self.attributes),
+                door.replayed.eq(1),
+                door.nothing.eq(0),
+                waits.eq(1),
+            ]
+        with m.Elif(self.raw.ready):
+            m.d.sync += [
+                door.raw.eq(self.raw.payload),
+                door.replayed.eq(0),
+                door.nothing.eq(self.raw.payload.filler | ~self.raw.payload.admit),
+                waits.eq(self.raw.valid),
+            ]
+        with m.Elif(taken):
             m.d.sync += waits.eq(0)
 
-        raw = Signal(self.layouts.raw)
-        replayed = Signal()
-        address = Signal(address_bits)
-        at = Signal(address_bits)
-        which = Signal(STREAM_BITS)
+        # Stages: memory, entry, comparison, outcome.
+        first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
         m.d.comb += [
-            read.addr.eq(Cat(at, self.half, which)),
-            read.en.eq(1),
-            which.eq(raw.stream),
-            at.eq(address),
+            read.addr.eq(Cat(address, self.half, door.raw.stream)),
+            read.en.eq(go),
+            first.valid.eq(waits),
+            first.first.eq(address == 0),
+            first.last.eq((address == ends[Cat(self.half, door.raw.stream)]) | door.nothing),
+            first.of.eq(door),
+            taken.eq(waits & go & first.last),
         ]
-        # An entry is compared in one cycle, its outcome used in the next.
+        with m.If(waits & go):
+            m.d.sync += address.eq(Mux(first.last, 0, address + 1))
         compared, entry = Signal(shape), Signal(shape)
-        bits, collected = Signal(SELECTIONS), Signal(SELECTIONS)
-        started, held, outcome, next_outcome = Signal(), Signal(), Signal(), Signal()
+        outcome, next_outcome = Signal(), Signal()
+        raw = stages[1].of.raw
         value = Signal(config.attribute_width)
         constant = compared.constant[: config.attribute_width]
         m.d.comb += [
             value.eq(raw.attributes[compared.attribute]),
             next_outcome.eq(decide(compared.condition, value < constant, value == constant)),
+        ]
+        with m.If(go):
+            m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]
+            m.d.sync += [compared.eq(read.data), entry.eq(compared), outcome.eq(next_outcome)]
+
+        # What the entries before came to, and this one.
+        here = stages[-1]
+        bits, started, admitted = Signal(SELECTIONS), Signal(), Signal()
+        before, collected = Signal(SELECTIONS), Signal(SELECTIONS)
+        held, lets_in = Signal(), Signal()
+        mask = entry.constant[:SELECTIONS]
+        m.d.comb += [
+            before.eq(Mux(here.first, 0, bits)),
             held.eq(
                 Mux(
                     entry.first,
@@ -121,75 +166,34 @@ class SelectionUnit(wiring.Component):
                     Mux(entry.every, started & outcome, started | outcome),
                 )
             ),
-            collected.eq(bits),
+            collected.eq(before),
+            lets_in.eq(
+                (entry.admits & ~entry.first & ~(mask & ~before).any()) | (admitted & ~here.first)
+            ),
         ]
         with m.If(~entry.admits):
             m.d.comb += collected.bit_select(entry.bit, 1).eq(held)
-        lets_in = Signal()
-        mask = entry.constant[:SELECTIONS]
-        m.d.comb += lets_in.eq(entry.admits & ~entry.first & ~(mask & ~bits).any())
-        m.d.sync += [
-            address.eq(at + 1),
-            compared.eq(read.data),
-            entry.eq(compared),
-            outcome.eq(next_outcome),
-        ]
+        with m.If(go & here.valid):
+            m.d.sync += [bits.eq(collected), started.eq(held), admitted.eq(lets_in)]
 
-        m.d.sync += [self.known.eq(0), self.bits.eq(collected)]
-        # What leaves is written whenever there is a place for it, and counts when it is said to.
-        result = self.selected.payload
-        free, nothing = Signal(), Signal()
-        m.d.comb += free.eq(~self.selected.valid | self.selected.ready)
+        result, done, free = self.selected.payload, Signal(), Signal()
+        m.d.comb += [
+            free.eq(~self.selected.valid | self.selected.ready),
+            done.eq(here.valid & here.last),
+            self.blocked.eq(done & ~here.of.replayed & ~free),
+            go.eq(~self.blocked),
+        ]
+        m.d.sync += [self.known.eq(done & here.of.replayed), self.bits.eq(collected)]
         with m.If(free):
             m.d.sync += [
-                self.selected.valid.eq(0),
-                result.raw.eq(raw),
-                result.bits.eq(Mux(nothing, 0, collected)),
-                result.admitted.eq(~nothing & lets_in),
+                self.selected.valid.eq(done & ~here.of.replayed),
+                result.raw.eq(here.of.raw),
+                result.bits.eq(Mux(here.of.nothing, 0, collected)),
+                result.admitted.eq(~here.of.nothing & lets_in),
             ]
-        with m.FSM() as fsm:
-            with m.State("IDLE"):
-                m.d.comb += [at.eq(0), which.eq(Mux(self.again, self.stream, door.stream))]
-                m.d.sync += [raw.eq(door), replayed.eq(self.again)]
-                with m.If(self.again):
-                    m.d.sync += [raw.stream.eq(self.stream), raw.attributes.eq(self.attributes)]
-                    m.next = "ENTER"
-                with m.Elif(waits):
-                    m.d.comb += enters.eq(1)
-                    with m.If(door.admit & ~door.filler):
-                        m.next = "ENTER"
-                    with m.Else():
-                        m.next = "TICK"
-                m.d.sync += bits.eq(0)
-            with m.State("ENTER"):
-                m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.next = "ENTRIES"
-            with m.State("ENTRIES"):
-                m.d.sync += [bits.eq(collected), started.eq(held)]
-                ends = entry.last | (lets_in & ~replayed)
-                with m.If(ends & replayed):
-                    m.d.sync += self.known.eq(1)
-                    m.next = "IDLE"
-                with m.Elif(ends & free):
-                    m.d.sync += self.selected.valid.eq(1)
-                    m.next = "IDLE"
-                with m.Elif(ends):
-                    m.d.comb += self.blocked.eq(1)
-                    # The entry must not move on while the result waits.
-                    m.d.sync += [
-                        entry.eq(entry),
-                        outcome.eq(outcome),
-                        bits.eq(bits),
-                        started.eq(started),
-                    ]
-            with m.State("TICK"):
-                m.d.comb += nothing.eq(1)
-                m.d.comb += self.blocked.eq(~free)
-                with m.If(free):
-                    m.d.sync += self.selected.valid.eq(1)
-                    m.next = "IDLE"
-        nothing_here = fsm.ongoing("IDLE") & ~waits & ~self.again
-        m.d.comb += self.working.eq(~nothing_here & ~self.blocked)
-        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~waits & ~self.selected.valid)
+        busy = waits | Cat(stage.valid for stage in stages).any()
+        m.d.comb += [
+            self.working.eq(busy & ~self.blocked),
+            self.idle.eq(~busy & ~self.selected.valid),
+        ]
         return m

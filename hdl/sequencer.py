@@ -15,20 +15,20 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed. Then comes the next; up to sixteen are in flight, each under a context number
-    of its own. A context is free again when nothing of it is in flight and all older ones are
-    free.
+    to be probed, and meanwhile begin with the next. Up to sixteen are in flight, each under a
+    context number of its own. A context is free again when nothing of it is in flight and all
+    older ones are free.
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
     latency     6 cycles from `selected` to the router
-    throughput  a raw tuple in 6 cycles, if none has to wait; it goes to the router meanwhile
+    throughput  a raw tuple in 4 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
     now, counters       the clock; last sequence numbers, by stream
     check, wanted, settled   windows: drop the dead; make room; it is so, low after `check`
-    store, tuple, bits  the window to store in
+    store, tuple, bits  the window to store in, maybe with the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
     emit, emitted, destination, granted   the raw tuple to the router
@@ -92,60 +92,46 @@ class Sequencer(wiring.Component):
         unsent = Signal(CONTEXTS)  # of these, the raw tuple is not yet counted
         self._contexts(m, active, unsent)
 
+        # The next one waits here, so that the door hears from a register whether to go on.
+        coming = Signal(layouts.selected, reset_less=True)
+        have = Signal()
+        m.d.comb += self.selected.ready.eq(~have)
+        with m.If(~have):
+            m.d.sync += [coming.eq(self.selected.payload), have.eq(self.selected.valid)]
         tuple_ = Signal(layouts.selected)
         raw = tuple_.raw
         m.d.comb += [
             self.now.eq(raw.timestamp),
-            self.tuple.timestamp.eq(raw.timestamp),
-            self.tuple.sequence.eq(raw.sequence),
-            self.tuple.attributes.eq(raw.attributes),
-            self.bits.eq(tuple_.bits),
             self.taker.eq(raw.stream),
             self.taken_by.eq(raw.sequence),
-            self.raw.stream.eq(raw.stream),
-            self.raw.bits.eq(tuple_.bits),
-            self.raw.component.eq(self.tuple),
-            self.raw.counters.eq(self.counters),
+            self.tuple.eq(self.raw.component),
+            self.bits.eq(self.raw.bits),
         ]
         # The context of the tuple that is dealt with, and whether it is free.
         ahead = Signal(CONTEXT_BITS)
         free = Signal()
         m.d.sync += free.eq(~active.bit_select(ahead, 1))
-        ready = Signal()
-        m.d.sync += ready.eq(self.settled.all() & ~self.check)
         leads = Signal(layouts.destination)
+        takes = Signal()
+        goes = Signal()
         m.d.sync += [self.check.eq(0), self.store.eq(0), self.snapshot.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
-                m.d.comb += self.selected.ready.eq(1)
-                with m.If(self.selected.valid):
-                    arriving = self.selected.payload
-                    of = arriving.raw.stream
-                    m.d.sync += [
-                        self.check.eq(1),
-                        self.wanted.eq(Mux(arriving.admitted, self.stores & (1 << of)[:n], 0)),
-                        leads.eq(Array(self.destinations[s] for s in range(n))[of]),
-                        self.taken.eq(~arriving.raw.filler),
-                        self.tick.eq(~arriving.raw.filler & ~arriving.raw.admit),
-                        self.dropped.eq(arriving.raw.admit & ~arriving.admitted),
-                        tuple_.eq(arriving),
-                    ]
-                    group = Array(self.groups[s] for s in range(n))[of]
-                    for s in range(n):
-                        with m.If(self.groups[s] == group):
-                            m.d.sync += self.counters[s].eq(arriving.raw.sequence)
+                m.d.comb += takes.eq(have)
+                with m.If(have):
                     m.next = "CHECK"
             with m.State("CHECK"):
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                with m.If(ready):
+                with m.If(self.settled.all()):
                     with m.If(~tuple_.admitted):
-                        m.next = "WAIT"
+                        m.d.comb += goes.eq(1)
                     with m.Elif(~leads.as_value().any()):
+                        m.d.comb += goes.eq(1)
                         m.d.sync += self.store.eq(self.wanted)
-                        m.next = "WAIT"
                     with m.Elif(free & ~self.emit):
+                        m.d.comb += goes.eq(1)
                         m.d.sync += [
                             self.store.eq(self.wanted),
                             self.snapshot.eq(1),
@@ -159,15 +145,45 @@ class Sequencer(wiring.Component):
                             unsent.bit_select(ahead, 1).eq(1),
                             ahead.eq(ahead + 1),
                         ]
-                        m.next = "WAIT"
                     with m.Else():
                         m.d.comb += self.blocked.eq(1)
-        m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | self.selected.valid) & ~self.blocked)
+                with m.If(goes):
+                    m.d.comb += takes.eq(have)
+                    m.next = "WAIT"
+                    with m.If(have):
+                        m.next = "CHECK"
+        # What goes to the windows stays while the next one is looked at.
+        with m.If(goes):
+            m.d.sync += [
+                self.raw.stream.eq(raw.stream),
+                self.raw.bits.eq(tuple_.bits),
+                self.raw.component.timestamp.eq(raw.timestamp),
+                self.raw.component.sequence.eq(raw.sequence),
+                self.raw.component.attributes.eq(raw.attributes),
+                self.raw.counters.eq(self.counters),
+            ]
+        with m.If(takes):
+            of = coming.raw.stream
+            m.d.sync += [
+                have.eq(0),
+                self.check.eq(1),
+                self.wanted.eq(Mux(coming.admitted, self.stores & (1 << of)[:n], 0)),
+                leads.eq(Array(self.destinations[s] for s in range(n))[of]),
+                self.taken.eq(~coming.raw.filler),
+                self.tick.eq(~coming.raw.filler & ~coming.raw.admit),
+                self.dropped.eq(coming.raw.admit & ~coming.admitted),
+                tuple_.eq(coming),
+            ]
+            group = Array(self.groups[s] for s in range(n))[of]
+            for s in range(n):
+                with m.If(self.groups[s] == group):
+                    m.d.sync += self.counters[s].eq(coming.raw.sequence)
+        m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
         with m.If(self.granted):
             m.d.sync += self.emit.eq(0)
         m.d.comb += self.idle.eq(
             fsm.ongoing("WAIT")
-            & ~(self.selected.valid | self.busy | self.snapshot | self.store.any())
+            & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any())
         )
         with m.If(self.clear):
             m.d.sync += [self.counters[s].eq(0) for s in range(n)]

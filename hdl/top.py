@@ -25,8 +25,9 @@ class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
-    throughput  the slowest of: a raw tuple in 6 cycles; in each area `lanes` pairs a cycle
-                scanned, or 3 cycles an indexed candidate; a result in 5 cycles
+    throughput  the slowest of: a raw tuple in 4 cycles; in each area `lanes` pairs a cycle
+                scanned, or an indexed candidate a cycle; a joined tuple in 3 cycles, or 8 a
+                pair that runs the program; a query checked a cycle
 
     commands, responses   control unit
     raw                   raw tuples in arrival order; a filler moves the clock where it would

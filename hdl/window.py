@@ -206,11 +206,12 @@ class WindowBuffer(wiring.Component):
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
         kept_from = Signal(pointer)
-        m.d.sync += kept_from.eq(Mux(self.busy, tails[self.oldest], self._tail))
+        with m.If(~self.snapshot):  # a view is not kept before the next cycle
+            m.d.sync += kept_from.eq(Mux(self.busy, tails[self.oldest], self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
-        # Registers: the oldest context only moves on, so they err towards waiting. Nothing is
-        # stored in the three cycles before it is asked for.
+        # Registers: the oldest context only moves on, so they err towards waiting. What is stored
+        # with `check` is counted by the time that it is asked for.
         m.d.sync += self._room.eq(held != self.config.depth)
 
     def _eviction(self, m: Module) -> None:
@@ -255,7 +256,7 @@ class WindowBuffer(wiring.Component):
         # One that has just left makes room, and one that leaves now.
         spare = ~full | lately.any() | (leave != 0)
         m.d.comb += [
-            some.eq(self._head != self._tail),
+            some.eq((self._head != self._tail) | self.store),
             room.eq(~self.wanted | (self._room & spare)),
         ]
         m.d.comb += self.leaving.payload.eq(oldest[0].sequence)

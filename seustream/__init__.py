@@ -9,6 +9,7 @@ The names are loaded when they are first used, so that commands start fast.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from seustream.live import LiveQueries, connect
     from seustream.results import Explanation, QueryResult
 
-__version__ = "0.1.0"
 __all__ = ["DataWarning", "Error", "Explanation", "LiveQueries", "QueryResult", "connect", "run"]
 
 _PLACES = {
@@ -29,6 +29,18 @@ _PLACES = {
     "connect": "live",
     "run": "api",
 }
+
+
+def _version() -> str:
+    """Of the tag it was built from; the build leaves it in a file."""
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "version.txt"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return "0+checkout"
+
+
+__version__ = _version()
 
 
 def __getattr__(name: str) -> object:

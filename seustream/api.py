@@ -46,7 +46,7 @@ def run(
     backend: str = ENGINE,
     devices: int | None = 1,
     strict: bool = False,
-    slack: int = 0,
+    slack: int | None = None,
     config: str = "default",
     parameters: Mapping[str, ParameterValue] | None = None,
     streams: Mapping[str, Rows] | None = None,
@@ -56,15 +56,17 @@ def run(
 
     `sql` is a text, or the `Path` of a file. A stream's rows are an Arrow table, a pandas or Polars
     frame, a DuckDB relation, a dict of columns, a list of dicts, or the path of a file, with a
-    column `ts`; CREATE STREAM may be left out, since the columns say what it is. `streams` takes
-    those whose name is an option's.
+    column `ts`; CREATE STREAM may be left out, since the columns say what it is.
 
-    backend     "engine" for no device; or "golden", "iss", "verilated", or a bridge's address
-    devices     how many of them; None for as many as the queries take
-    strict      the first evaluation without a value is an error, instead of NULL
-    slack       milliseconds a stream's times may fall back before a row is late
-    config      the device's configuration, by name
-    parameters  values of the text's `:name`
+    Args:
+        backend: "engine" for no device; or "golden", "iss", "verilated", or a bridge's address.
+        devices: how many of them; None for as many as the queries take.
+        strict: the first evaluation without a value is an error, instead of NULL.
+        slack: milliseconds a stream's times may fall back before a row is late.
+        config: the device's configuration, by name.
+        parameters: values of the text's `:name`.
+        streams: rows by the stream's name, where a name is that of an option.
+        **frames: rows by the stream's name.
 
     >>> import seustream as ss
     >>> orders = {"ts": [1_000, 5_000], "id": [1, 2], "customer": ["Ada", "Grace"]}
@@ -109,7 +111,7 @@ def run(
 def _run(
     c: Compilation,
     made: Sequence[Device],
-    slack: int,
+    slack: int | None,
     strict: bool,
     tuples: Mapping[str, Tuples],
 ) -> dict[str, QueryResult]:
@@ -123,7 +125,7 @@ def _run(
     for name, rows in drive(graph, {n: t.rows for n, t in tuples.items() if n in used}):
         parts[name].append(times.results(name, rows))
     warn_of(graph.report)
-    return {name: QueryResult(name, pa.concat_tables(found)) for name, found in parts.items()}
+    return {name: QueryResult(name, pa.concat_tables(found), c) for name, found in parts.items()}
 
 
 def warn_of(report: Report) -> None:
@@ -132,6 +134,9 @@ def warn_of(report: Report) -> None:
         said = (
             f"stream {stream}: {count:,} late row{'s' * (count != 1)} left out; slack= takes them"
         )
+        warnings.warn(said, DataWarning, stacklevel=4)
+    for stream, count in report.timeless.items():
+        said = f"stream {stream}: {count:,} row{'s' * (count != 1)} without a time left out"
         warnings.warn(said, DataWarning, stacklevel=4)
     for query, places in report.faults.items():
         for place, (count, row) in places.items():

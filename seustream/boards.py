@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING
 
 from seustream.compiler.errors import suggest
 from seustream.errors import UserError
-from seustream.hdl.boards.board import BOARDS, Board
-from seustream.hdl.boards.flow.tools import check
 from seustream.hdl.config import DeviceConfig
 from seustream.progress import Notes
 
 if TYPE_CHECKING:  # boards are imported by those who name one
     from seustream.cosim.link.device import BoardDevice
+    from seustream.hdl.boards.board import Board
 
-SCHEME = "serial"
-VIRTUAL = "virtual"
-SHAPES = (f"{SCHEME}:///PORT", f"{VIRTUAL}:BOARD")
+SERIAL, UDP, VIRTUAL = "serial", "udp", "virtual"
+SHAPES = (f"{SERIAL}:///PORT", f"{UDP}://HOST", f"{VIRTUAL}:BOARD")
+VIRTUAL_UDP = f"{VIRTUAL}:{UDP}"
+"""The RTL behind a UDP port of this machine, where other virtual boards are netlists behind pins."""
 _SLOW = 40
 """A netlist in simulation is so much slower than a board."""
 
 
 def board_named(name: str) -> Board:
+    from seustream.hdl.boards.board import BOARDS
+
     if name not in BOARDS:
         raise UserError([f"there is no board {name!r}"], hint=suggest(name, BOARDS, "boards"))
     return BOARDS[name]
@@ -42,19 +44,26 @@ def tools() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError:
+        from seustream.hdl.boards.flow.tools import check
+
         check()
         raise
 
 
 def is_board(backend: str) -> bool:
-    return backend.startswith((f"{SCHEME}:", f"{VIRTUAL}:"))
+    return backend.startswith((f"{SERIAL}:", f"{UDP}:", f"{VIRTUAL}:"))
 
 
 def check_board(backend: str) -> None:
     """Raises for an address that names no board, before anything is read."""
     scheme, _, rest = backend.partition(":")
     if scheme == VIRTUAL:
-        board_named(rest)
+        if rest != UDP:
+            board_named(rest)
+    elif scheme == UDP:
+        from seustream.cosim.link.udp import UdpAddress
+
+        UdpAddress.parse(backend)
     else:
         from seustream.cosim.link.serial import SerialAddress
 
@@ -64,22 +73,42 @@ def check_board(backend: str) -> None:
 @contextlib.contextmanager
 def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
     """The device on a board, while it is needed."""
-    from seustream.cosim.boards.simulated import SimulatedBoard
-    from seustream.cosim.boards.virtual import VirtualBoard
-    from seustream.cosim.link.serial import SerialAddress, open_board
-
     with contextlib.ExitStack() as stack:
-        if backend.startswith(f"{VIRTUAL}:"):
-            board = board_named(backend.partition(":")[2])
-            with tools():
-                from seustream.cosim.boards import netlist
-            with Notes() as note:
-                library = netlist.netlist(board, config, constraints_of(board), note)
-            simulated = SimulatedBoard(library, netlist.DIVISOR)
-            virtual = stack.enter_context(VirtualBoard(simulated))
-            address, slow = SerialAddress(virtual.port, board.baud), _SLOW
-        else:
-            address, slow = SerialAddress.parse(backend), 1
-        device = open_board(address, config, slow)
+        device = _udp(backend, config, stack) or _serial(backend, config, stack)
         stack.callback(device.close)
         yield device
+
+
+def _udp(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> BoardDevice | None:
+    """None of an address that is not on a network."""
+    from seustream.cosim.link.udp import UdpAddress, open_board
+
+    if backend == VIRTUAL_UDP:
+        from seustream.cosim.boards.build import linked
+        from seustream.cosim.boards.datagrams import VirtualUdpBoard
+        from seustream.cosim.boards.simulated import SimulatedBoard
+
+        with Notes() as note:
+            library = linked(config, note)
+        virtual = stack.enter_context(VirtualUdpBoard(SimulatedBoard(library)))
+        return virtual.device(config)
+    if backend.startswith(f"{UDP}:"):
+        return open_board(UdpAddress.parse(backend), config)
+    return None
+
+
+def _serial(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> BoardDevice:
+    from seustream.cosim.link.serial import SerialAddress, open_board
+
+    if not backend.startswith(f"{VIRTUAL}:"):
+        return open_board(SerialAddress.parse(backend), config)
+    from seustream.cosim.boards.simulated import SimulatedBoard
+    from seustream.cosim.boards.virtual import VirtualBoard
+
+    board = board_named(backend.partition(":")[2])
+    with tools():
+        from seustream.cosim.boards import netlist
+    with Notes() as note:
+        library = netlist.netlist(board, config, constraints_of(board), note)
+    virtual = stack.enter_context(VirtualBoard(SimulatedBoard(library, netlist.DIVISOR)))
+    return open_board(SerialAddress(virtual.port, board.baud), config, _SLOW)

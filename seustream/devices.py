@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from seustream.boards import SHAPES, board_device, check_board, is_board
 from seustream.compiler.errors import suggest
+from seustream.cosim.bridge.access import NONE, Access
 from seustream.errors import UserError
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
@@ -58,20 +59,44 @@ def check_devices(backend: str, given: str | None) -> None:
         raise UserError([f"--devices {given}: {what}"], hint=hint)
 
 
+class SpareDevices(Sequence[Device]):
+    """As many devices as there may be; each is made when it is first asked for. Iterating gives those that
+    are made."""
+
+    def __init__(self, most: int, make: Callable[[], Device]) -> None:
+        self._most, self._make = most, make
+        self._made: list[Device] = []
+
+    def __len__(self) -> int:
+        return self._most
+
+    @overload
+    def __getitem__(self, index: int) -> Device: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Device]: ...
+    def __getitem__(self, index: int | slice) -> Device | Sequence[Device]:
+        stop = index.stop if isinstance(index, slice) else index + 1
+        while len(self._made) < min(stop, self._most):
+            self._made.append(self._make())
+        return self._made[index]
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(tuple(self._made))
+
+
 @contextlib.contextmanager
 def devices(
     backend: str,
     config: DeviceConfig,
     count: int,
     waves: Path | None = None,
-    token_file: str | None = None,
-    tls_ca: str | None = None,
+    access: Access = NONE,
 ) -> Iterator[tuple[Device, ...]]:
     """So many devices, while they are needed."""
     if waves is not None and count > 1:
         raise UserError([f"--waves: {count} devices are used, and a file is of one"])
     with contextlib.ExitStack() as stack:
-        made = [device(backend, config, waves, token_file, tls_ca) for _ in range(count)]
+        made = [device(backend, config, waves, access) for _ in range(count)]
         yield tuple(stack.enter_context(one) for one in made)
 
 
@@ -80,12 +105,11 @@ def device(
     backend: str,
     config: DeviceConfig,
     waves: Path | None = None,
-    token_file: str | None = None,
-    tls_ca: str | None = None,
+    access: Access = NONE,
 ) -> Iterator[Device]:
     """The device, while it is needed."""
     if is_remote(backend):
-        with client(backend, token_file, tls_ca, patience=5) as bridge, bridge.device() as remote:
+        with client(backend, access, patience=5) as bridge, bridge.device() as remote:
             if remote.config != config:
                 raise UserError(
                     [f"{backend} serves configuration {remote.config.name!r}, not {config.name!r}"],
@@ -119,15 +143,13 @@ def device(
         yield GoldenDevice(config)
 
 
-def client(
-    url: str, token_file: str | None, tls_ca: str | None, patience: float = 60.0
-) -> BridgeClient:
+def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:
     """A bridge's client, with what is in the user's files; it answers."""
     from seustream.cosim.bridge.client import BridgeClient
     from seustream.cosim.bridge.errors import BridgeError
 
     try:
-        bridge = BridgeClient.of(url, token_file, tls_ca, patience)
+        bridge = BridgeClient.of(url, access, patience)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError([f"the token or certificate cannot be read: {error}"]) from None
     try:

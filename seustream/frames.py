@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
-import pyarrow.parquet as pq
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, SourceText
@@ -170,6 +169,8 @@ def _plain(path: Path) -> pa.Table:
     try:
         match path.suffix.lower():
             case ".parquet":
+                import pyarrow.parquet as pq
+
                 return pq.ParquetFile(path).schema_arrow.empty_table()
             case ".csv":
                 return pa_csv.read_csv(path)

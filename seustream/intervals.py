@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
-import pyarrow.parquet as pq
 
 from seustream.compiler.apas.tree import RESERVED, SchemaRefused, from_lists
 from seustream.compiler.apas.types import shown
@@ -133,8 +132,14 @@ def _time(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     raise InputError(f"{path}: column {name}: {column.type}, want milliseconds or a timestamp")
 
 
+def _parquet(path: Path) -> pa.Table:
+    import pyarrow.parquet as pq  # slow, and of no use to other formats
+
+    return pq.read_table(path).flatten()
+
+
 _READERS: dict[str, Callable[[Path], pa.Table]] = {
     ".csv": lambda path: pa_csv.read_csv(path),
     ".jsonl": lambda path: pa_json.read_json(path).flatten(),
-    ".parquet": lambda path: pq.read_table(path).flatten(),
+    ".parquet": _parquet,
 }

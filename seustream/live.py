@@ -8,7 +8,6 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
@@ -40,7 +39,7 @@ def connect(
     certificate: bytes | None = None,
     backend: str = ENGINE,
     config: str = "default",
-    slack: int = 0,
+    slack: int | None = None,
     strict: bool = False,
 ) -> LiveQueries:
     """Queries that run on: in this process, or at the bridge of an address such as
@@ -85,7 +84,16 @@ class LiveQueries(ABC):
     def sql(self, text: str) -> None:
         """Carries out statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
         DROP QUERY. Queries that were there go on with what is in their windows; if the text has a
-        mistake, nothing changes."""
+        mistake, nothing changes.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.push("R", {"ts": [1], "a": [5]})
+        ...     con.sql("REGISTER QUERY high AS SELECT a FROM R WHERE a > 5 WINDOW NOW")
+        ...     con.push("R", {"ts": [2], "a": [6]})
+        ...     [rows.rows() for _, rows in con.finish()]
+        [[(6, 2, 2)]]
+        """
         with translated():
             self._open()
             c = compiled(self._text, text, self._options)
@@ -96,7 +104,16 @@ class LiveQueries(ABC):
 
     def push(self, stream: str, rows: Rows) -> None:
         """Takes rows of one stream, in any form `run` takes. A stream that is not there yet is
-        created with the columns of the rows."""
+        created with the columns of the rows.
+
+        >>> import pandas, seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW")
+        ...     con.push("R", pandas.DataFrame({"ts": [1], "a": [5]}))
+        ...     con.push("R", [{"ts": 2, "a": 6}])
+        ...     [rows.rows() for _, rows in con.finish()]
+        [[(5, 1, 1), (6, 2, 2)]]
+        """
         with translated():
             self._open()
             if self._stream(stream) is None:
@@ -113,7 +130,18 @@ class LiveQueries(ABC):
 
     def watermark(self, stream: str, ts: int | datetime) -> None:
         """Says that nothing before this time comes on the stream any more, so that what waits for
-        it goes on."""
+        it goes on.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.push("R", {"ts": [1], "a": [5]})
+        ...     con.push("S", {"ts": [3], "b": [5]})
+        ...     con.sql("SELECT a FROM R, S WHERE a = b WINDOW RANGE 10")
+        ...     con.push("S", {"ts": [4], "b": [7]})
+        ...     con.watermark("R", 5)
+        ...     list(con.results())
+        []
+        """
         with translated():
             self._open()
             of = self._stream(stream)
@@ -123,13 +151,31 @@ class LiveQueries(ABC):
             self._watermark(of.name, _milliseconds(ts))
 
     def results(self) -> Iterator[tuple[str, QueryResult]]:
-        """Query and rows, of all results that are certain by now and were not given before."""
+        """Query and rows, of all results that are certain by now and were not given before.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        ...     con.push("R", {"ts": [1], "a": [5]})
+        ...     con.watermark("R", 2)
+        ...     for name, rows in con.results():
+        ...         print(name, rows.rows())
+        q [(5, 1, 1)]
+        """
         with translated():
             found = list(self._results())
         yield from self._timed(found)
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
-        """Ends all streams and gives the rest of the results."""
+        """Ends all streams and gives the rest of the results.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW")
+        ...     con.push("R", {"ts": [1], "a": [5]})
+        ...     [(name, len(rows)) for name, rows in con.finish()]
+        [('q0', 1)]
+        """
         with translated():
             self._open()
             self._finished = True
@@ -137,7 +183,14 @@ class LiveQueries(ABC):
         yield from self._timed(found)
 
     def explain(self, query: str | None = None) -> Explanation:
-        """Explains how a query runs, or how all of them do."""
+        """Explains how a query runs, or how all of them do.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        ...     print(str(con.explain("q")).splitlines()[0])
+        query q of <sql>: 1 query over 1 stream, plan cost, configuration default
+        """
         with translated():
             c = self._compiled
             names = [] if c is None else c.program.names
@@ -151,12 +204,7 @@ class LiveQueries(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod
@@ -200,7 +248,7 @@ class LiveQueries(ABC):
 class EngineQueries(LiveQueries):
     """Queries in this process."""
 
-    def __init__(self, backend: str, config: DeviceConfig, slack: int, strict: bool) -> None:
+    def __init__(self, backend: str, config: DeviceConfig, slack: int | None, strict: bool) -> None:
         super().__init__(Options(config, devices=0 if backend == ENGINE else 1))
         self._backend, self._slack, self._strict = backend, slack, strict
         self._stack = contextlib.ExitStack()
@@ -254,7 +302,7 @@ class EngineQueries(LiveQueries):
 class BridgeQueries(LiveQueries):
     """Queries behind a bridge, of which this is the writer and a reader."""
 
-    def __init__(self, client: BridgeClient, slack: int, strict: bool) -> None:
+    def __init__(self, client: BridgeClient, slack: int | None, strict: bool) -> None:
         self._client = client
         super().__init__(
             Options(DeviceConfig.from_json(json.dumps(client.health(patience=5)["config"])))
@@ -277,7 +325,7 @@ class BridgeQueries(LiveQueries):
         self._loaded = True
 
     def _push(self, stream: str, rows: pa.Table) -> None:
-        if not self._loaded or not rows.num_rows:
+        if not rows.num_rows or not self._reads(stream):
             return
         stage = p.Stage(self._writer, stream, self._epoch, 0, secrets.token_hex(8))
         with self._client.stage(stage) as part:
@@ -288,12 +336,19 @@ class BridgeQueries(LiveQueries):
         self._client.commit(commit)
         self._epoch += 1
 
-    def _end(self, stream: str) -> None:
+    def _reads(self, stream: str) -> bool:
+        """True where the bridge has the stream: by this connection, or by what others registered."""
         if self._loaded:
+            return True
+        there = self._client.act("query-list")["streams"]
+        return any(one["name"].lower() == stream.lower() for one in there)
+
+    def _end(self, stream: str) -> None:
+        if self._reads(stream):
             self._client.end(stream)
 
     def _watermark(self, stream: str, timestamp: int) -> None:
-        if self._loaded:
+        if self._reads(stream):
             self._client.promise(stream, timestamp)
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:

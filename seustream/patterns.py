@@ -13,8 +13,9 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.pattern.batch import needed, of_table
 from seustream.engine.pattern.choice import Sample, beginning, candidates, sample
-from seustream.engine.pattern.nfa import Numbering
+from seustream.engine.pattern.event import Event
 from seustream.engine.pattern.trace import trace, traced_engine
+from seustream.engine.pattern.versions import Numbering
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -26,10 +27,15 @@ def trace_file(
     query: ir.PatternQuery, rows: pa.Table, versions: str, engine: str = "auto"
 ) -> Iterator[str]:
     """The teaching view of a pattern over the rows of a file."""
-    names = {column.name.lower() for column in query.stream.columns}
-    batch = of_table(rows, query.stream, query.type_column, names, 0)
-    events = sorted(batch.rows(), key=lambda event: event.order)
+    events = events_of(query, rows)
     return trace(query, events, Numbering(versions), traced_engine(query, engine))
+
+
+def events_of(query: ir.PatternQuery, rows: pa.Table) -> list[Event]:
+    """Rows of the pattern's stream as events, in the order of their time."""
+    names = [column.name.lower() for column in query.stream.columns]
+    batch = of_table(rows, query.stream, query.type_column, names, 0)
+    return sorted(batch.rows(), key=lambda event: event.order)
 
 
 def samples(
@@ -46,7 +52,7 @@ def samples(
         stream = streams[name.lower()]
         tables[stream.name] = read(Path(path), stream)
     found = {}
-    for query in patterns:
+    for query in (way for pattern in patterns for way in pattern.ways):
         if not isinstance(query, ir.PatternQuery) or query.stream.name not in tables:
             continue
         if len(candidates(query)) > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import TextIO
 
 _WIDTH = 30
@@ -34,12 +33,7 @@ class Progress:
         if time.monotonic() - self.last >= _SECONDS_BETWEEN:
             self._draw()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._draw()
         if self.shown:
             self.stream.write("\n")
@@ -73,12 +67,7 @@ class Notes:
     def __enter__(self) -> Notes:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:

@@ -8,45 +8,27 @@ when something is wrong is a CSV file read a second time, to name lines.
 from __future__ import annotations
 
 import csv
-import json
 import sys
 import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import NoneType
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
+from seustream.columns import from_column
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import nearest
-from seustream.engine.stream.schema import TABLE_TIME, arrow_type, stream_schema
+from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
 from seustream.errors import InputError
+from seustream.fitting import Columns, InputFile, Warn, places_of
 from seustream.inputs import PlainFile, plain_files
-from seustream.tables import (
-    FAULTS_LISTED,
-    BadCells,
-    Field,
-    Wrong,
-    fields,
-    fold,
-    from_cells,
-    from_column,
-    from_text,
-    time_type,
-)
-
-Warn = Callable[[str], None]
-_Columns = list["pa.ChunkedArray[Any]"]
-
-_ROWS_AT_ONCE = 1 << 12
+from seustream.jsonlines import read_json
+from seustream.tables import BadCells, fields, from_text, time_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +70,8 @@ def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
         if reader is None:
             known = ", ".join(_READERS)
             raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
-        source = _Source(path, file.said, stream, fields(stream), warn)
-        if not source.fields[0].names and not stream.table:
+        source = InputFile(path, file.said, stream, fields(stream), warn)
+        if not source.fields[0].names and not stream.table and stream.time is None:
             raise InputError(
                 f"{file.said}: stream {stream.name} has columns ts and TimeStamp of its own, "
                 "which leaves no name for the time column"
@@ -104,13 +86,18 @@ def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
 
 def take_table(name: str, table: pa.Table, stream: Stream) -> Tuples:
     """The tuples of a table; `name` is what errors call it."""
-    source = _Source(Path(name), name, stream, fields(stream), lambda text: None)
+    source = InputFile(Path(name), name, stream, fields(stream), lambda text: None)
     return _tuples(source, _table_columns(source, table))
 
 
-def _tuples(source: _Source, columns: _Columns) -> Tuples:
+def _tuples(source: InputFile, columns: Columns) -> Tuples:
     if source.stream.table:  # its rows come before all time
         columns = [pa.chunked_array([np.full(len(columns[0]), TABLE_TIME)]), *columns]
+    elif source.stream.time is not None:
+        named = pa.table(columns, names=[of.name for of in source.fields])
+        time = named.schema.field(source.stream.time).type
+        source.time = time if pa.types.is_timestamp(time) else pa.int64()
+        columns = list(with_time(source.stream, named).columns)
     return Tuples(pa.table(columns, schema=stream_schema(source.stream)), source.time)
 
 
@@ -118,102 +105,12 @@ def _python_warning(message: str) -> None:
     warnings.warn(message, stacklevel=2)
 
 
-@dataclass(slots=True)
-class _Source:
-    path: Path
-    said: str
-    stream: Stream
-    fields: tuple[Field, ...]
-    warn: Warn
-    time: pa.DataType = field(default_factory=pa.int64)
-
-    def no_faults(self) -> list[BadCells]:
-        return [BadCells() for _ in self.fields]
-
-    def report(
-        self, rows: BadCells, cells: Sequence[BadCells], lines: Sequence[int], where: str = ""
-    ) -> None:
-        """Raises if anything is wrong: the first errors by line, and the count of all. `rows`
-        counts in lines, `cells`, one a column, in rows, of which `lines` gives the line."""
-        total = rows.total + sum(faults.total for faults in cells)
-        if not total:
-            return
-        found = [(line, -1, reason) for line, reason in rows.listed]
-        for place, (of, faults) in enumerate(zip(self.fields, cells, strict=True)):
-            for row, reason in faults.listed:
-                found.append((lines[row], place, f"column {of.name}: {reason}"))
-        messages = [
-            f"{self.said}:{where}{line}: {reason}"
-            for line, _, reason in sorted(found)[:FAULTS_LISTED]
-        ]
-        if total > len(messages):
-            messages.append(
-                f"{self.said}: {total} errors in all, the first {len(messages)} are listed"
-            )
-        raise InputError(messages, total=total)
-
-
-# Columns
-
-
-def _places(source: _Source, names: Sequence[str]) -> list[int]:
-    """Returns where in the file each column of the stream stands."""
-    folded = [fold(name) for name in names]
-    known = {name for of in source.fields for name in of.names}
-    messages, places = [], []
-    for of in source.fields:
-        at = [place for place, name in enumerate(folded) if name in of.names]
-        if len(at) > 1:
-            given = ", ".join(repr(names[place]) for place in at)
-            messages.append(f"{source.said}: column {of.name} is there {len(at)} times: {given}")
-        elif not at:
-            others = [name for name, low in zip(names, folded, strict=True) if low not in known]
-            messages.append(_missing(source, of, others))
-        places.extend(at[:1])
-    if messages:
-        raise InputError(messages, _separator_hint(names))
-    _warn_of_others(source, [name for place, name in enumerate(names) if place not in places])
-    return places
-
-
-def _missing(source: _Source, of: Field, others: Sequence[str]) -> str:
-    """`others` are the file's columns that belong to no stream, so that one may be the misspelt one."""
-    names = [name.strip() for name in others]
-    near = next((found for name in of.names if (found := nearest(name, names))), None)
-    if of.is_time:
-        what = f"no time column, expected one named {' or '.join(_time_names(of))}"
-    else:
-        what = f"no column {of.name}, which stream {source.stream.name} has"
-    return f"{source.said}: {what}" + (f"; the nearest is {near!r}" if near else "")
-
-
-def _time_names(of: Field) -> list[str]:
-    return [name for name in ("ts", "TimeStamp") if name.lower() in of.names]
-
-
-def _separator_hint(names: Sequence[str]) -> str | None:
-    for mark, what in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and mark in names[0]:
-            return f"the header has {what}; cells are separated by commas"
-    return None
-
-
-def _warn_of_others(source: _Source, names: Sequence[str]) -> None:
-    if names:
-        given = ", ".join(repr(name) for name in names)
-        one = len(names) == 1
-        source.warn(
-            f"{source.said}: {'column' if one else 'columns'} {given} "
-            f"{'is' if one else 'are'} not in stream {source.stream.name} and ignored"
-        )
-
-
 # CSV
 
 
-def _read_csv(source: _Source) -> _Columns:
+def _read_csv(source: InputFile) -> Columns:
     header, skip = _csv_header(source)
-    places = _places(source, header)
+    places = places_of(source, header)
     try:
         text = _csv_text(source.path, len(header), skip, places)
     except pa.ArrowInvalid:
@@ -226,8 +123,8 @@ def _read_csv(source: _Source) -> _Columns:
     return _diagnose_csv(source, len(header), skip, places)
 
 
-def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[BadCells]) -> _Columns:
-    if text.num_rows and not source.stream.table:
+def _csv_columns(source: InputFile, text: pa.Table, cells: Sequence[BadCells]) -> Columns:
+    if text.num_rows and source.fields[0].is_time:
         source.time = time_type(pa.string(), text.column(0)[0].as_py())
     return [
         from_text(column, of, faults)
@@ -288,7 +185,7 @@ def _csv_text(
     return table.slice(0, rows)
 
 
-def _csv_header(source: _Source) -> tuple[list[str], int]:
+def _csv_header(source: InputFile) -> tuple[list[str], int]:
     """The names of the columns, and the number of lines down to the end of the header."""
     for _, last, row in _csv_rows(source.path):
         if any("\ufffd" in name for name in row):
@@ -319,7 +216,7 @@ def _any_cell_length() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def _check_utf8(source: _Source) -> None:
+def _check_utf8(source: InputFile) -> None:
     data = source.path.read_bytes()
     try:
         data.decode()
@@ -330,7 +227,7 @@ def _check_utf8(source: _Source) -> None:
         ) from None
 
 
-def _diagnose_csv(source: _Source, width: int, skip: int, places: Sequence[int]) -> _Columns:
+def _diagnose_csv(source: InputFile, width: int, skip: int, places: Sequence[int]) -> Columns:
     """Reads again a file that Arrow refused or that has bad cells, and names every line.
 
     Rows of a wrong width are left out, so that the cells of the others are checked too, and
@@ -366,185 +263,26 @@ def _diagnose_csv(source: _Source, width: int, skip: int, places: Sequence[int])
     return columns
 
 
-# JSON lines
-
-
-class _Number(str):
-    """A JSON number with a point or an exponent, kept as it is written."""
-
-    __slots__ = ()
-
-
-_decode = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_Number).decode
-_JSON_NAMES = {
-    int: "number",
-    float: "number",
-    _Number: "number",
-    bool: "boolean",
-    tuple: "object",
-    list: "array",
-}
-_ABSENT = object()
-
-
-def _read_json(source: _Source) -> _Columns:
-    """One object a line, empty lines apart; a column absent from an object is NULL there."""
-    lines, bad = array("q"), BadCells()
-    gathered = _Objects(source)
-    offset = 0
-    with source.path.open("rb") as file:
-        for line, raw in enumerate(file, 1):
-            try:
-                if text := raw.decode("utf-8-sig" if line == 1 else "utf-8").rstrip():
-                    gathered.add(text)
-                    lines.append(line)
-            except UnicodeDecodeError as error:
-                bad.add(line, f"not UTF-8 text, at byte {offset + error.start} of the file")
-            except _NotARow as error:
-                bad.add(line, str(error))
-            offset += len(raw)
-    if lines:
-        gathered.check()
-    elif not bad.total:
-        source.warn(f"{source.said}: is empty, stream {source.stream.name} has no tuples")
-    columns = gathered.columns()
-    source.report(bad, gathered.cells, lines)
-    return columns
-
-
-class _NotARow(Exception):
-    """A line that is no object with a value for each column; says why."""
-
-
-class _Objects:
-    """Objects gathered into columns, some thousands at a time."""
-
-    def __init__(self, source: _Source) -> None:
-        self.source = source
-        self.cells = source.no_faults()
-        self._slots: dict[str, int | None] = {}  # by key as it is written
-        self._row = 0
-        self._rows: list[list[object]] = []
-        self._chunks: list[list[pa.Array[Any]]] = [[] for _ in source.fields]
-
-    def add(self, text: str) -> None:
-        try:
-            pairs = _decode(text)
-        except json.JSONDecodeError as error:
-            raise _NotARow(f"not a JSON object: {error.msg} at column {error.colno}") from None
-        except (ValueError, RecursionError) as error:
-            raise _NotARow(f"not a JSON object: {error}") from None
-        if type(pairs) is not tuple:
-            what = _JSON_NAMES.get(type(pairs), "value")
-            raise _NotARow(f"a JSON {what}, expected one JSON object a line")
-        row = [_ABSENT] * len(self.source.fields)
-        for key, value in pairs:
-            slot = self._slots.get(key, -1)
-            if slot == -1:
-                slot = self._slot(key)
-            if slot is None:
-                continue
-            if row[slot] is not _ABSENT:
-                raise _NotARow(f"column {self.source.fields[slot].name} is there more than once")
-            row[slot] = value
-        if _ABSENT in row:
-            row = [None if value is _ABSENT else value for value in row]
-        self._rows.append(row)
-        if len(self._rows) == _ROWS_AT_ONCE:
-            self._flush()
-
-    def check(self) -> None:
-        """Every column must be in some object; what is in no column is ignored."""
-        found = set(self._slots.values())
-        others = [key for key, slot in self._slots.items() if slot is None]
-        missing = [
-            _missing(self.source, of, others)
-            for slot, of in enumerate(self.source.fields)
-            if slot not in found
-        ]
-        if missing:
-            raise InputError(missing)
-        _warn_of_others(self.source, others)
-
-    def columns(self) -> _Columns:
-        self._flush()
-        return [
-            pa.chunked_array(chunks, type=arrow_type(of.type))
-            for chunks, of in zip(self._chunks, self.source.fields, strict=True)
-        ]
-
-    def _slot(self, key: str) -> int | None:
-        folded = fold(key)
-        fields = enumerate(self.source.fields)
-        self._slots[key] = slot = next((n for n, of in fields if folded in of.names), None)
-        return slot
-
-    def _flush(self) -> None:
-        for place, values in enumerate(zip(*self._rows, strict=True)):
-            of = self.source.fields[place]
-            cells = _cells(values, of)
-            if of.is_time and not self._row and isinstance(cells[0], str):
-                self.source.time = time_type(pa.string(), cells[0])
-            self._chunks[place].append(from_cells(cells, of, self._row, self.cells[place]))
-        self._row += len(self._rows)
-        self._rows.clear()
-
-
-def _cells(values: Sequence[object], of: Field) -> Sequence[str | Wrong | None]:
-    """JSON values as the text of cells; quickly where they are all of one usual type."""
-    kinds = set(map(type, values)) - {NoneType}
-    if kinds == {str}:
-        texts = cast("Sequence[str | None]", values)
-        if _is_unicode("".join(filter(None, texts))):
-            return texts
-    elif kinds <= {int, _Number} and not of.type.is_text:
-        return [None if value is None else str(value) for value in values]
-    return [_cell(value, of) for value in values]
-
-
-def _cell(value: object, of: Field) -> str | Wrong | None:
-    """A JSON value as the text of a cell. In a text column only a string will do."""
-    kind = type(value)
-    if kind is str:
-        text = cast("str", value)
-        return text if _is_unicode(text) else Wrong(f"{text!a} is not Unicode text")
-    if value is None:
-        return None
-    if kind in (tuple, list):
-        return Wrong(f"a JSON {_JSON_NAMES[kind]} is not {of.expected}")
-    text = str(value).lower() if kind is bool else str(value)
-    return (
-        Wrong(f"the JSON {_JSON_NAMES[kind]} {text} is not a string") if of.type.is_text else text
-    )
-
-
-def _is_unicode(text: str) -> bool:
-    """False for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold."""
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 # Parquet
 
 
-def _read_parquet(source: _Source) -> _Columns:
+def _read_parquet(source: InputFile) -> Columns:
+    import pyarrow.parquet as pq  # slow, and of no use to other formats
+
     if not source.path.stat().st_size:
         raise InputError(f"{source.said}: is empty, expected a Parquet file")
     try:
         with pq.ParquetFile(source.path) as file:
             names = file.schema_arrow.names
-            table = file.read(columns=[names[place] for place in _places(source, names)])
+            table = file.read(columns=[names[place] for place in places_of(source, names)])
     except pa.ArrowException as error:
         raise InputError(f"{source.said}: cannot be read as Parquet: {error}") from None
     return _table_columns(source, table)
 
 
-def _table_columns(source: _Source, table: pa.Table) -> _Columns:
+def _table_columns(source: InputFile, table: pa.Table) -> Columns:
     names = table.schema.names
-    chosen = [names[place] for place in _places(source, names)]
+    chosen = [names[place] for place in places_of(source, names)]
     if not source.stream.table:
         source.time = time_type(table.column(chosen[0]).type)
     columns, messages, cells = [], [], source.no_faults()
@@ -563,10 +301,10 @@ def _table_columns(source: _Source, table: pa.Table) -> _Columns:
     return columns
 
 
-_READERS: dict[str, Callable[[_Source], _Columns]] = {
+_READERS: dict[str, Callable[[InputFile], Columns]] = {
     ".csv": _read_csv,
-    ".jsonl": _read_json,
-    ".ndjson": _read_json,
-    ".json": _read_json,
+    ".jsonl": read_json,
+    ".ndjson": read_json,
+    ".json": read_json,
     ".parquet": _read_parquet,
 }

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from seustream.compiler.explain import explain
 from seustream.compiler.pipeline import Compilation
-from seustream.engine.pattern import explain as patterns
-from seustream.engine.pattern.picture import picture
+from seustream.engine.explain import explain
 from seustream.errors import QueryError
 
 if TYPE_CHECKING:
@@ -33,9 +31,9 @@ class QueryResult:
     [('Ada', 1, 1), ('Grace', 2, 2)]
     """
 
-    def __init__(self, name: str, table: pa.Table) -> None:
+    def __init__(self, name: str, table: pa.Table, compilation: Compilation | None = None) -> None:
         self.name = name
-        self._table = table
+        self._table, self._compilation = table, compilation
 
     @property
     def columns(self) -> list[str]:
@@ -94,6 +92,18 @@ class QueryResult:
         columns = [column.to_pylist() for column in self._table.columns]
         return list(zip(*columns, strict=True))
 
+    def explain(self) -> Explanation:
+        """Explains how the query ran.
+
+        >>> import seustream as ss
+        >>> found = ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"]
+        >>> print(str(found.explain()).splitlines()[0])
+        query q0 of <sql>: 1 query over 1 stream, plan cost, configuration default
+        """
+        if self._compilation is None:
+            raise QueryError(f"{self.name} came from a connection", "con.explain(…) explains it")
+        return Explanation(self._compilation, self.name)
+
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
@@ -102,7 +112,7 @@ class QueryResult:
         return f"{self.name}: {len(self):,} row{plural} of {', '.join(self.columns)}"
 
     def _repr_html_(self) -> str:
-        """The first rows, for a notebook."""
+        """The first rows and the picture of the query, for a notebook."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
             f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>"
@@ -110,7 +120,12 @@ class QueryResult:
         )
         more = f"<p>… {len(self) - _SHOWN:,} more rows</p>" if len(self) > _SHOWN else ""
         caption = f"<caption>{html.escape(self.name)}, {len(self):,} rows</caption>"
-        return f"<table>{caption}<tr>{head}</tr>{body}</table>{more}"
+        way = "" if self._compilation is None else _folded("how it ran", self.explain().svg())
+        return f"<table>{caption}<tr>{head}</tr>{body}</table>{more}{way}"
+
+
+def _folded(head: str, content: str) -> str:
+    return f"<details><summary>{head}</summary>{content}</details>"
 
 
 def _cell(value: object) -> str:
@@ -132,31 +147,33 @@ class Explanation:
 
     def __init__(self, compilation: Compilation, query: str | None) -> None:
         self._compilation = compilation
-        known = compilation.program.patterns
-        self._pattern = next(
-            (p for p in known if query is not None and p.name.lower() == query.lower()), None
-        )
         self._query = query
 
     def __str__(self) -> str:
-        if self._pattern is not None:
-            return "\n".join(patterns.as_text(self._pattern)).rstrip()
-        return explain(self._compilation, None, "text", self._query)
+        return explain(self._compilation, query=self._query)
 
     def __repr__(self) -> str:
         return str(self)
 
     def json(self) -> dict[str, Any]:
-        """The same facts as objects."""
-        if self._pattern is not None:
-            return dict(patterns.facts(self._pattern))
+        """The same facts as objects.
+
+        >>> import seustream as ss
+        >>> found = ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"]
+        >>> found.explain().json()["configuration"]
+        'default'
+        """
         found = json.loads(explain(self._compilation, None, "json", self._query))
-        return dict(found)
+        return dict(found[0] if isinstance(found, list) else found)
 
     def svg(self) -> str:
-        """A picture."""
-        if self._pattern is not None:
-            return picture(self._pattern, "automaton")
+        """A picture.
+
+        >>> import seustream as ss
+        >>> found = ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"]
+        >>> found.explain().svg().startswith("<svg")
+        True
+        """
         return explain(self._compilation, None, "svg", self._query)
 
     def _repr_html_(self) -> str:

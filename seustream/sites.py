@@ -4,9 +4,11 @@
     serve  --site R=r.csv
 
 A file describes sites by name, with the streams of each and what sending a row between them costs, 1
-where nothing is said; `here` is the machine that runs the queries:
+where nothing is said; `here` is the machine that runs the queries. With the strategy `auto` rows go to
+one site where joining there costs less than planned joins do:
 
     token-file = "token"
+    strategy = "auto"
     [site.north]
     address = "grpc+tls://10.0.0.1:8815"
     streams = ["R", "S"]
@@ -20,7 +22,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,6 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
-from seustream.engine.graph import streams_read
-from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.stream.faults import Lines, QueryFaults, fault_report
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -39,8 +38,10 @@ if TYPE_CHECKING:  # what only a run across sites needs is imported by it
     from seustream.cosim.sites.process import Setup
     from seustream.cosim.sites.run import SitesRun
     from seustream.cosim.sites.service import Source
-    from seustream.engine.sites.model import Stored
-    from seustream.engine.sites.results import Across
+    from seustream.engine.sites.costs import UnitCosts
+    from seustream.engine.sites.exchange import SiteExchange
+    from seustream.engine.sites.explain import Block
+    from seustream.engine.sites.node import Strategy
 
 HERE = "here"
 RETRY = 60_000.0
@@ -62,6 +63,7 @@ class Sites:
     costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
     token: str | None = None
     certificate: bytes | None = None
+    strategy: Strategy = "planned"
 
     def __bool__(self) -> bool:
         return bool(self.sites)
@@ -86,6 +88,8 @@ class Sites:
     def unit_costs(self, processes: Iterable[int]) -> UnitCosts:
         """The cost of a row between nodes, by the process of each."""
         nodes = [HERE if p == 0 else self.sites[p - 1].name for p in processes]
+        from seustream.engine.sites.costs import UnitCosts
+
         return UnitCosts.of(
             [[0 if a == b else self.costs.get((a, b), 1) for b in nodes] for a in nodes]
         )
@@ -105,15 +109,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sites", type=Path, metavar="FILE.toml", help="sites, their streams and costs in a file"
     )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write how rows went between sites, for seustream explain --stage sites --record",
+    )
 
 
 def given_sites(arguments: argparse.Namespace) -> Sites:
     """The sites of a command line; none if it names none."""
     sites, costs = [], {}
+    strategy: Strategy = "planned"
     token_file, tls_ca = arguments.token_file, arguments.tls_ca
     if arguments.sites is not None:
         described = _described(arguments.sites)
-        sites, costs = described.pop("sites"), described.pop("costs")
+        sites, costs, strategy = (described[key] for key in ("sites", "costs", "strategy"))
         token_file, tls_ca = token_file or described["token"], tls_ca or described["ca"]
     by_address: dict[str, list[str]] = {}
     for text in arguments.site:
@@ -143,7 +154,7 @@ def given_sites(arguments: argparse.Namespace) -> Sites:
         raise UserError([str(error)], hint=error.hint) from None
     except OSError as error:
         raise UserError([f"{error.filename}: {error.strerror}"]) from None
-    return Sites(tuple(sites), costs, token, certificate)
+    return Sites(tuple(sites), costs, token, certificate, strategy)
 
 
 def _address(where: str, text: str) -> str:
@@ -170,8 +181,11 @@ def _described(path: Path) -> dict[str, Any]:
         raise UserError([f"{path}: {error.strerror}"]) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise wrong(str(error)) from None
-    if strange := sorted(found.keys() - {"site", "cost", "token-file", "tls-ca"}):
+    if strange := sorted(found.keys() - {"site", "cost", "strategy", "token-file", "tls-ca"}):
         raise wrong(f"there is no {strange[0]!r} here")
+    strategy = found.get("strategy", "planned")
+    if strategy not in ("planned", "auto"):
+        raise UserError([f"{path}: strategy {strategy!r}"], hint="planned or auto")
     sites, costs = [], {}
     tables = found.get("site"), found.get("cost", {})
     if not all(
@@ -204,7 +218,7 @@ def _described(path: Path) -> dict[str, Any]:
         key: str(path.parent / str(found[name])) if name in found else None
         for key, name in (("token", "token-file"), ("ca", "tls-ca"))
     }
-    return {"sites": sites, "costs": costs, **beside}
+    return {"sites": sites, "costs": costs, "strategy": strategy, **beside}
 
 
 def check_streams(c: Compilation, sites: Sites) -> None:
@@ -224,74 +238,62 @@ def check_streams(c: Compilation, sites: Sites) -> None:
 
 
 @dataclass(frozen=True)
-class SitesOutcome:
-    """The outcome at the sites: results by query, streams that were fetched whole for the other
-    queries, whose names are `rest`, and lines for people."""
+class Exchanged:
+    """The rows of streams at sites that the graph is to read, by stream; by query, how its blocks went
+    between the sites; and lines for people."""
 
-    results: dict[str, pa.Table] = field(default_factory=dict)
-    fetched: dict[str, pa.Table] = field(default_factory=dict)
-    rest: tuple[str, ...] = ()
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    record: dict[str, list[Block]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
-    faults: Mapping[str, Lines] = field(default_factory=dict)
 
 
-def run_across(
+def exchanged(
     c: Compilation,
     sites: Sites,
     local: Callable[[Stream], pa.Table],
     slack: int = 0,
     strict: bool = False,
-) -> SitesOutcome:
-    """Joins across sites what can be, and fetches what the other queries read. Raises `SitesError`.
-    `local` gives the rows of a stream that is here."""
+) -> Exchanged:
+    """Has the sites find the rows that can be in a result, and fetches the streams that are needed
+    whole. Raises `SitesError`. `local` gives the rows of a stream that is here."""
     from seustream.cosim.sites.run import SitesRun
-    from seustream.engine.sites.results import finished, plan_across
+    from seustream.engine.sites.exchange import plan_exchange
 
-    across = plan_across(c.program, sites.of, strict)
-    streams = {stream.name: stream for stream in c.streams if stream.defined_by is None}
-    others = tuple(query for query in c.program.queries if query.name in across.rest)
-    whole = streams_read(replace(c.program, queries=others))
-    fetching = [name for name in streams if name.lower() in sites.of and name in whole]
-    setup = _setup(across, sites, slack)
+    exchange = plan_exchange(c.program, sites.of, strict)
+    streams = {stream.name: stream for stream in c.streams}
+    setup = _setup(exchange, sites, slack)
     feeds = setup.streams(0)
     with SitesRun(setup, sites.names, {d.name: local(d) for d in feeds}) as run:
-        fetched = {name: run.fetch(streams[name], sites.of[name.lower()]) for name in fetching}
-        if across.queries:
+        whole = {name: run.fetch(streams[name], sites.of[name.lower()]) for name in exchange.whole}
+        if exchange.queries:
             run.wait()
-    combinations: list[list[tuple[Stored, ...]]] = [[] for _ in across.queries]
-    for q, result in run.results:
-        combinations[q].append(result.rows)
-    order = [stream.name for stream in c.streams]
-    faults = {query.name: QueryFaults(source=c.source) for query in across.queries}
-    results = {
-        query.name: finished(query, join, order, found, faults[query.name])
-        for query, join, found in zip(across.queries, across.joins, combinations, strict=True)
+        blocks = run.blocks()
+    record = {
+        exchange.queries[q].name: [b.named(exchange.aliases(q)) for b in blocks.get(g, ())]
+        for g, group in enumerate(run.layout.groups)
+        for q, _ in group.members
     }
-    lines = _lines(c, across, sites, run, fetched)
-    return SitesOutcome(results, fetched, tuple(across.rest), tuple(lines), fault_report(faults))
+    tables = exchange.rows(run.results)
+    lines = _lines(exchange, tables, whole, run)
+    return Exchanged(whole | tables, record, tuple(lines))
 
 
-def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:
-    some = set(names)
-    return {
-        s.stream.name for query in c.program.queries if query.name in some for s in query.sources
-    }
-
-
-def _setup(across: Across, sites: Sites, slack: int) -> Setup:
+def _setup(exchange: SiteExchange, sites: Sites, slack: int) -> Setup:
     """The layout: a node for each logical site, then the query node, which is here."""
     from seustream.cosim.sites.process import Setup
     from seustream.engine.sites.shared import SharedLayout
 
-    processes = [sites.of.get(stream.name.lower(), 0) for stream in across.of]
+    processes = [sites.of.get(stream.name.lower(), 0) for stream in exchange.of]
     where = dict(enumerate([*processes, 0]))
     costs = sites.unit_costs(where.values())
-    layout = SharedLayout(across.sites, across.joins, costs, len(processes), retry=RETRY)
+    layout = SharedLayout(
+        exchange.sites, exchange.joins, costs, len(processes), retry=RETRY, strategy=sites.strategy
+    )
     return Setup(
         layout,
         where,
         (None, *(site.address for site in sites.sites)),
-        tuple(dict.fromkeys(across.of)),
+        tuple(dict.fromkeys(exchange.of)),
         slack,
         sites.token,
         sites.certificate,
@@ -299,16 +301,25 @@ def _setup(across: Across, sites: Sites, slack: int) -> Setup:
 
 
 def _lines(
-    c: Compilation, across: Across, sites: Sites, run: SitesRun, fetched: Mapping[str, pa.Table]
+    exchange: SiteExchange,
+    tables: Mapping[str, pa.Table],
+    whole: Mapping[str, pa.Table],
+    run: SitesRun,
 ) -> list[str]:
-    taken = ", ".join(f"{count:,} tuples of {name}" for name, count in run.taken.items())
-    names = ", ".join(query.name for query in across.queries)
-    lines = [f"{taken} joined across {len(sites.sites)} sites: {names}"] if names else []
-    for name, rows in fetched.items():
-        readers = [q for q in across.rest if name in _read_by(c, [q])]
-        why = f"query {readers[0]}: {across.rest[readers[0]]}" if readers else "a pattern reads it"
-        lines.append(f"note: stream {name}: {rows.num_rows:,} tuples fetched whole ({why})")
-    for name, count in run.late.items():
+    lines = []
+    if exchange.queries:
+        came = ", ".join(
+            f"{rows.num_rows:,} of {run.taken[name]:,} tuples of {name}"
+            for name, rows in tables.items()
+        )
+        names = ", ".join(dict.fromkeys(q.name.partition("#")[0] for q in exchange.queries))
+        lines.append(f"{came} came from their sites, those that join: {names}")
+    lines += [
+        f"note: stream {name}: {rows.num_rows:,} tuples fetched whole ({exchange.whole[name]})"
+        for name, rows in whole.items()
+    ]
+    for name in run.late.keys() & (tables.keys() | whole.keys()):
+        count = run.late[name]
         tuples = f"{count:,} late tuple{'s' * (count != 1)}"
         lines.append(f"warning: stream {name}: {tuples}, not processed; --slack MS accepts them")
     return lines

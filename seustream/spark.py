@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seustream.compiler.pipeline import Options
+from seustream.cosim.bridge.access import Access
 from seustream.cosim.bridge.protocol import Run
 from seustream.errors import QueryError
 from seustream.frames import declarations, declared, stream_of
@@ -38,11 +39,13 @@ def sql_streams(
     *,
     bridge: str | None = None,
     checkpoint: str | Path | None = None,
-    slack: int = 0,
+    slack: int | None = None,
     strict: bool = False,
     ends: bool = True,
     token_file: str | None = None,
     tls_ca: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
     **frames: DataFrame,
 ) -> SqlStreams:
     """Runs queries over streaming frames, and gives the results of each query as one, by its name.
@@ -52,13 +55,20 @@ def sql_streams(
     Reading a result starts the feed. With the trigger `availableNow` all that the sources have by
     then is read, the streams end, and so does the query after its last row.
 
-    bridge      the address of a bridge; without one the queries run in this process
-    checkpoint  a folder that keeps the progress of the feed, and the journal of a bridge in this
-                process, so that the same call goes on from there
-    slack       milliseconds a stream's times may fall back before a row is late
-    strict      the first evaluation without a value stops the queries, instead of being NULL
-    ends        False: what waits for later rows after `availableNow` waits for the next run
-    token_file  a file with the bridge's token; `tls_ca` one with who signed its certificate
+    Args:
+        bridge: the address of a bridge; without one the queries run in this process.
+        checkpoint: a folder that keeps the progress of the feed, and the journal of a bridge in
+            this process, so that the same call goes on from there.
+        slack: milliseconds a stream's times may fall back before a row is late.
+        strict: the first evaluation without a value stops the queries, instead of being NULL.
+        ends: False: what waits for later rows after `availableNow` waits for the next run.
+        token_file: a file with the bridge's token.
+        tls_ca: a file with the certificate of who signed the bridge's.
+        tls_cert: a file with a certificate of one's own, where the bridge wants one.
+        tls_key: and with its key.
+        **frames: streaming frames by the stream's name.
+
+    The [tutorial](../tutorial-spark.md) has an example that runs.
     """
     with translated():
         try:
@@ -70,8 +80,7 @@ def sql_streams(
                 checkpoint=checkpoint,
                 how=Run(slack=slack, strict=strict),
                 ends=ends,
-                token_file=token_file,
-                tls_ca=tls_ca,
+                access=Access(token_file, tls_ca, tls_cert, tls_key),
             )
         except FeedError as error:
             raise QueryError(str(error), error.hint) from None

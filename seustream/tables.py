@@ -1,7 +1,7 @@
 """A stream's columns in files: their order, and how a value of each type is spelled.
 
-Text cells (CSV, JSON) and typed columns (Parquet) become Arrow columns of the stream's
-types. Each chunk first takes a vectorised path that accepts the common spellings only;
+Text cells (CSV, JSON) become Arrow columns of the stream's types; `columns` does it for typed ones
+(Parquet). Each chunk first takes a vectorised path that accepts the common spellings only;
 a chunk with anything else in it is gone through cell by cell, which also accepts the rare
 spellings and says of every bad cell what is wrong with it.
 
@@ -57,13 +57,14 @@ class Field:
 
 
 def fields(stream: Stream) -> tuple[Field, ...]:
-    """The time column, then the stream's; a table has no time. A column that is itself called `ts` or `TimeStamp`
+    """The time column, then the stream's; a table has no time, and another stream may
+    say which column it is. A column that is itself called `ts` or `TimeStamp`
     leaves the other name to the time column; `names` is empty where it takes both."""
     taken = {fold(column.name) for column in stream.columns}
     names = tuple(name for name in TIMESTAMP_NAMES if name not in taken)
     time = Field(TIME_NAME, names, BIGINT, nullable=False, is_time=True)
     own = tuple(_field(column) for column in stream.columns)
-    return own if stream.table else (time, *own)
+    return own if stream.table or stream.time is not None else (time, *own)
 
 
 def _field(column: Column) -> Field:
@@ -181,7 +182,7 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
     try:
         if of.is_time:
             values = _fast_integer(text, pa.int64())
-            return _milliseconds(_fast_timestamp(text)) if values is None else values
+            return milliseconds(_fast_timestamp(text)) if values is None else values
         match of.type.kind:
             case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
                 return _fast_integer(text, arrow_type(of.type))
@@ -191,7 +192,7 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
                 return _fast_decimal(text, arrow_type(of.type))
             case Kind.INTERVAL:
                 values = _fast_integer(text, pa.int64())
-                return None if values is None or _too_long(values) else _spans(values)
+                return None if values is None or too_long(values) else spans(values)
             case Kind.CHAR | Kind.VARCHAR:
                 length = of.type.length
                 longest = pc.max(pc.utf8_length(text)).as_py()
@@ -199,9 +200,9 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
             case Kind.BOOLEAN:
                 index = pc.index_in(pc.utf8_lower(text), value_set=_BOOLEANS)
                 known = index.null_count == text.null_count
-                return _array(pc.less(index, len(_TRUE))) if known else None
+                return arrow(pc.less(index, len(_TRUE))) if known else None
             case Kind.DATE:
-                return _array(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
+                return arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
             case Kind.TIME:
                 return _fast_clock(text)
             case Kind.TIMESTAMP:
@@ -213,30 +214,30 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
 
 
 def _fast_integer(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
-    return _array(pc.cast(text, to)) if _all(text, _FAST_INTEGER) else None
+    return arrow(pc.cast(text, to)) if _all(text, _FAST_INTEGER) else None
 
 
 def _fast_real(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
     if not _all(text, _FAST_REAL):
         return None
-    values = _array(pc.cast(text, to))
+    values = arrow(pc.cast(text, to))
     if pc.any(pc.is_inf(values)).as_py():  # written so, or too large to be held
         return None
     return without_nan(values)
 
 
-def _too_long(milliseconds: pa.Array[Any]) -> bool:
+def too_long(milliseconds: pa.Array[Any]) -> bool:
     outside = pc.or_(pc.less(milliseconds, _SHORTEST), pc.greater(milliseconds, _LONGEST))
     return pc.any(outside).as_py() is True
 
 
-def _spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
-    return _array(pc.cast(milliseconds, arrow_type(INTERVAL)))
+def spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
+    return arrow(pc.cast(milliseconds, arrow_type(INTERVAL)))
 
 
 def _fast_decimal(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
     """Arrow refuses digits that the type does not hold."""
-    return _array(pc.cast(text, to)) if _all(text, _FAST_DECIMAL) else None
+    return arrow(pc.cast(text, to)) if _all(text, _FAST_DECIMAL) else None
 
 
 def _fast_clock(text: pa.Array[Any]) -> pa.Array[Any] | None:
@@ -244,41 +245,41 @@ def _fast_clock(text: pa.Array[Any]) -> pa.Array[Any] | None:
         return None
     # Arrow casts no text to a time of day, only to a timestamp.
     whole = pc.binary_join_element_wise("1970-01-01T", text, "")
-    return _array(pc.cast(pc.cast(whole, pa.timestamp("ms")), pa.time32("ms")))
+    return arrow(pc.cast(pc.cast(whole, pa.timestamp("ms")), pa.time32("ms")))
 
 
 def _fast_timestamp(text: pa.Array[Any]) -> pa.Array[Any] | None:
     if _all(text, _FAST_NAIVE):
-        return _array(pc.cast(text, pa.timestamp("us")))
+        return arrow(pc.cast(text, pa.timestamp("us")))
     if _all(text, _FAST_ZONED):
-        return _array(pc.cast(pc.cast(text, pa.timestamp("us", "UTC")), pa.timestamp("us")))
+        return arrow(pc.cast(pc.cast(text, pa.timestamp("us", "UTC")), pa.timestamp("us")))
     return None
 
 
-def _milliseconds(times: pa.Array[Any] | None) -> pa.Array[Any] | None:
+def milliseconds(times: pa.Array[Any] | None) -> pa.Array[Any] | None:
     """Milliseconds since 1970, rounded down also before it (a cast would round towards it)."""
     if times is None:
         return None
     floored = pc.floor_temporal(times, unit="millisecond")
-    return _array(pc.cast(pc.cast(floored, pa.timestamp("ms")), pa.int64()))
+    return arrow(pc.cast(pc.cast(floored, pa.timestamp("ms")), pa.int64()))
 
 
 def without_nan(values: pa.Array[Any]) -> pa.Array[Any]:
     nan = pc.is_nan(values)
     if not pc.any(nan).as_py():
         return values
-    return _array(pc.if_else(nan, pa.scalar(None, values.type), values))
+    return arrow(pc.if_else(nan, pa.scalar(None, values.type), values))
 
 
 def _all(text: pa.Array[Any], pattern: str) -> bool:
     return pc.all(pc.match_substring_regex(text, pattern=pattern)).as_py() is not False
 
 
-def _array(value: object) -> pa.Array[Any]:
+def arrow(value: object) -> pa.Array[Any]:
     return cast("pa.Array[Any]", value)
 
 
-class _Bad(Exception):
+class BadCell(Exception):
     """A cell that is no value; says why."""
 
 
@@ -291,15 +292,15 @@ def _slow(
     for number, cell in enumerate(cells, row):
         try:
             if isinstance(cell, Wrong):
-                raise _Bad(cell.reason)
+                raise BadCell(cell.reason)
             value = None if cell is None else parse(cell)
             if value is None and not of.nullable:
-                raise _Bad(null_reason(of, cell))
-        except _Bad as bad:
+                raise BadCell(null_reason(of, cell))
+        except BadCell as bad:
             faults.add(number, str(bad))
             value = None
         values.append(value)
-    return _array(pc.cast(pa.array(values, storage), arrow_type(of.type)))
+    return arrow(pc.cast(pa.array(values, storage), arrow_type(of.type)))
 
 
 def null_reason(of: Field, cell: str | None) -> str:
@@ -341,8 +342,8 @@ def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
             return lambda cell: _text(cell, of), pa.string()
 
 
-def _not(text: str, of: Field) -> _Bad:
-    return _Bad(f"{shown(text)} is not {of.expected}")
+def _not(text: str, of: Field) -> BadCell:
+    return BadCell(f"{shown(text)} is not {of.expected}")
 
 
 def _integer(text: str, of: Field) -> int:
@@ -354,7 +355,7 @@ def _integer(text: str, of: Field) -> int:
     if text[0] == "-":
         value = -value
     if not low <= value <= high:
-        raise _Bad(f"{shown(text)} {range_reason(of)}")
+        raise BadCell(f"{shown(text)} {range_reason(of)}")
     return value
 
 
@@ -375,7 +376,7 @@ def _real(text: str, of: Field) -> str | None:
         return None if found[1].lower()[-1] == "n" else text  # nan, and not inf or infinity
     # Most texts are far from the limit; Arrow itself decides of the others.
     if abs(float(text)) > 3e38 and math.isinf(pc.cast(text, arrow_type(of.type)).as_py()):
-        raise _Bad(f"{shown(text)} is too large for {of.type}")
+        raise BadCell(f"{shown(text)} is too large for {of.type}")
     return text
 
 
@@ -386,17 +387,17 @@ def _decimal(text: str, of: Field) -> Decimal | None:
     if found[1]:
         if found[1].lower()[-1] == "n":
             return None
-        raise _Bad(f"{shown(text)} is too large for {of.type}")
+        raise BadCell(f"{shown(text)} is too large for {of.type}")
     precision, scale = digits(of.type)
     value = Decimal(text)
     if value and value.adjusted() >= precision - scale:
-        raise _Bad(f"{shown(text)} is too large for {of.type}")
+        raise BadCell(f"{shown(text)} is too large for {of.type}")
     if value and value.adjusted() < -scale:
-        raise _Bad(_too_fine(text, of))
+        raise BadCell(_too_fine(text, of))
     with localcontext(prec=2 * MAX_PRECISION):
         rounded = value.quantize(Decimal(1).scaleb(-scale))
     if rounded != value:
-        raise _Bad(_too_fine(text, of))
+        raise BadCell(_too_fine(text, of))
     return rounded
 
 
@@ -409,7 +410,7 @@ def _interval(text: str, of: Field) -> int:
     if _CELL_INTEGER.fullmatch(text):
         found = _integer(text, replace(of, type=BIGINT))
         if not _SHORTEST <= found <= _LONGEST:
-            raise _Bad(f"{shown(text)} {range_reason(of)}")
+            raise BadCell(f"{shown(text)} {range_reason(of)}")
         return found
     read = read_interval(text)
     if read is None:
@@ -424,7 +425,7 @@ _SHORTEST, _LONGEST = timedelta.min // _MILLISECOND + 1, timedelta.max // _MILLI
 
 def _text(text: str, of: Field) -> str:
     if of.type.length is not None and len(text) > of.type.length:
-        raise _Bad(length_reason(text, of))
+        raise BadCell(length_reason(text, of))
     return text
 
 
@@ -453,7 +454,7 @@ def _days(text: str, found: re.Match[str], of: Field) -> int:
     try:
         day = date(year or 2000, int(found[2]), int(found[3]))
     except ValueError:
-        raise _Bad(f"{shown(text)} is not {of.expected}: no such day") from None
+        raise BadCell(f"{shown(text)} is not {of.expected}: no such day") from None
     return day.toordinal() - _EPOCH - (0 if year else 5 * _DAYS_IN_400_YEARS)
 
 
@@ -489,138 +490,3 @@ def _timestamp(text: str, of: Field) -> int:
 
 def _time(text: str, of: Field) -> int:
     return _integer(text, of) if _CELL_INTEGER.fullmatch(text) else _timestamp(text, of) // 1000
-
-
-# Typed columns
-
-
-def from_column(
-    column: pa.ChunkedArray[Any], of: Field, faults: BadCells
-) -> pa.ChunkedArray[Any] | None:
-    """A typed column as one of the field's type; None where the types have nothing to do with
-    each other. Integers of any width, reals and texts of any kind pass where the values fit;
-    times lose what is finer than the column's type, rounded down."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not pa.types.is_null(column.type) and not _suits(column.type, of):
-        return None
-    chunks, row = [], 0
-    for chunk in column.chunks:
-        chunks.append(_typed(chunk, of, row, faults))
-        row += len(chunk)
-    return pa.chunked_array(chunks, type=arrow_type(of.type))
-
-
-def _suits(found: pa.DataType, of: Field) -> bool:
-    t = pa.types
-    if of.is_time:
-        return bool(t.is_integer(found) or t.is_timestamp(found))
-    accepts = _ACCEPTED.get(of.type.kind, ())
-    return any(accept(found) for accept in accepts)
-
-
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_REALS = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
-_ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
-    Kind.SMALLINT: (pa.types.is_integer,),
-    Kind.INT: (pa.types.is_integer,),
-    Kind.BIGINT: (pa.types.is_integer,),
-    Kind.REAL: _REALS,
-    Kind.DOUBLE: _REALS,
-    Kind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer),
-    Kind.CHAR: _TEXTS,
-    Kind.VARCHAR: _TEXTS,
-    Kind.INTERVAL: (pa.types.is_duration, pa.types.is_integer),
-    Kind.BOOLEAN: (pa.types.is_boolean,),
-    Kind.DATE: (pa.types.is_date,),
-    Kind.TIME: (pa.types.is_time,),
-    Kind.TIMESTAMP: (pa.types.is_timestamp,),
-}
-
-
-def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: BadCells) -> pa.Array[Any]:
-    """A whole chunk at once, and value by value only where that fails."""
-    try:
-        chunk.validate(full=True)  # Parquet does not promise that its texts are UTF-8
-        values = _checked(chunk, of)
-    except (pa.ArrowInvalid, _Bad):
-        pass
-    else:
-        if of.nullable or not values.null_count:
-            return values
-    good: list[pa.Array[Any]] = []
-    for index in range(len(chunk)):
-        one = chunk.slice(index, 1)
-        try:
-            one.validate(full=True)
-            value = _checked(one, of)
-            if value.null_count and not of.nullable:
-                raise _Bad(null_reason(of, None if one.null_count else _spelled(one)))
-        except pa.ArrowInvalid:
-            faults.add(row + index, _misfit(one, of))
-        except _Bad as bad:
-            faults.add(row + index, str(bad))
-        else:
-            good.append(value)
-            continue
-        good.append(pa.nulls(1, arrow_type(of.type)))
-    return pa.concat_arrays(good)
-
-
-def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
-    """The chunk in the field's type; raises where a value does not fit."""
-    to = arrow_type(of.type)
-    if pa.types.is_null(chunk.type):
-        return pa.nulls(len(chunk), to)
-    if pa.types.is_timestamp(chunk.type):
-        unit = cast("pa.TimestampType[Any, Any]", chunk.type).unit
-        naive = _array(pc.cast(chunk, pa.timestamp(unit)))
-        if of.is_time:
-            return cast("pa.Array[Any]", _milliseconds(naive))
-        if unit == "ns":
-            naive = _array(pc.floor_temporal(naive, unit="microsecond"))
-        return _array(pc.cast(naive, to))
-    match of.type.kind:
-        case Kind.REAL | Kind.DOUBLE:
-            values = _array(pc.cast(chunk, to, safe=False))
-            if pa.types.is_floating(chunk.type):
-                grown = pc.and_not(pc.is_inf(values), pc.is_inf(chunk))
-                if pc.any(grown).as_py():
-                    raise _Bad(f"{shown(_spelled(chunk))} is too large for {of.type}")
-            return without_nan(values)
-        case Kind.CHAR | Kind.VARCHAR:
-            length = of.type.length
-            values = _array(pc.cast(chunk, to))
-            if length is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > length:
-                raise _Bad(length_reason(_spelled(values), of))
-            return values
-        case Kind.TIME:
-            return _array(pc.cast(chunk, to, safe=False))  # a time of day is never negative
-        case Kind.INTERVAL:
-            spans = chunk
-            if pa.types.is_duration(chunk.type):
-                spans = _array(pc.cast(chunk, to, safe=False))  # what is finer is cut off
-            milliseconds = _array(pc.cast(spans, pa.int64()))
-            if _too_long(milliseconds):
-                raise _Bad(f"{shown(str(pc.max(milliseconds)))} {range_reason(of)}")
-            return _spans(milliseconds)
-        case Kind.DECIMAL if pa.types.is_integer(chunk.type):
-            # Arrow wants a type that holds every integer of the column's.
-            wide = _array(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
-            return _array(pc.cast(wide, to))
-        case _:
-            return _array(pc.cast(chunk, to))
-
-
-def _spelled(one: pa.Array[Any]) -> str:
-    """The first value by Arrow's cast; Python has no form for some times."""
-    return str(pc.cast(one.slice(0, 1), pa.string())[0].as_py())
-
-
-def _misfit(one: pa.Array[Any], of: Field) -> str:
-    if of.type.is_text:
-        return "not UTF-8 text"
-    text = shown(_spelled(one))
-    if of.type.is_integer and pa.types.is_integer(one.type):
-        return f"{text} {range_reason(of)}"
-    return f"{text} is out of range for {of.expected}"

@@ -127,7 +127,8 @@ def _text_schema(stream: Stream) -> t.StructType:
     fields = [
         t.StructField(field.name, field.dataType, True) for field in own if field.name != "ts"
     ]
-    time = [] if stream.table else [t.StructField("ts", t.StringType(), True)]
+    untimed = stream.table or stream.time is not None
+    time = [] if untimed else [t.StructField("ts", t.StringType(), True)]
     return t.StructType([*time, *fields])
 
 
@@ -136,6 +137,7 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
     frame = _selected(frame, stream, select)
     if stream.table:
         frame = frame.withColumn("ts", f.lit(TABLE_TIME).cast("bigint"))
+    frame = _timed(frame, stream)
     by_name = {name.lower(): name for name in frame.columns}
     wanted = [field.name for field in stream_schema(stream)]
     missing = [name for name in wanted if name.lower() not in by_name]
@@ -155,8 +157,17 @@ def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.D
     """The type of the frame's `ts`, before `rows_of` makes milliseconds of it."""
     if stream.table:
         return pa.int64()
-    fields = _selected(frame, stream, select).schema
+    fields = _timed(_selected(frame, stream, select), stream).schema
     return time_type(next(field.dataType for field in fields if field.name.lower() == "ts"))
+
+
+def _timed(frame: DataFrame, stream: Stream) -> DataFrame:
+    """The frame with the column that the stream says is its time also as `ts`; rows without one are left
+    out."""
+    if stream.time is None or stream.time.lower() not in map(str.lower, frame.columns):
+        return frame
+    time = frame[_quoted(stream.time)]
+    return frame.where(time.isNotNull()).withColumn("ts", time)
 
 
 def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame:

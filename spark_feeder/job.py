@@ -12,14 +12,14 @@ streams end at the bridge, the rest of the results is delivered, and the job is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,11 +27,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from seustream.compiler.pipeline import Compilation
+from seustream.cosim.bridge.access import NONE, Access
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
 from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
+from seustream.spark_feeder.checkpoints import check, held
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
@@ -40,6 +42,8 @@ from seustream.spark_feeder.source import Connection
 Sink = Callable[[str, DataFrame], DataStreamWriter]
 """The destination of a query's results: its name and rows in, a writer that only has to be started out."""
 
+Start = tuple[str, Callable[[str], StreamingQuery], str]
+"""A name of a query, what starts it, and what of."""
 _BETWEEN = 0.2
 """Seconds between looks at a job."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
@@ -134,8 +138,8 @@ class Job:
     writers: list[Flow]
     readers: list[Flow]
     bounded: bool
-    most_restarts: int
-    _folder: Any = None
+    most_restarts: int = 10
+    held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     prefilter: Prefilter | None = None
     world: World = MACHINE
     restarts: int = 0
@@ -194,8 +198,7 @@ class Job:
         """Stops all queries; with a checkpoint the job goes on from there another time."""
         for flow in (*self.writers, *self.readers):
             flow.query.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self.held.close()
 
     def __enter__(self) -> Job:
         return self
@@ -270,8 +273,7 @@ def run(
     every: str = "0 seconds",
     how: Run = PLAIN,
     select: Mapping[str, str] | None = None,
-    token_file: str | None = None,
-    tls_ca: str | None = None,
+    access: Access = NONE,
     restarts: int = 10,
     late: Sink | None = None,
     prefilter: bool = False,
@@ -285,18 +287,34 @@ def run(
     if late is not None:
         how = replace(how, late=True)
     addresses = (bridge,) if isinstance(bridge, str) else tuple(bridge)
-    at = bridged(queries, sources, Connection(addresses, token_file, tls_ca), select)
+    at = bridged(queries, sources, Connection(addresses, access), select)
     if prefilter:
         needed(at.compilation)
-    at.load(how, fresh=checkpoint is None)
-    folder = None
-    if checkpoint is None:
-        folder = tempfile.TemporaryDirectory(prefix="seustream-", ignore_cleanup_errors=True)
-        checkpoint = folder.name
-    place = Path(checkpoint).absolute()
-    trigger = Trigger(bounded, every)
+    with contextlib.ExitStack() as stack:
+        if (folder := checkpoint) is None:
+            made = tempfile.TemporaryDirectory(prefix="seustream-", ignore_cleanup_errors=True)
+            folder = stack.enter_context(made)
+        place = Path(folder).absolute()
+        stack.enter_context(held(place))
+        check(place)
+        at.load(how, fresh=checkpoint is None)
+        at.put_whole()
+        job = _started(at, place, sink, Trigger(bounded, every), how, late, prefilter)
+        job.most_restarts, job.held = restarts, stack.pop_all()
+    return job
 
-    at.put_whole()
+
+def _started(
+    at: BridgedQueries,
+    place: Path,
+    sink: Sink,
+    trigger: Trigger,
+    how: Run,
+    late: Sink | None,
+    prefilter: bool,
+) -> Job:
+    """Starts the queries of a job."""
+    every = trigger.every
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query))
@@ -311,16 +329,19 @@ def run(
 
     names = at.compilation.program.names
     kept = [n for n in names if how.keep is None or n in how.keep]
-    readers = [started(QUERY + name, deliver, name) for name in kept]
+    starts: list[Start] = [(QUERY + name, deliver, name) for name in kept]
     if late is not None:
-        readers += [started(LATE_ROWS + name, put_aside, name) for name in at.streaming]
+        starts += [(LATE_ROWS + name, put_aside, name) for name in at.streaming]
+    readers, saving = len(starts), None
     if prefilter:
-        made = Prefilter(
+        saving = made = Prefilter(
             at.compilation,
             at.streaming,
             place / "prefilter",
             at.put,
-            slack=how.slack,
+            slack=max(s.out_of_orderness for s in at.compilation.streams)
+            if how.slack is None
+            else how.slack,
             lag=how.lag,
         )
 
@@ -328,23 +349,37 @@ def run(
             writer = made.rows().writeStream.foreachBatch(made.take).queryName(name)
             return trigger.of(writer.option("checkpointLocation", str(place / "streams"))).start()
 
-        writers = [] if made.ended else [started(ALL, feed_all, ALL)]
-        return Job(at.connection, writers, readers, bounded, restarts, folder, made)
-    writers = feeding(at, place, trigger)
-    return Job(at.connection, writers, readers, bounded, restarts, folder)
+        starts += [] if made.ended else [(ALL, feed_all, ALL)]
+    else:
+        starts += feeding(at, place, trigger)
+    flows = started(starts)
+    return Job(at.connection, flows[readers:], flows[:readers], trigger.bounded, prefilter=saving)
 
 
-def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Flow]:
-    """Starts a query for each stream, which brings its rows."""
+def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Start]:
+    """A query for each stream, which brings its rows."""
 
     def feed(stream: str) -> StreamingQuery:
         writer = at.feed(stream).option("checkpointLocation", str(place / "streams" / stream))
         return trigger.of(writer.queryName(STREAM + stream)).start()
 
-    return [started(STREAM + name, feed, name) for name in at.streaming]
+    return [(STREAM + name, feed, name) for name in at.streaming]
 
 
-def started(name: str, start: Callable[[str], StreamingQuery], what: str) -> Flow:
+def started(starts: Iterable[Start]) -> list[Flow]:
+    """Starts queries, all or none."""
+    flows: list[Flow] = []
+    try:
+        for one in starts:
+            flows.append(_come_up(*one))
+    except BaseException:
+        for flow in flows:
+            flow.query.stop()
+        raise
+    return flows
+
+
+def _come_up(name: str, start: Callable[[str], StreamingQuery], what: str) -> Flow:
     """Starts a query and lets it come up before the next: together they would only wait for each
     other's Python workers."""
     flow = Flow(name, lambda: start(what), start(what))

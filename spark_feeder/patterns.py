@@ -25,6 +25,7 @@ from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.output import schema
 from seustream.engine.pattern.recognize.operator import RowOperator
+from seustream.engine.pattern.variants import VariantsOperator
 from seustream.engine.stream.schema import stream_schema
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _processor(query: ir.MatchQuery, columns: dict[str, str], inside: list[str])
         def close(self) -> None:
             pass
 
-        def _operator(self) -> PatternOperator | RowOperator:
+        def _operator(self) -> PatternOperator | VariantsOperator | RowOperator:
             operator = operator_of(query)
             stored = self._state.get()
             if stored is not None:
@@ -123,7 +124,7 @@ def _processor(query: ir.MatchQuery, columns: dict[str, str], inside: list[str])
             return operator
 
         def _advance(
-            self, operator: PatternOperator | RowOperator, timer_values: Any
+            self, operator: PatternOperator | VariantsOperator | RowOperator, timer_values: Any
         ) -> Iterator[Any]:
             # A row at Spark's watermark is not late yet.
             now = timer_values.getCurrentWatermarkInMs() - 1

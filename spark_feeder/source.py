@@ -19,7 +19,7 @@ Options: `bridge` (several, with commas between, if the compiler found a key to 
 or `queriesFile`, the text to load there first; `stream` and `key`, or `query`; `reader`, a name for
 each consumer of a query's results (spark); `maxRows` of a batch of results (1,000,000);
 `endStreams`, true: what is read with `availableNow` or `spark.read` is all, so the streams end
-first; `tokenFile`, `tlsCa`; `patience`, seconds to wait for a bridge that is away or has no room
+first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait for a bridge that is away or has no room
 (60). A batch of rows may have a `writer` and an `epoch`, by which the bridge knows it again.
 """
 
@@ -45,14 +45,11 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.cosim.bridge.access import NONE, Access
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Abort, Commit, Stage, StagedPart
@@ -64,6 +61,13 @@ from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000
+_ACCESS = {
+    "tokenFile": "token_file",
+    "tlsCa": "tls_ca",
+    "tlsCert": "tls_cert",
+    "tlsKey": "tls_key",
+}
+_QUERY = "query"
 _PART_ROWS = 1 << 18
 """Results of one task."""
 _LOOK = 0.2
@@ -75,24 +79,21 @@ class Connection:
     """The addresses of the bridges and how to get in; goes to the workers as it is."""
 
     bridges: tuple[str, ...]
-    token_file: str | None = None
-    tls_ca: str | None = None
+    access: Access = NONE
     patience: float = 60.0
 
     @property
     def options(self) -> dict[str, str | None]:
         """As the data source takes them."""
         urls = ",".join(self.bridges)
-        given = {"tokenFile": self.token_file, "tlsCa": self.tls_ca}
+        given = {option: getattr(self.access, name) for option, name in _ACCESS.items()}
         return {"bridge": urls, "patience": f"{self.patience:g}", **given}
 
     def client(self, number: int = 0) -> BridgeClient:
         """A client, one a process: Spark uses its workers again, and forks them."""
         key = (os.getpid(), self, number)
         if key not in _CLIENTS:
-            _CLIENTS[key] = BridgeClient.of(
-                self.bridges[number], self.token_file, self.tls_ca, self.patience
-            )
+            _CLIENTS[key] = BridgeClient.of(self.bridges[number], self.access, self.patience)
         return _CLIENTS[key]
 
     def clients(self) -> list[BridgeClient]:
@@ -131,8 +132,7 @@ class Seustream(DataSource):
         """The bridges, with the queries loaded where the options have them."""
         connection = Connection(
             tuple(url.strip() for url in self._wanted("bridge").split(",")),
-            self.options.get("tokenFile"),
-            self.options.get("tlsCa"),
+            Access(**{name: self.options.get(option) for option, name in _ACCESS.items()}),
             float(self.options.get("patience", "60")),
         )
         file = self.options.get("queriesFile")
@@ -318,8 +318,8 @@ class SourceRange(InputPartition):
     end: int
 
 
-Offset = dict[str, int]
-"""A number of results for each bridge."""
+Offset = dict[str, Any]
+"""A number of results for each bridge, and the query whose they are."""
 
 
 @dataclass(frozen=True)
@@ -369,9 +369,20 @@ class BridgeResults:
         for batch in rows.combine_chunks().to_batches():
             yield for_spark(batch, self.columns)
 
+    def offset(self, latest: list[dict[str, Any]], what: str) -> Offset:
+        counts = {str(bridge): found[what] for bridge, found in enumerate(latest)}
+        return {**counts, _QUERY: self.query}
 
-def _offset(latest: list[dict[str, Any]], what: str) -> Offset:
-    return {str(bridge): found[what] for bridge, found in enumerate(latest)}
+    def counts(self, offset: Offset) -> dict[str, int]:
+        """The counts of an offset; an error if it is of other results."""
+        of = offset.get(_QUERY, self.query)  # which older checkpoints have not
+        if of != self.query:
+            with as_feed_errors():
+                raise FeedError(
+                    f"conflict: the checkpoint is of the results of {of}, not of {self.query}"
+                    " (name another one)"
+                )
+        return {bridge: at for bridge, at in offset.items() if bridge != _QUERY}
 
 
 class BatchReader(DataSourceReader):
@@ -386,8 +397,8 @@ class BatchReader(DataSourceReader):
         while not results.processed():
             time.sleep(_LOOK)
         latest = results.latest()
-        first, end = _offset(latest, "first"), _offset(latest, "end")
-        if gone := sum(first.values()):
+        first, end = results.offset(latest, "first"), results.offset(latest, "end")
+        if gone := sum(results.counts(first).values()):
             with as_feed_errors():
                 raise FeedError(
                     f"trimmed: {results.query}: its first {gone:,} results were read by a stream"
@@ -416,7 +427,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.results.close_streams()
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return _offset(self.results.latest(), "first")
+        return self.results.offset(self.results.latest(), "first")
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self.most)
@@ -431,7 +442,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.drain.ask(all_there=False)
         while True:
             if self._bounded and self._target is None and self._processed():
-                self._target = _offset(self.results.latest(), "end")
+                self._target = self.results.offset(self.results.latest(), "end")
             found = self._beyond(start, limit)
             if found != start or not self._bounded or self._target is not None:
                 return found
@@ -442,12 +453,12 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _beyond(self, start: Offset, limit: ReadLimit) -> Offset:
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         wait = _LOOK if self._bounded and self._target is None else 0
-        ends = _offset(self.results.latest(start, int(1000 * wait)), "end")
+        ends = self.results.offset(self.results.latest(start, int(1000 * wait)), "end")
         if self.drain is not None:
             with as_feed_errors():
                 self.drain.check()
-        found = {}
-        for bridge, begin in start.items():
+        found: Offset = {_QUERY: self.results.query}
+        for bridge, begin in self.results.counts(start).items():
             if ends[bridge] < begin:
                 raise FeedError(
                     f"gap: {self.results.query}: read up to {begin:,}, but there are"
@@ -463,7 +474,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        return _offset(self.results.latest(), "end")
+        return self.results.offset(self.results.latest(), "end")
 
     def partitions(self, start: Offset, end: Offset) -> list[SourceRange]:
         # What is before a planned batch was committed by Spark.
@@ -482,5 +493,5 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _trim(self, offset: Offset) -> None:
         results = self.results
         with as_feed_errors():
-            for bridge, at in offset.items():
+            for bridge, at in results.counts(offset).items():
                 results.connection.client(int(bridge)).trim(results.query, at, self.reader)

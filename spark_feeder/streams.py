@@ -19,16 +19,19 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from seustream.compiler.pipeline import Compilation
+from seustream.cosim.bridge.access import NONE, Access
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.protocol import PLAIN, Run
-from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.bridge.service import Service
 from seustream.hdl.config import DeviceConfig
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
+from seustream.spark_feeder.checkpoints import check, held
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.job import Job, Trigger, feeding
+from seustream.spark_feeder.job import Job, Trigger, feeding, started
 from seustream.spark_feeder.progress import OBSERVED
 from seustream.spark_feeder.source import Connection, config_of
 
@@ -106,7 +109,7 @@ class SqlStreams(dict[str, DataFrame]):
 
     def _started(self, trigger: Trigger) -> Job:
         self._at.put_whole()
-        writers = feeding(self._at, self._place, trigger)
+        writers = started(feeding(self._at, self._place, trigger))
         return Job(self._at.connection, writers, [], trigger.bounded, _RESTARTS)
 
 
@@ -119,8 +122,7 @@ def sql_streams(
     checkpoint: str | Path | None = None,
     how: Run = PLAIN,
     ends: bool = True,
-    token_file: str | None = None,
-    tls_ca: str | None = None,
+    access: Access = NONE,
 ) -> SqlStreams:
     """The results of a query set over these frames. `compile` gives it for the device of the bridge;
     `ends` says that a reader of all there is ends the streams."""
@@ -128,8 +130,10 @@ def sql_streams(
         place = _place(checkpoint, stack)
         if place in _RUNNING:
             _RUNNING[place].stop()
+        stack.enter_context(held(place))
+        check(place)
         url = bridge or stack.enter_context(_local(spark, place / "journal"))
-        connection = Connection((url,), token_file, tls_ca)
+        connection = Connection((url,), access)
         at = bridged(compile(config_of(connection.client())), sources, connection)
         try:
             at.load(how, fresh=checkpoint is None)

@@ -1,5 +1,6 @@
 """Each session installs what it imports. The sessions are asked what they would install and run;
-what they run is imported, not run, where no other of our packages can be imported."""
+what they run is imported, not run, where no other of our packages can be imported: in one process
+what the sessions run that install the same. The session of all tests imports them as it runs."""
 
 from __future__ import annotations
 
@@ -60,32 +61,54 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             yield f"sys.path.insert(0, {str(Path(file).parent)!r})"
             yield f"import runpy; runpy.run_path({file!r})"
         case "pytest", *arguments:
-            yield f"import pytest; sys.exit(pytest.main({['--collect-only', '-q', *arguments]!r}))"
+            arguments = ["--collect-only", "-qq", "-p", "xdist.plugin", *arguments, "-n", "0"]
+            # The plugins of packages that are gone here would be imported for being installed.
+            yield "import os; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'"
+            yield f"import pytest; assert not pytest.main({arguments!r})"
         case "seustream", "bench", *names:
             names = names or [
                 n for n, path in bench.available().items() if not bench._said(path).get("LONG")
             ]
             yield "from seustream.commands import bench"
             yield from (f"bench._load({name!r})" for name in names)
-        case (("ruff" | "mypy" | "lint-imports" | "towncrier" | "pip-audit"), *_):
+        case (
+            ("ruff" | "mypy" | "lint-imports" | "towncrier" | "pip-audit" | "npm" | "mkdocs"),
+            *_,
+        ):
             pass
         case _:
             raise AssertionError(f"what does it import? {command}")
 
 
-@pytest.mark.parametrize("name", SESSIONS)
-def test_a_session_installs_what_it_imports(name: str) -> None:
-    had, ran = steps(name)
-    for command in ran:
-        code = "\n".join(["sys.path.insert(0, '.')", *imports(command)])
-        done = installed(code, ROOT, EVERY - had - STAYS)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+def alike() -> dict[tuple[str, ...], tuple[set[str], list[tuple[str, ...]]]]:
+    """Sessions that install the same: what is gone there, and the commands of all of them."""
+    found: dict[frozenset[str], tuple[list[str], list[tuple[str, ...]]]] = {}
+    for name in SESSIONS:
+        if name != "tests":
+            had, ran = steps(name)
+            names, commands = found.setdefault(frozenset(EVERY - had - STAYS), ([], []))
+            names.append(name)
+            commands += ran
+    return {tuple(names): (set(gone), commands) for gone, (names, commands) in found.items()}
+
+
+ALIKE = alike()
+
+
+@pytest.mark.parametrize("names", ALIKE, ids=" ".join)
+def test_a_session_installs_what_it_imports(names: tuple[str, ...]) -> None:
+    gone, commands = ALIKE[names]
+    code = ["sys.path.insert(0, '.')"]
+    for command in dict.fromkeys(commands):
+        code += [f"print({command!r}, flush=True)", *imports(command)]
+    done = installed("\n".join(code), ROOT, gone)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
 def test_an_extra_is_the_group_of_its_name() -> None:
     """Which a user and a developer install; `rtl` is the group `sim`."""
     extras = noxfile.PROJECT["project"]["optional-dependencies"]
-    for name in ("spark", "rtl", "fpga", "boards"):
+    for name in ("spark", "rtl", "fpga", "boards", "studio"):
         group = nox.project.dependency_groups(noxfile.PROJECT, {"rtl": "sim"}.get(name, name))
         assert set(map(Requirement, extras[name])) == set(map(Requirement, group)), name
-    assert extras["all"] == ["seustream[spark,rtl,fpga,boards]"]
+    assert extras["all"] == ["seustream[spark,rtl,fpga,boards,studio]"]

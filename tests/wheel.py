@@ -1,7 +1,7 @@
 """The wheel where only the wheel is: an empty folder and an environment made for it.
 
     python -m tests.wheel               README, tutorial, a user's own modules, what is not installed
-    python -m tests.wheel --spark       also `seustream[spark]` and the script of the README
+    python -m tests.wheel --spark       also `seustream[spark]` and the scripts for it; Java 17
 
 Builds the source distribution, the wheel out of that, and installs this with what the tutorial takes.
 """
@@ -16,15 +16,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.docs.blocks import ROOT, Block, agrees, blocks, outputs
+from tests.docs.blocks import ROOT, Block, agrees, fails_with, outputs
 
 OWN = "raise SystemExit('a module of the user was imported in the place of ours')\n"
 """A user's `engine.py`, as anybody may have one."""
-FRAMES = """
-import seustream as ss
-found = ss.run("SELECT a FROM R WHERE a > 1 WINDOW NOW", R={"ts": [1, 2], "a": [1, 2]})
-assert found["q0"].rows() == [(2, 2, 2)], found["q0"].rows()
-"""
 
 
 def main() -> int:
@@ -36,22 +31,35 @@ def main() -> int:
         wheel = built(folder / "dist")
         check_content(wheel)
         environment = installed(wheel, folder / "venv", "[spark]" if arguments.spark else "")
-        place = folder / "empty"
-        place.mkdir()
-        for module in ("engine", "compiler", "hdl", "cosim"):
-            (place / f"{module}.py").write_text(OWN)
-        run(place, environment, "python", "-c", FRAMES)
-        follow(place, environment, tutorial())
+        place = empty(folder / "tutorial")
+        follow(place, environment, steps("docs/tutorial.md"))
         lacking(place, environment)
+        readme, place = steps("README.md"), empty(folder / "readme")
+        assert any(is_spark(block) for block, _ in readme), "the README has no script for Spark"
+        follow(place, environment, [s for s in readme if arguments.spark or not is_spark(s[0])])
         if arguments.spark:
-            spark(place, environment)
+            rows = "".join(path.read_text() for path in (place / "lookups").glob("*.csv"))
+            assert rows.count("10.0.0.7") == 2, rows
+            page = [s for s in steps("docs/how-to/feed-from-spark.md") if is_spark(s[0])]
+            follow(empty(folder / "spark"), environment, page)
+            follow(empty(folder / "tutorial-spark"), environment, steps("docs/tutorial-spark.md"))
     print("the wheel is complete")
     return 0
 
 
+def empty(place: Path) -> Path:
+    """A folder with nothing but modules of the user, of the names that ours have."""
+    place.mkdir()
+    for module in ("engine", "compiler", "hdl", "cosim"):
+        (place / f"{module}.py").write_text(OWN)
+    return place
+
+
 def built(dist: Path) -> Path:
     """The wheel, made of the source distribution."""
-    subprocess.run([sys.executable, "-m", "build", "--outdir", dist, ROOT], check=True)
+    command = [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-5000:]}{done.stderr[-5000:]}"
     (wheel,) = dist.glob("*.whl")
     return wheel
 
@@ -85,19 +93,26 @@ def installed(wheel: Path, venv: Path, extra: str) -> dict[str, str]:
     return found
 
 
-def tutorial() -> list[tuple[Block, Block | None]]:
-    """The blocks of the tutorial, without the installation."""
-    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    steps = [step for step in outputs(page) if "pip install" not in step[0].text]
-    assert len(steps) > 5
-    return steps
+def steps(page: str) -> list[tuple[Block, Block | None]]:
+    """The blocks of a page, without what installs and what needs a checkout."""
+    found = outputs((ROOT / page).read_text(encoding="utf-8"))
+    return [s for s in found if not any(word in s[0].text for word in ("pip install", "nox -s"))]
+
+
+def is_spark(block: Block) -> bool:
+    return "sql_streams" in block.text
 
 
 def follow(
     place: Path, environment: dict[str, str], steps: list[tuple[Block, Block | None]]
 ) -> None:
+    """Runs blocks; Python as a script that lies there, beside the user's own modules."""
+    assert steps
     for block, shown in steps:
-        printed = run(place, environment, "bash", "-euo", "pipefail", "-c", block.text, ok=None)
+        (place / "script.py").write_text(block.text)
+        shell = ("bash", "-euo", "pipefail", "-c", block.text)
+        command = shell if block.language == "sh" else ("python", "script.py")
+        printed = run(place, environment, *command, ok=fails_with(block))
         if shown is not None:
             assert agrees(shown.text, printed), f"not as shown:\n{block.text}\n{printed}"
 
@@ -111,14 +126,6 @@ def lacking(place: Path, environment: dict[str, str]) -> None:
         given = ("--input", "orders=orders.csv", "--input", "payments=payments.csv", *arguments)
         said = run(place, environment, "seustream", "run", "shop.xsql", *given, ok=2)
         assert wanted in said, said
-
-
-def spark(place: Path, environment: dict[str, str]) -> None:
-    """The script of the how-to page."""
-    page = (ROOT / "docs" / "how-to" / "feed-from-spark.md").read_text(encoding="utf-8")
-    follow(place, environment, [step for step in outputs(page) if "sql_streams" in step[0].text])
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert any("sql_streams" in block.text for block in blocks(readme))
 
 
 def run(place: Path, environment: dict[str, str], *command: str, ok: int | None = 0) -> str:

@@ -126,6 +126,10 @@ def analyse(
     later = {d.name.parts[0] for d in query.definitions if d.name is not None}
     definitions: list[BoundSubquery] = []
     warnings: list[str] = []
+
+    def analysis() -> _Analysis:
+        return _Analysis(problems, symbols, libraries, later, parameters)
+
     for one in query.definitions:
         if one.name is None:
             problems.add("Syntax", "a definition needs a name", one.target_span, "select name[…]")
@@ -139,15 +143,13 @@ def analyse(
             )
         elif label in catalogue:
             warnings.append(f"stream {label} of the query hides that of the catalogue")
-        found = _Analysis(source, problems, symbols, libraries, later, parameters).run(one, label)
+        found = analysis().run(one, label)
         if found is not None and label not in symbols.local:
             symbols.local[label] = Symbol(label, found.tree, number=len(definitions))
         if found is not None:
             definitions.append(found)
     label = query.final.name.parts[0] if query.final.name is not None else name
-    last = _Analysis(source, problems, symbols, libraries, later, parameters).run(
-        query.final, label
-    )
+    last = analysis().run(query.final, label)
     problems.raise_any(source)
     assert last is not None
     return Analysed((*definitions, last), symbols, tuple(warnings))
@@ -155,7 +157,6 @@ def analyse(
 
 @dataclass
 class _Analysis:
-    source: SourceText
     problems: Problems
     symbols: Symbols
     libraries: Libraries
@@ -169,23 +170,14 @@ class _Analysis:
 
     def run(self, one: s.SelectBlock, label: str) -> BoundSubquery | None:
         before = len(self.problems.found)
-        stream_calls = [e for e in one.where if self._stream_function(e) is not None]
-        for call in stream_calls:
-            assert isinstance(call, s.FunctionCall)
-            found = len(self.problems.found)
-            self._change(call)
-            self.failed |= len(self.problems.found) > found
-        conditions = self._conditions(one, stream_calls)
-        scratch = conditions[1]
+        for call in one.where:
+            if isinstance(call, s.FunctionCall) and self._stream_function(call) is not None:
+                found = len(self.problems.found)
+                self._change(call)
+                self.failed |= len(self.problems.found) > found
+        conditions, scratch = self._conditions(one)
         span = one.name.span if one.name is not None else one.target_span
-        known = self.symbols.names
-        builder = Builder(
-            self.problems,
-            self.libraries,
-            self._find,
-            streams=known,
-            parameters=self.parameters,
-        )
+        builder = self._builder(streams=self.symbols.names)
         root = builder.target(label, one.items)
         if not self.inputs:
             hint = "read an attribute of a stream: $stream.attribute"
@@ -206,7 +198,7 @@ class _Analysis:
         return BoundSubquery(
             label,
             tuple(self.inputs[name] for name in ordered),
-            conditions[0],
+            conditions,
             tuple(builder.partials),
             tuple(builder.steps),
             root,
@@ -220,11 +212,8 @@ class _Analysis:
         found = self._input(name, span)
         if found is None:
             return None
-        connected = found.symbol is None or found.symbol.schema is None
-        connected = connected or bool(
-            found.symbol and found.symbol.schema and found.symbol.schema.connected
-        )
-        return found.name, found.tree, connected
+        schema = None if found.symbol is None else found.symbol.schema
+        return found.name, found.tree, schema is None or schema.connected
 
     def _input(self, name: str, span: Span) -> Input | None:
         """An input by the name the text has for it; mentions it."""
@@ -257,11 +246,9 @@ class _Analysis:
     # --- stream functions -----------------------------------------------------
 
     def _stream_function(self, e: s.Expression) -> f.StreamFunction | None:
-        found = (
-            self.libraries.find([part.text for part in e.function])
-            if isinstance(e, s.FunctionCall)
-            else None
-        )
+        if not isinstance(e, s.FunctionCall):
+            return None
+        found = self.libraries.find([part.text for part in e.function])
         return found if isinstance(found, f.StreamFunction) else None
 
     def _change(self, call: s.FunctionCall) -> None:
@@ -310,7 +297,7 @@ class _Analysis:
         if isinstance(size, s.Copy | s.Level):
             self._bad(call, "the size is no number", size.span, hint)
             return None
-        typed = self._builder().expression(size, None)
+        typed = self._builder(within="where").expression(size, None)
         if typed.type == ERROR:
             return None
         value = x.constant(x.converted(typed, INTEGER)) if _whole(typed) else None
@@ -332,7 +319,7 @@ class _Analysis:
         others: list[s.Expression],
     ) -> BoundWindow | None:
         """A window of a user's: values of the stream's attributes, and constants."""
-        builder = self._builder()
+        builder = self._builder(within="where")
         scratch = builder.structures[""] = Structure(Node(""))
         arguments: list[Expression] = []
         constants: dict[str, Any] = {}
@@ -458,11 +445,8 @@ class _Analysis:
             difference = first_difference(trees[0], tree)
             if difference is not None:
                 hint = "bring both into one shape in definitions of their own"
-                message = (
-                    f"the schemas differ {difference}"
-                    if difference.startswith("under")
-                    else f"the schemas differ in {difference}"
-                )
+                place = difference if difference.startswith("under") else f"in {difference}"
+                message = f"the schemas differ {place}"
                 self.problems.add("SchemaMismatch", message, argument.span, hint)
                 return
         for stream, _ in parts:
@@ -480,23 +464,16 @@ class _Analysis:
 
     # --- conditions -----------------------------------------------------------
 
-    def _builder(self) -> Builder:
-        return Builder(
-            self.problems,
-            self.libraries,
-            self._find,
-            within="where",
-            parameters=self.parameters,
-        )
+    def _builder(self, **more: Any) -> Builder:
+        of = (self.problems, self.libraries, self._find)
+        return Builder(*of, parameters=self.parameters, **more)
 
-    def _conditions(
-        self, one: s.SelectBlock, stream_calls: list[s.Expression]
-    ) -> tuple[tuple[Expression, ...], Structure]:
-        builder = self._builder()
+    def _conditions(self, one: s.SelectBlock) -> tuple[tuple[Expression, ...], Structure]:
+        builder = self._builder(within="where")
         scratch = builder.structures[""] = Structure(Node(""))
         found: list[Expression] = []
         for clause in one.where:
-            if clause in stream_calls:
+            if self._stream_function(clause) is not None:
                 continue
             value = builder.value(clause, None, tree=False)
             assert not isinstance(value, AttributeContext)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from seustream.compiler.apas.analyse import Analysed, analyse
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.apas.network import Network
-from seustream.compiler.apas.parse import parse
-from seustream.compiler.apas.plan import plan
-from seustream.compiler.apas.symbols import Schema
-from seustream.compiler.apas.syntax import ApasQuery
-from seustream.compiler.apas.tree import Node
 from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
+
+if TYPE_CHECKING:  # the passes are imported by the first query
+    from seustream.compiler.apas.analyse import Analysed
+    from seustream.compiler.apas.network import Network
+    from seustream.compiler.apas.symbols import Schema
+    from seustream.compiler.apas.syntax import ApasQuery
+    from seustream.compiler.apas.tree import Node
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A query that can be started. `versions` are those of the catalogue streams it met; `asked` says
-    that its results are wanted as they are, and not as a stream."""
+    that its results are wanted as they are, and not as a stream; under `strict` its first fault is an
+    error."""
 
     name: str
     source: SourceText
@@ -28,6 +30,7 @@ class Compiled:
     analysed: Analysed
     network: Network
     asked: bool = False
+    strict: bool = False
 
     @property
     def tree(self) -> Node:
@@ -52,6 +55,10 @@ def compile_query(
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled:
     """Compiles a query; raises `CompileError` with everything that is wrong with it."""
+    from seustream.compiler.apas.analyse import analyse
+    from seustream.compiler.apas.parse import parse
+    from seustream.compiler.apas.plan import plan
+
     source = SourceText(text, file)
     try:
         query = parse(source)

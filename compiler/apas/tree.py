@@ -86,11 +86,6 @@ def group(label: str, *children: Node) -> Node:
     return Node(label, children=list(children))
 
 
-def same_shape(a: Node, b: Node) -> bool:
-    """Equal in labels, types and order below the root."""
-    return first_difference(a, b) is None
-
-
 def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
     """Returns where two schemas first differ, below their roots; what has failed differs from nothing."""
     where = ".".join(under) or "the root"

@@ -6,18 +6,25 @@ print(explain(compile_text(text), "routes", "svg", "q7"))  one stage, for one qu
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from seustream.compiler.explain.facts import graph, machine, overview, plan, routes, source, split
+from seustream.compiler.explain.facts import (
+    drawing,
+    graph,
+    machine,
+    overview,
+    plan,
+    routes,
+    source,
+    split,
+)
 from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import printable
-from seustream.compiler.explain.picture import machine as machine_picture
-from seustream.compiler.explain.picture import tree as tree_picture
-from seustream.compiler.explain.text import write
+from seustream.compiler.explain.picture.diagram import Diagram, of_trees, picture
+from seustream.compiler.explain.text import plain, write
 from seustream.compiler.pipeline import STAGES, Compilation
 
 FORMATS = ("text", "json", "svg")
@@ -30,16 +37,8 @@ class _Stage:
 
     ready: Callable[[Compilation], bool]
     facts: Callable[[View], Any]
-    picture: Callable[[View], str] | None = None
+    picture: Callable[[View], Diagram] | None = None
     nothing: str = "none"
-
-
-def _routes(scope: View) -> str:
-    return machine_picture.machine(overview.machine_facts(scope, with_areas=False))
-
-
-def _machine(scope: View) -> str:
-    return machine_picture.machine(overview.machine_facts(scope, with_areas=True))
 
 
 def _programs(c: Compilation) -> bool:
@@ -50,15 +49,15 @@ def _programs(c: Compilation) -> bool:
 _VIEWS: dict[str | None, _Stage] = {
     "tokens": _Stage(lambda c: True, source.tokens),
     "tree": _Stage(
-        lambda c: bool(c.statements) or not c.tokens,
+        lambda c: c.analysis is not None,
         source.tree,
-        lambda scope: tree_picture.tree(source.tree(scope)),
+        lambda scope: of_trees("Syntax tree", source.tree(scope)),
         nothing="no statements",
     ),
     "graph": _Stage(
         lambda c: True,
         graph.graph,
-        lambda scope: tree_picture.tree(graph.graph(scope), "Graph"),
+        lambda scope: of_trees("Graph", graph.graph(scope)),
         nothing="no queries",
     ),
     "predicate": _Stage(lambda c: True, source.predicates),
@@ -70,13 +69,13 @@ _VIEWS: dict[str | None, _Stage] = {
     "routes": _Stage(
         lambda c: len(c.routes.tags) >= len(c.layout.slots),
         routes.routes,
-        _routes,
+        drawing.routes_diagram,
         nothing="no stream is joined",
     ),
     "areas": _Stage(
         lambda c: len(c.tables.areas) == len(c.layout.slots),
         machine.areas,
-        _machine,
+        drawing.machine_diagram,
         nothing="no join areas: no query joins streams in the device",
     ),
     "listing": _Stage(
@@ -84,8 +83,8 @@ _VIEWS: dict[str | None, _Stage] = {
         machine.listings,
         nothing="no programs: no query joins streams in the device",
     ),
-    "split": _Stage(_programs, split.split, _machine),
-    None: _Stage(lambda c: bool(c.image), overview.overview, _machine),
+    "split": _Stage(_programs, split.split, drawing.machine_diagram),
+    None: _Stage(lambda c: bool(c.image), overview.overview, drawing.machine_diagram),
 }
 SHOWN = tuple(name for name in _VIEWS if name is not None)
 """The stages that can be shown: those of the pipeline, and the graph after the tree."""
@@ -107,11 +106,18 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
     _must_be_ready(c, stage)
     scope = View(c, query)
     if format == "svg" and view.picture is not None:
-        return view.picture(scope)
-    facts = view.facts(scope)
+        return picture(view.picture(scope))
+    return shown(view.facts(scope), format, view.nothing)
+
+
+def shown(facts: Any, format: str, nothing: str = "none") -> str:
+    """Facts of any language as text, JSON or SVG, without a newline at the end; a picture is of a `Diagram`
+    or of `Bars`."""
+    if format == "svg":
+        return picture(facts)
     if format == "json":
-        return json.dumps(_plain(facts), indent=2, ensure_ascii=False)
-    return "\n".join(map(printable, write(facts) or [view.nothing]))
+        return json.dumps(plain(facts), indent=2, ensure_ascii=False)
+    return "\n".join(map(printable, write(facts) or [nothing]))
 
 
 def _must_be_ready(c: Compilation, stage: str | None) -> None:
@@ -123,12 +129,3 @@ def _must_be_ready(c: Compilation, stage: str | None) -> None:
             raise ValueError(f"{what} cannot be explained: the compilation stopped before {last!r}")
         if name == stage:
             return
-
-
-def _plain(facts: object) -> object:
-    """Records as dictionaries, all else as it is."""
-    if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
-        return {f.name: _plain(getattr(facts, f.name)) for f in dataclasses.fields(facts)}
-    if isinstance(facts, (tuple, list)):
-        return [_plain(part) for part in facts]
-    return facts

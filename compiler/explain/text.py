@@ -8,6 +8,7 @@ member of an entry is columns for the rows there.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,12 +55,13 @@ def write(fact: Any, columns: Columns | None = None) -> list[str]:
     if isinstance(fact[0], TreeNode):
         return _trees(fact)
     if columns := columns or getattr(fact[0], "COLUMNS", None):
-        rows = [[_cell(one, what) for _, what in columns] for one in fact]
+        rows = [[cell(one, what) for _, what in columns] for one in fact]
         return table([heading for heading, _ in columns], rows)
     return [line for one in fact for line in (*_block(one), "")][:-1]
 
 
-def _cell(one: object, what: str | Callable[[Any], object]) -> str:
+def cell(one: object, what: str | Callable[[Any], object]) -> str:
+    """The text of a record in a column."""
     value = getattr(one, what) if isinstance(what, str) else what(one)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
@@ -102,3 +104,12 @@ def _rows(node: TreeNode, depth: int) -> Iterator[tuple[int, TreeNode]]:
     yield depth, node
     for child in node.children:
         yield from _rows(child, depth + 1)
+
+
+def plain(facts: object) -> object:
+    """Records as dictionaries for JSON, all else as it is."""
+    if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
+        return {f.name: plain(getattr(facts, f.name)) for f in dataclasses.fields(facts)}
+    if isinstance(facts, (tuple, list)):
+        return [plain(part) for part in facts]
+    return facts

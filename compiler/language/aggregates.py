@@ -7,7 +7,6 @@ removed without a trace, and the order of rows and of merges does not matter.
 
 from __future__ import annotations
 
-import bisect
 import datetime
 import hashlib
 import math
@@ -16,7 +15,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from seustream.compiler.language.exact import WIDE, bounded, fitted, interval, milliseconds
+from seustream.compiler.language.exact import (
+    UNIT,
+    WIDE,
+    bounded,
+    fitted,
+    interval,
+    milliseconds,
+    ratio,
+    units,
+)
 from seustream.compiler.language.registry import (
     ANY,
     ANYTHING,
@@ -27,6 +35,7 @@ from seustream.compiler.language.registry import (
     ArgumentKind,
     Fault,
 )
+from seustream.compiler.language.spreads import SPREADS, parts_added
 from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
@@ -77,32 +86,6 @@ def _list_type(types: Sequence[Type]) -> Type:
 
 # --- exact sums ---------------------------------------------------------------
 
-_UNIT = 1074
-"""The smallest double is 2 to the power of minus this."""
-
-
-def _units(value: float) -> int:
-    """A finite real as a multiple of the smallest one."""
-    top, bottom = value.as_integer_ratio()
-    return top << _UNIT + 1 - bottom.bit_length()
-
-
-def _ratio(top: int, bottom: int) -> float:
-    """The nearest real of a ratio, which division of integers gives without reducing it."""
-    try:
-        return top / bottom
-    except OverflowError:
-        return math.inf if top > 0 else -math.inf
-
-
-def _real(value: Fraction) -> float:
-    """The nearest real."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
 _COUNT, _EXACT, _UNITS, _ABOVE, _BELOW = range(5)
 """Parts of a sum: rows; the sum of integers, decimals and milliseconds; the sum of reals in units;
 rows that are infinite, and minus infinite."""
@@ -117,7 +100,7 @@ def _added(sign: int) -> Callable[[State, Any], State]:
         state[_COUNT] += sign
         if isinstance(value, float):
             if math.isfinite(value):
-                state[_UNITS] += sign * _units(value)
+                state[_UNITS] += sign * units(value)
             else:
                 state[_ABOVE if value > 0 else _BELOW] += sign
         elif isinstance(value, Decimal):
@@ -163,7 +146,7 @@ def _sum(to: Type, state: State) -> Result:
         case Kind.INTERVAL:
             return _or_fault(interval(state[_EXACT]))
     infinite = _infinite(state)
-    return _ratio(state[_UNITS], 1 << _UNIT) if infinite is None else infinite
+    return ratio(state[_UNITS], 1 << UNIT) if infinite is None else infinite
 
 
 def _mean(to: Type, state: State) -> Result:
@@ -184,61 +167,9 @@ def _mean(to: Type, state: State) -> Result:
     if infinite is not None:
         return infinite
     if not state[_UNITS]:
-        return _ratio(int(state[_EXACT]), count)
-    return _ratio((int(state[_EXACT]) << _UNIT) + state[_UNITS], count << _UNIT)
+        return ratio(int(state[_EXACT]), count)
+    return ratio((int(state[_EXACT]) << UNIT) + state[_UNITS], count << UNIT)
 
-
-# --- exact variance -----------------------------------------------------------
-
-_SUM, _SQUARES, _INFINITE = 1, 2, 3
-"""Parts of a variance, after the count: the sum and the sum of squares, in units of the smallest
-double and of its square; rows that are infinite."""
-
-
-def _spread(sign: int) -> Callable[[State, float], State]:
-    def step(state: State, value: float) -> State:
-        state[_COUNT] += sign
-        if math.isfinite(value):
-            units = _units(value)
-            state[_SUM] += sign * units
-            state[_SQUARES] += sign * units * units
-        else:
-            state[_INFINITE] += sign
-        return state
-
-    return step
-
-
-def _parts_added(a: State, b: State) -> State:
-    return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _variance(sample: int, root: bool) -> Callable[[State], Result]:
-    """Over n - `sample` of n rows; with `root` the deviation."""
-
-    def result(state: State) -> Result:
-        count = state[_COUNT]
-        if count <= sample:
-            return None
-        if state[_INFINITE]:
-            return FAULT
-        top = count * state[_SQUARES] - state[_SUM] ** 2
-        value = _real(Fraction(top, (count * (count - sample)) << 2 * _UNIT))
-        return math.sqrt(value) if root else value
-
-    return result
-
-
-def _variance_entry(
-    name: str, sample: int, root: bool, doc: str, *aliases: str
-) -> AggregateFunction:
-    return AggregateFunction(
-        name, (_REAL,), DOUBLE, lambda: [0, 0, 0, 0], _spread(1), _variance(sample, root), doc,
-        f"{name}(x)", merge=_parts_added, remove=_spread(-1), aliases=aliases,
-    )  # fmt: skip
-
-
-_REAL = ArgumentKind("a number", lambda of: of.is_numeric, DOUBLE)
 
 # --- counts -------------------------------------------------------------------
 
@@ -341,27 +272,6 @@ def _listed(state: State) -> list[Any] | None:
     return [value for (value,) in state] or None
 
 
-def _sorted_in(state: State, value: float) -> State:
-    bisect.insort(state, value)
-    return state
-
-
-def _sorted_out(state: State, value: float) -> State:
-    del state[bisect.bisect_left(state, value)]
-    return state
-
-
-def _median(state: State) -> Result:
-    if not state:
-        return None
-    low, high = state[(len(state) - 1) // 2], state[len(state) // 2]
-    if low == high:
-        return low
-    if math.isfinite(low) and math.isfinite(high):
-        return _real((Fraction(low) + Fraction(high)) / 2)
-    return FAULT if math.isinf(low) and math.isinf(high) else low + high
-
-
 # --- the most frequent -------------------------------------------------------
 
 
@@ -436,7 +346,7 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
     AggregateFunction(
         "count", (ANYTHING,), BIGINT, lambda: [0], _counted(1), _value,
         "The number of rows, or of those in which a value is not NULL.", "count(x)",
-        merge=_parts_added, remove=_counted(-1), optional=1,
+        merge=parts_added, remove=_counted(-1), optional=1,
     ),
     AggregateFunction(
         "sum", (SUMMED,), _sum_type, result=_sum,
@@ -450,22 +360,19 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
     ),
     _best_entry("min", _less, "The least value."),
     _best_entry("max", _greater, "The greatest value."),
-    _variance_entry("var_samp", 1, False, "The variance of a sample.", "variance"),
-    _variance_entry("var_pop", 0, False, "The variance of all."),
-    _variance_entry("stddev_samp", 1, True, "The standard deviation of a sample.", "stddev"),
-    _variance_entry("stddev_pop", 0, True, "The standard deviation of all."),
+    *SPREADS,
     AggregateFunction(
         "bool_and", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _all,
         "Whether a condition holds in every row.", "bool_and(x > 0)",
-        merge=_parts_added, remove=_judged(-1), aliases=("every",),
+        merge=parts_added, remove=_judged(-1), aliases=("every",),
     ),
     AggregateFunction(
         "bool_or", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _any,
         "Whether a condition holds in some row.", "bool_or(x > 0)",
-        merge=_parts_added, remove=_judged(-1),
+        merge=parts_added, remove=_judged(-1),
     ),
     _best_entry("first", _never, "The value of the row that came first.", ordered=True,
-                aliases=("first_value",)),
+                aliases=("first_value", "any_value")),
     _best_entry("last", _always, "The value of the row that came last.", ordered=True,
                 aliases=("last_value",)),
     _best_entry("min_by", _less, "The value of the first row whose second value is the least.",
@@ -482,11 +389,6 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
         "array_agg", (ANY,), _list_type, list, _appended, _listed,
         "The values that are not NULL as a list, in the order of the rows.", "array_agg(x)",
         merge=lambda a, b: a + b, ordered=True, collects=True, aliases=("collect_list",),
-    ),
-    AggregateFunction(
-        "median", (_REAL,), DOUBLE, list, _sorted_in, _median,
-        "The value in the middle, or the mean of the two there.", "median(x)",
-        merge=lambda a, b: sorted(a + b), remove=_sorted_out,
     ),
     AggregateFunction(
         "mode", (ANY,), _first_type, dict, _tallied(1), _most_frequent,

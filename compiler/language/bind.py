@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.errors import Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.constants import ConstantBinder, as_times, exact_beside, folded
+from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.language.overloads import CONVERT, expanded_parameters, instead, signatures
 from seustream.compiler.language.registry import (
@@ -194,7 +195,9 @@ class Binder(ConstantBinder):
                 span,
                 CONVERT,
             )
-        return x.Compare(condition, left, right, met) if met.kind is not Kind.ERROR else FAILED
+        if met.kind is Kind.ERROR:
+            return FAILED
+        return x.Compare(condition, left, right, met, span=span)
 
     def _beside(self, e: x.Expression, other: Type, span: Span) -> x.Expression:
         """A text constant beside a date, time, timestamp or interval is one."""
@@ -280,6 +283,8 @@ class Binder(ConstantBinder):
             return FAILED
         if not t.castable(operand.type, to):
             can = [other.kind.value for other in _CAST_TARGETS if t.castable(operand.type, other)]
+            if operand.type.is_integer and to.is_time:
+                can.insert(0, "a timestamp by timestamp_millis(...)")
             return self.fail(
                 "type-mismatch",
                 f"{operand.type} cannot become {to}",
@@ -306,7 +311,10 @@ class Binder(ConstantBinder):
             )
         if e.extracts and name != "extract":
             return self.fail(
-                "syntax", f"{name} takes no FROM", e.at, "only extract does: extract(year FROM t)"
+                "syntax",
+                f"{name} takes no FROM",
+                e.at,
+                "extract(year FROM t), substring(x FROM 2), trim('a' FROM x)",
             )
         arguments = [self.value(argument) for argument in e.arguments]
         if name == "if" and len(arguments) == 3:
@@ -320,7 +328,7 @@ class Binder(ConstantBinder):
                 "unknown-function",
                 f"there is no function {e.name}",
                 e.at,
-                suggest(name, known, "functions"),
+                INSTEAD.get(name) or suggest(name, known, "functions"),
             )
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
@@ -441,16 +449,3 @@ def _text(e: s.Expression) -> str:
 
 
 __all__ = ["FAILED", "MAX_DEPTH", "Binder", "Chosen", "ParameterValue", "Scope"]
-
-
-def is_strict(options: Sequence[s.Name], problems: Problems) -> bool:
-    """Returns whether the first fault of a query is an error: WITH (strict)."""
-    for option in options:
-        if option.text.lower() != "strict":
-            problems.add(
-                "unknown-option",
-                f"there is no option {option.text}",
-                option.span,
-                suggest(option.text, ["strict"], "options"),
-            )
-    return bool(options)

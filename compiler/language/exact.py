@@ -6,6 +6,7 @@ Every function here gives None for a value that its type does not hold; a caller
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from seustream.compiler.language.types import MAX_PRECISION, Type, decimal
@@ -81,3 +82,23 @@ def interval(size: int) -> datetime.timedelta | None:
         return size * MILLISECOND
     except OverflowError:
         return None
+
+
+# --- sums of reals ----------------------------------------------------------------
+
+UNIT = 1074
+"""The smallest double is 2 to the power of minus this."""
+
+
+def units(value: float) -> int:
+    """A finite real as a multiple of the smallest one."""
+    top, bottom = value.as_integer_ratio()
+    return top << UNIT + 1 - bottom.bit_length()
+
+
+def ratio(top: int, bottom: int) -> float:
+    """The nearest real of a ratio, which division of integers gives without reducing it."""
+    try:
+        return top / bottom
+    except OverflowError:
+        return math.inf if top > 0 else -math.inf

@@ -71,13 +71,14 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left condition right`, both converted to the type `of`."""
+    """`left condition right`, both converted to the type `of`; `span` is where it is written."""
 
     condition: Condition
     left: Expression
     right: Expression
     of: Type
     type: Type = BOOLEAN
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +213,30 @@ def leaves(e: Expression) -> Iterator[Leaf]:
     return (part for part in walk(e) if isinstance(part, Leaf))
 
 
-def columns(e: Expression) -> set[ColumnReference]:
-    return {part for part in walk(e) if isinstance(part, ColumnReference)}
+_KEPT = 1 << 14
+_reads: dict[int, tuple[Expression, frozenset[ColumnReference], frozenset[int]]] = {}
+"""The columns and sources that expressions read, by the number of each, which is kept with them: a step asks
+for them."""
+
+
+def columns(e: Expression) -> frozenset[ColumnReference]:
+    """The columns an expression reads."""
+    return _read(e)[1]
 
 
 def sources(e: Expression) -> frozenset[int]:
     """Positions in FROM of the streams an expression reads."""
-    return frozenset(column.source for column in columns(e))
+    return _read(e)[2]
+
+
+def _read(e: Expression) -> tuple[Expression, frozenset[ColumnReference], frozenset[int]]:
+    known = _reads.get(id(e))
+    if known is None:
+        if len(_reads) >= _KEPT:
+            _reads.clear()
+        found = frozenset(part for part in walk(e) if isinstance(part, ColumnReference))
+        known = _reads[id(e)] = e, found, frozenset(column.source for column in found)
+    return known
 
 
 def conjuncts(e: Expression) -> tuple[Expression, ...]:

@@ -11,8 +11,7 @@ and the conditions up to it. `coalesce` and its like evaluate all their argument
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from seustream.compiler.errors import Span
@@ -60,15 +59,23 @@ class Faults:
         if name is not None:
             self.named.setdefault(place, name)
 
-    @contextlib.contextmanager
-    def naming(self, name: Callable[[int], str]) -> Iterator[None]:
+    def naming(self, name: Callable[[int], str]) -> _Naming:
         """Names the rows of what is evaluated meanwhile."""
-        before, self._name = self._name, name
-        try:
-            yield
-        finally:
-            self._name = before
+        return _Naming(self, name)
 
     @property
     def total(self) -> int:
-        return sum(self.count.values())
+        return sum(self.count.values()) if self.count else 0
+
+
+class _Naming:
+    __slots__ = ("_before", "_faults", "_name")
+
+    def __init__(self, faults: Faults, name: Callable[[int], str]) -> None:
+        self._faults, self._name = faults, name
+
+    def __enter__(self) -> None:
+        self._before, self._faults._name = self._faults._name, self._name
+
+    def __exit__(self, *error: object) -> None:
+        self._faults._name = self._before

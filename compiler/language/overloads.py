@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seustream.compiler.language.functions.times import TIMES
 from seustream.compiler.language.registry import ArgumentKind, Result, ScalarFunction
 from seustream.compiler.language.types import Kind, Type
 
@@ -19,7 +20,12 @@ def instead(name: str, types: Sequence[Type]) -> str:
     moment = any(of.kind in (Kind.DATE, Kind.TIMESTAMP) for of in types)
     if name in ("+", "-") and moment and any(of.is_numeric for of in types):
         return "write how long it is, such as INTERVAL '1' DAY"
+    if name in _OF_TIMES and types[-1:] and types[-1].is_integer:
+        return "ts counts milliseconds: timestamp_millis(ts)"
     return CONVERT
+
+
+_OF_TIMES = {entry.name for entry in TIMES}
 
 
 def signatures(entry: ScalarFunction) -> list[tuple[tuple[ArgumentKind, ...], Result]]:

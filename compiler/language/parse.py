@@ -27,6 +27,7 @@ MAX_NESTING = 200
 """Parentheses that may be open at once."""
 
 TOKEN_NAMES = {
+    "_FOR": "FOR",
     "OR_REPLACE": "OR REPLACE",
     "IF_NOT_EXISTS": "IF NOT EXISTS",
     "IF_EXISTS": "IF EXISTS",
@@ -54,6 +55,7 @@ TOKEN_NAMES = {
 }
 """Tokens as messages name them."""
 
+_TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 _OPERATORS = {"!=": "<>", "≠": "<>", "==": "=", "≤": "<=", "≥": ">=", "×": "*"}
 
 
@@ -138,6 +140,15 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
 
     def unquoted(self, token: Token) -> str:
         return str(token)[1:-1].replace("''", "'")
+
+    def option(self, meta: Meta, c: list[Any]) -> s.Option:
+        name, *_, written = c
+        value: str | int | None = None if written is None else str(written)
+        if written is not None and written.type == "INTEGER":
+            value = whole_number(written)
+        elif written is not None and written.type == "STRING":
+            value = self.unquoted(written)
+        return s.Option(token_name(name), value, span_of(meta))
 
     def _connective(self, operator: str, meta: Meta, c: list[Any]) -> s.Connective:
         return s.Connective(operator, tuple(c), span_of(meta))
@@ -237,10 +248,24 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
     def case(self, meta: Meta, c: list[Any]) -> s.CaseWhen:
         return s.CaseWhen(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
 
-    def extract(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
-        """`extract(year FROM t)`; the binder refuses another function there."""
-        field = s.Constant(str(c[1]).lower(), token_span(c[1]))
-        return s.FunctionCall(c[0], (field, c[2]), span_of(meta), extracts=True)
+    def call_from(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
+        """`extract(year FROM t)`, `substring(x FROM 2 FOR 3)`, `trim(LEADING 'a' FROM x)`; the binder refuses
+        other functions."""
+        (function,), first, *rest = c
+        name, given = function.text.lower(), tuple(e for e in rest if e is not None)
+        if name in ("substring", "substr"):
+            return s.FunctionCall((function,), (first, *given), span_of(meta))
+        if name == "trim":
+            side = first.type.text.lower() if isinstance(first, s.Typed) else "both"
+            if isinstance(first, s.Typed):
+                first = s.Constant(first.text, first.span)
+            trim = s.Name(_TRIMS.get(side, "trim"), function.span)
+            return s.FunctionCall(
+                (trim,), (*given, first), span_of(meta), extracts=side not in _TRIMS
+            )
+        if isinstance(first, s.Reference):
+            first = s.Constant(str(first).lower(), first.span)
+        return s.FunctionCall((function,), (first, *given), span_of(meta), extracts=True)
 
     def filter(self, meta: Meta, c: list[Any]) -> tuple[str, s.Expression]:
         return "filter", c[0]

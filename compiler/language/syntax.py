@@ -20,6 +20,15 @@ class Name:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`name = value` behind WITH, or a name alone."""
+
+    name: Name
+    value: str | int | None
+    span: Span
+
+
 class Expression:
     """Anything that can stand where a value is wanted."""
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from seustream.compiler.language.expressions import Expression
+from seustream.compiler.language.expressions import ColumnReference, Expression
+from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.logical.program import Operation, Query, Source
 
 
@@ -105,6 +106,16 @@ class JoinTree(Operation):
             self.strict,
             self.keeps_oldest,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLog(JoinTree):
+    """The changes of what a SELECT gives over what its windows hold: `CHANGE`, its first column, says
+    whether a row comes or goes. A change is certain when the watermark has reached its time."""
+
+
+CHANGE = ColumnReference(-1, "op", Type(Kind.VARCHAR), False, "change")
+"""`+` or `-`."""
 
 
 def members(side: JoinSide) -> tuple[int, ...]:

@@ -105,12 +105,14 @@ WINDOW_END = ColumnReference(-1, "window_end", BIGINT, False, "window")
 @dataclass(frozen=True, slots=True)
 class Periodic:
     """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after. With
-    `by_rows` these are numbers of rows of the stream, from 0."""
+    `by_rows` these are numbers of rows of the stream, from 0. CUMULATE, which `cumulates`: windows that begin
+    at `offset` and every `size`, one each `slide` until the next begins."""
 
     size: int
     slide: int
     offset: int
     by_rows: bool = False
+    cumulates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,8 @@ class PeriodGroups(Operation):
 
     `columns` are the leaves as written, whose values the one input has in this order; the other
     expressions are over them, `WINDOW_START` and `WINDOW_END`. Of the rows of a window come the first
-    `limit` by `order_by`."""
+    `limit` by `order_by`. With `changes`, the first item says if a row comes or goes: at each time at which a
+    group of a window that is not over has a new row, the old one goes."""
 
     columns: tuple[ColumnReference, ...]
     every: Periodic | Sessions
@@ -146,6 +149,8 @@ class PeriodGroups(Operation):
     limit: int | None = None
     where: Expression = TRUE
     """Holds for the rows that count; all others are numbered too."""
+
+    changes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +176,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Over(Leaf):
-    """A function OVER a frame: an aggregate, or by its name row_number, lag, first_value or
-    last_value of `arguments`; lag looks `offset` rows back."""
+    """A function OVER a frame: an aggregate, or by its name row_number, rank, dense_rank, lag, first_value
+    or last_value of `arguments`; lag looks `offset` rows back. With an `order` it is of a whole partition:
+    a rank, ntile (into `offset` parts), percent_rank, cume_dist, lag or lead."""
 
     function: str
     aggregate: AggregateCall | None
@@ -181,6 +187,7 @@ class Over(Leaf):
     partition: tuple[Expression, ...]
     frame: Frame
     type: Type
+    order: tuple[OrderKey, ...] = ()
 
     def show(self) -> str:
         if self.aggregate is not None:
@@ -200,13 +207,36 @@ class OverRows(Operation):
     qualify: Expression | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRows(OverRows):
+    """Each row of the input for which `qualify` holds, with its ranks among whole partitions; they come in
+    the order of `order_by`. A row is certain when its partition is: once the watermark has reached the last
+    instant of the window that ends at `end`, without one at the end of the stream.
+
+    Of each partition no row counts that has a greater `best[0]` than `best[1]`. With `ahead`, rows look no
+    further than so many later rows of their partition, and are certain with these."""
+
+    order_by: tuple[OrderKey, ...] = ()
+    end: ColumnReference | None = None
+    best: tuple[Over, int] | None = None
+    ahead: int | None = None
+
+    @property
+    def detail(self) -> str:
+        when = "at the end of the stream" if self.end is None else "at the end of each window"
+        if self.ahead is not None:
+            when = f"once {self.ahead} later rows of the partition are there, or {when}"
+        kept = "" if self.best is None else f", the best {self.best[1]} kept"
+        return f"{when}{kept}"
+
+
 Relation = Query | Operation
 """A statement of X-SQL, bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowRequest:
-    """A SHOW or EXPLAIN in the text: something to print, not to run. SHOW has its answer in
+    """A SHOW, EXPLAIN or, as "analyze", EXPLAIN ANALYZE in the text: something to print, not to run. SHOW has its answer in
     `lines`, as things stood there; EXPLAIN names the query in `target`."""
 
     verb: str

@@ -7,21 +7,30 @@ after   `ir.PatternQuery`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
-from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.options import query_options
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import MILLISECONDS
 from seustream.compiler.pattern import ir, tree
 from seustream.compiler.pattern.classify import classify
 from seustream.compiler.pattern.ir import Mode, Skip, Strategy
 from seustream.compiler.pattern.scope import ElementScope
+from seustream.compiler.pattern.variants import (
+    MOST_WAYS,
+    Bound,
+    Variant,
+    clauses_of,
+    constant,
+    has_choice,
+    ways,
+)
 
 DEFAULT_TYPE_COLUMN = "type"
 _SKIPS = {"no_skip": Skip.NONE, "skip_to_next": Skip.NEXT, "skip_past_last": Skip.PAST_LAST}
@@ -93,23 +102,19 @@ class PatternContext:
 def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.PatternQuery:
     """The query; with a problem reported, something near it that must not be run."""
     stream, type_column = _stream(statement, context)
-    elements = tuple(_element(written, context) for written in statement.elements)
+    clauses = tuple(clauses_of(statement.sequence))
+    elements = tuple(_element(written, context) for written in clauses)
     if all(element.negated for element in elements):
         hint = "an absence needs a neighbour: PATTERN A; !B; C"
         context.report("P007", "no element of the sequence has events", statement.span, hint)
     scope = ElementScope(
-        elements,
-        _aliases(statement.elements, context),
-        _types(statement.elements),
-        stream,
-        context.parameters,
+        elements, _aliases(clauses, context), _types(clauses), stream, context.parameters
     )
-    conjuncts, empty = conditions(statement.where, scope, context)
-    strategy, mode = _strategy(statement, elements, context)
-    return ir.PatternQuery(
+    strategy, mode = _strategy(statement)
+    query = ir.PatternQuery(
         name=name,
         elements=elements,
-        conjuncts=conjuncts,
+        conjuncts=(),
         window=context.window(statement.within, statement.span),
         strategy=strategy,
         mode=mode,
@@ -120,9 +125,67 @@ def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.P
         type_column=type_column,
         text=context.text(statement.span),
         span=statement.span,
-        empty=empty,
-        strict=is_strict(statement.options, context.problems),
+        strict=query_options(statement.options, context.problems).strict,
     )
+    bound = conditions(statement.where, scope, context)
+    if not has_choice(statement.sequence):
+        return _decided(query, bound, statement, context)
+    return _varied(query, bound, statement, context)
+
+
+def _decided(
+    query: ir.PatternQuery, bound: Bound, statement: tree.Pattern, context: PatternContext
+) -> ir.PatternQuery:
+    """The query with its conditions."""
+    if query.strategy is Strategy.ANY and query.mode is Mode.GROUP:
+        positive = [element for element in query.elements if not element.negated]
+        if any(element.kleene for element in positive) and (reason := _no_maximum(positive)):
+            span = statement.strategy[1] if statement.strategy else statement.span
+            hint = "USING ANY SUBSETS counts every choice of members, USING NEXT takes the next"
+            context.report("P016", f"no group is the largest: {reason}", span, hint)
+    conjuncts, empty = classified(bound, query.elements, context)
+    return replace(query, conjuncts=conjuncts, empty=empty)
+
+
+def _varied(
+    query: ir.PatternQuery, bound: Bound, statement: tree.Pattern, context: PatternContext
+) -> ir.PatternQuery:
+    """The query as all that may match: each way through its sequence is a pattern."""
+    if query.skip is not Skip.NONE:
+        hint = "leave AFTER MATCH out, or register a pattern for each way"
+        text = "AFTER MATCH with elements that may be missing"
+        context.report("P016", text, statement.span, hint)
+    grouped = query.strategy is Strategy.ANY and query.mode is Mode.GROUP
+    found = ways(statement.sequence, grouped)
+    events = {
+        frozenset(i for i, there in way if there and not query.elements[i].negated) for way in found
+    }
+    if len(events) < len(found):
+        hint = "write + for *, and let a choice have none at all: (A+ a | B+ b)?"
+        text = "ways that differ in absences alone"
+        context.report("P016", text, statement.span, hint)
+    if len(found) > MOST_WAYS:
+        text = f"there are {len(found):,} ways through the sequence, at most {MOST_WAYS}"
+        context.report("P016", text, statement.span, "make fewer elements optional")
+        return query
+    variants = []
+    for number, way in enumerate(found, 1):
+        variant = Variant(query.elements, way, grouped)
+        if all(element.negated for element in variant.elements):
+            continue
+        own = replace(
+            query,
+            name=f"{query.name}#{number}",
+            elements=variant.elements,
+            outputs=variant.outputs(query),
+        )
+        decided = _decided(own, variant.conditions(bound), statement, context)
+        if not decided.empty:
+            variants.append(decided)
+    if not variants:
+        every = classified(bound, query.elements, context)[1]
+        return replace(query, empty=every or "every way through the sequence")
+    return replace(query, variants=tuple(variants))
 
 
 def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, str | None]:
@@ -142,7 +205,7 @@ def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, s
     column = next((c for c in stream.columns if c.name.lower() == name.lower()), None)
     if column is not None and column.type.is_text:
         return stream, column.name.lower()
-    typed = any(element.types for element in statement.elements)
+    typed = any(element.types for element in clauses_of(statement.sequence))
     if not stream.unknown and (typed or type_by is not None):
         what = "no column" if column is None else f"no text, but {column.type}, in column"
         texts = [c.name for c in stream.columns if c.type.is_text]
@@ -156,6 +219,9 @@ def _element(written: tree.ElementClause, context: PatternContext) -> ir.Element
         written.alias.text if written.alias else "_or_".join(written.types or ("any",)).lower()
     )
     quantifier = written.quantifier
+    if quantifier is None and written.negated and written.optional:
+        hint = "leave it out: an absence forbids events, and needs none"
+        context.report("P008", "an absence that may be missing", written.span, hint)
     if quantifier is None:
         return ir.Element(variable, written.types, written.negated)
     if written.negated:
@@ -167,8 +233,10 @@ def _element(written: tree.ElementClause, context: PatternContext) -> ir.Element
 
 
 def check_quantifier(quantifier: tree.Quantifier, context: PatternContext) -> None:
-    if quantifier.least < 1:
-        context.report("P009", "a group of no events", quantifier.span, "at least 1")
+    written = context.text(quantifier.span)
+    if quantifier.most == 0 or (quantifier.least < 1 and written[0] in "{^" and "," not in written):
+        hint = "at least 1; any number, or none, is written *"
+        context.report("P009", "a group of no events", quantifier.span, hint)
     elif quantifier.most is not None and quantifier.most < quantifier.least:
         text = f"at least {quantifier.least}, and at most {quantifier.most}"
         context.report("P009", text, quantifier.span, "the smaller number comes first")
@@ -202,35 +270,34 @@ def _types(elements: Sequence[tree.ElementClause]) -> dict[str, list[int]]:
 
 def conditions(
     where: s.Expression | None, scope: ElementScope, context: PatternContext
-) -> tuple[tuple[ir.Conjunct, ...], str]:
-    """WHERE split at its ANDs; and a condition without variables that makes the result empty."""
-    found: list[ir.Conjunct] = []
-    empty = ""
+) -> list[tuple[x.Expression, Span]]:
+    """WHERE split at its ANDs."""
+    found = []
     binder = Binder(scope, context.problems, bars=True)
     for part in _split(where):
         before = len(context.problems.found)
         expression = binder.condition(part)
-        if len(context.problems.found) > before:
-            continue
+        if len(context.problems.found) == before:
+            found.append((expression, part.span))
+    return found
+
+
+def classified(
+    bound: Bound, elements: Sequence[ir.Element], context: PatternContext
+) -> tuple[tuple[ir.Conjunct, ...], str]:
+    """Conditions by class; and one without variables that makes the result empty."""
+    found: list[ir.Conjunct] = []
+    empty = ""
+    for expression, span in bound:
         refs = ir.references(expression)
         if not refs:
-            if not _holds(expression):
-                empty = empty or context.text(part.span)
+            if constant(expression) is not True:
+                empty = empty or context.text(span)
             continue
-        cls = classify(expression, scope.elements, part.span, context.problems)
+        cls = classify(expression, elements, span, context.problems)
         if cls is not None:
-            text = context.text(part.span)
-            found.append(ir.Conjunct(cls, refs, expression, text, part.span))
+            found.append(ir.Conjunct(cls, refs, expression, context.text(span), span))
     return tuple(found), empty
-
-
-def _holds(e: x.Expression) -> bool:
-    """Returns whether a condition without variables is TRUE."""
-
-    def leaf(e: x.Leaf) -> Callable[[None], x.Value]:
-        raise AssertionError(e)
-
-    return compile_row(e, leaf)(None) is True
 
 
 def _split(e: s.Expression | None) -> list[s.Expression]:
@@ -241,23 +308,13 @@ def _split(e: s.Expression | None) -> list[s.Expression]:
     return [e]
 
 
-def _strategy(
-    statement: tree.Pattern, elements: Sequence[ir.Element], context: PatternContext
-) -> tuple[Strategy, Mode]:
-    written, span = statement.strategy or ("any", statement.span)
+def _strategy(statement: tree.Pattern) -> tuple[Strategy, Mode]:
+    written = statement.strategy[0] if statement.strategy else "any"
     if written == "next":
         return Strategy.NEXT, Mode.SUBSETS
     if written == "strict":
         return Strategy.STRICT, Mode.SUBSETS
-    if written == "any_subsets":
-        return Strategy.ANY, Mode.SUBSETS
-    positive = [element for element in elements if not element.negated]
-    if any(element.kleene for element in positive):
-        reason = _no_maximum(positive)
-        if reason is not None:
-            hint = "USING ANY SUBSETS counts every choice of members, USING NEXT takes the next"
-            context.report("P016", f"no group is the largest: {reason}", span, hint)
-    return Strategy.ANY, Mode.GROUP
+    return Strategy.ANY, Mode.SUBSETS if written == "any_subsets" else Mode.GROUP
 
 
 def _no_maximum(positive: Sequence[ir.Element]) -> str | None:

@@ -101,7 +101,8 @@ def references(e: x.Expression) -> tuple[int, ...]:
 @dataclass(frozen=True, slots=True)
 class Element:
     """One step, of an event of one of its types; without types of any. `least` None is a single event, else a Kleene group of
-    `least` to `most` events, without a maximum if `most` is None."""
+    `least` to `most` events, without a maximum if `most` is None. What is matched has a `least` of 1 or more;
+    only a query with variants has groups that may be empty."""
 
     variable: str
     types: tuple[str, ...]
@@ -137,7 +138,8 @@ class Element:
             what = f"!{what}"
         if self.least is not None:
             most = "" if self.most is None else str(self.most)
-            what += "+" if (self.least, most) == (1, "") else f"{{{self.least},{most}}}"
+            sign = {(1, ""): "+", (0, ""): "*"}.get((self.least, most))
+            what += sign or f"{{{self.least},{most}}}"
         return what if self.variable == kind.lower() != "any" else f"{what} {self.variable}"
 
 
@@ -213,16 +215,28 @@ class MatchQuery:
     defines: str | None = None
     strict: bool = False
 
+    @property
+    def ways(self) -> tuple[MatchQuery, ...]:
+        """Lists the patterns to be matched: the query, or its variants."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternQuery(MatchQuery):
-    """A PATTERN query; `mode` matters under ANY only."""
+    """A PATTERN query; `mode` matters under ANY only. Where elements are optional or to be chosen among,
+    its matches are those of its `variants`, which have some of the elements each, and lack the columns
+    that speak only of others."""
 
     elements: tuple[Element, ...]
     conjuncts: tuple[Conjunct, ...]
     strategy: Strategy
     mode: Mode
     type_column: str | None
+    variants: tuple[PatternQuery, ...] = ()
+
+    @property
+    def ways(self) -> tuple[MatchQuery, ...]:
+        return self.variants or (self,)
 
     @property
     def positives(self) -> tuple[int, ...]:

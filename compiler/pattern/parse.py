@@ -91,6 +91,7 @@ _TOKEN_NAMES = language.TOKEN_NAMES | {
     "RBRACE": "'}'",
     "CIRCUMFLEX": "'^'",
     "INDEX": "an index",
+    "OPTIONAL": "'?'",
 }
 _INSTEAD = {"&": "write AND", "!": "write NOT", "|": "write OR"}
 
@@ -142,8 +143,11 @@ def _names(c: list[Any]) -> tuple[s.Name, ...]:
 class _ClauseBuilder(ExpressionBuilder):
     """The rules both grammars have."""
 
-    def options(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
-        return _names(c)
+    def any_number(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
+        return tree.Quantifier(0, None, span_of(meta))
+
+    def options(self, meta: Meta, c: list[Any]) -> tuple[s.Option, ...]:
+        return tuple(part for part in c if isinstance(part, s.Option))
 
     def __init__(self, problems: Problems) -> None:
         super().__init__()
@@ -174,7 +178,7 @@ class _ClauseBuilder(ExpressionBuilder):
                 "P001",
                 f"P001 {str(c[0])!r} is no quantifier",
                 token_span(c[0]),
-                "a closure is written +, {k}, {k,} or {k,m}",
+                "a closure is written +, *, {k}, {k,} or {k,m}",
             )
         return tree.Quantifier(1, None, span_of(meta))
 
@@ -209,26 +213,52 @@ class _PatternBuilder(_ClauseBuilder):
     def source(self, meta: Meta, c: list[Any]) -> tree.From:
         return tree.From(token_name(c[0]), None if c[1] is None else token_name(c[1]))
 
-    def sequence(self, meta: Meta, c: list[Any]) -> tuple[tree.ElementClause, ...]:
+    def sequence(self, meta: Meta, c: list[Any]) -> tuple[tree.ElementClause | tree.OneOf, ...]:
         return tuple(c)
 
-    def _element(self, meta: Meta, c: list[Any], negated: bool) -> tree.ElementClause:
+    def _element(self, meta: Meta, c: list[Any], negated: bool) -> tree.ElementClause | tree.OneOf:
         types, quantifier, alias = c
+        optional = isinstance(quantifier, Token)
+        if types and isinstance(types[0], tuple):
+            if not negated and alias is None and (quantifier is None or optional):
+                return tree.OneOf((*types, ()) if optional else types)
+            hint = "name and count the elements within; (A | B) of types alone may have both"
+            text = "P001 a choice of sequences is no element"
+            self._problems.add("P001", text, span_of(meta), hint)
+            types = ()
         return tree.ElementClause(
-            types, quantifier, None if alias is None else token_name(alias), negated, span_of(meta)
+            types,
+            None if optional else quantifier,
+            None if alias is None else token_name(alias),
+            negated,
+            span_of(meta),
+            optional,
         )
 
-    def positive(self, meta: Meta, c: list[Any]) -> tree.ElementClause:
+    def positive(self, meta: Meta, c: list[Any]) -> tree.ElementClause | tree.OneOf:
         return self._element(meta, c, False)
 
-    def negated(self, meta: Meta, c: list[Any]) -> tree.ElementClause:
+    def optional(self, meta: Meta, c: list[Token]) -> Token:
+        return c[0]
+
+    def negated(self, meta: Meta, c: list[Any]) -> tree.ElementClause | tree.OneOf:
         if str(c[0]) != "!":
             text = f"P001 {str(c[0])!r} is unexpected here"
             self._problems.add("P001", text, token_span(c[0]), "an absence is written !A")
         return self._element(meta, c[1:], True)
 
-    def event_type(self, meta: Meta, c: list[Token]) -> tuple[str, ...]:
-        return tuple(str(kind) for kind in c if kind.type != "ANY")
+    def event_type(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        """The types, or the sequences to choose from where they are more than types."""
+        if isinstance(c[0], Token):
+            return () if c[0].type == "ANY" else (str(c[0]),)
+        bare = [way[0] for way in c if len(way) == 1 and isinstance(way[0], tree.ElementClause)]
+        plain = all(
+            len(one.types) == 1 and not (one.quantifier or one.alias or one.negated or one.optional)
+            for one in bare
+        )
+        if len(bare) == len(c) and plain:
+            return tuple(one.types[0] for one in bare)
+        return tuple(c)
 
     def where(self, meta: Meta, c: list[Any]) -> s.Expression:
         return c[0]  # type: ignore[no-any-return]  # lark gives Any
@@ -372,9 +402,6 @@ class _RecognizeBuilder(_ClauseBuilder):
 
     def anchor_last(self, meta: Meta, c: list[Any]) -> tree.RowPart:
         return tree.RowPart("last", (), span_of(meta))
-
-    def any_number(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
-        return tree.Quantifier(0, None, span_of(meta))
 
     def optional(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
         return tree.Quantifier(0, 1, span_of(meta))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Span, suggest
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.bind import Binder, is_strict
+from seustream.compiler.language.bind import Binder
+from seustream.compiler.language.options import query_options
 from seustream.compiler.language.types import BIGINT
 from seustream.compiler.pattern import ir, rows, tree
 from seustream.compiler.pattern.analyse import PatternContext
@@ -68,7 +69,7 @@ def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> 
         give=give,
         skip_to=skip_to,
         skip_name=skip_name,
-        strict=is_strict(statement.options, context.problems),
+        strict=query_options(statement.options, context.problems).strict,
     )
 
 

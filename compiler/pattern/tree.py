@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Expression, FunctionCall, Name
+from seustream.compiler.language.syntax import Expression, FunctionCall, Name, Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class ElementClause:
     alias: Name | None
     negated: bool
     span: Span
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of several sequences, the empty one among them where none need be there."""
+
+    ways: tuple[tuple[ElementClause | OneOf, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ class Pattern:
     `skip` no_skip, skip_to_next or skip_past_last. `items` is None for `*`."""
 
     header: Header | None
-    elements: tuple[ElementClause, ...]
+    sequence: tuple[ElementClause | OneOf, ...]
     source: From | None
     partition: tuple[Name, ...]
     where: Expression | None
@@ -73,7 +81,7 @@ class Pattern:
     strategy: tuple[str, Span] | None
     skip: str
     items: tuple[ReturnItem, ...] | None
-    options: tuple[Name, ...]
+    options: tuple[Option, ...]
     span: Span
 
 
@@ -124,7 +132,7 @@ class Recognize:
     within: Within | None
     subsets: tuple[tuple[Name, tuple[Name, ...]], ...]
     definitions: tuple[tuple[Name, Expression], ...]
-    options: tuple[Name, ...]
+    options: tuple[Option, ...]
     span: Span
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
+from seustream.compiler.errors import Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Type
 from seustream.compiler.logical.program import Program, Query
@@ -40,6 +41,7 @@ class JoinFactor:
     condition: Condition
     right: Attribute
     text: str = field(compare=False)
+    spans: tuple[Span, ...] = field(default=(), compare=False)  # where it is written
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +61,7 @@ class SelectionTerm:
     every: bool
     tests: tuple[Test, ...]
     text: str = field(compare=False)
+    spans: tuple[Span, ...] = field(default=(), compare=False)  # where it is written
 
 
 Leaf = JoinFactor | SelectionTerm
@@ -156,9 +159,9 @@ class _Divider:
             case x.Or():
                 return _any(tuple(self._formula(term, doubts) for term in e.terms))
             case x.Compare(condition, x.ColumnReference() as left, x.ColumnReference() as right):
-                return self._factor(condition, left, right, x.show(e), doubts)
+                return self._factor(condition, left, right, e, doubts)
             case x.Compare(condition, x.ColumnReference() as left, x.Literal() as right, of):
-                return self._test(condition, left, right, of, x.show(e), doubts)
+                return self._test(condition, left, right, of, e, doubts)
             case _:
                 doubts.append(_why_not(e))
                 return ALWAYS
@@ -172,7 +175,7 @@ class _Divider:
         condition: Condition,
         left: x.ColumnReference,
         right: x.ColumnReference,
-        text: str,
+        written: x.Compare,
         doubts: list[str],
     ) -> Formula:
         if left.source == right.source:
@@ -192,7 +195,7 @@ class _Divider:
         b = Attribute(self.slots[right.source], right.name)
         if b < a:
             a, b, weakened = b, a, weakened.mirrored()
-        return JoinFactor(a, weakened, b, text)
+        return JoinFactor(a, weakened, b, x.show(written), _spans(written))
 
     def _test(
         self,
@@ -200,7 +203,7 @@ class _Divider:
         column: x.ColumnReference,
         constant: x.Literal,
         of: Type,
-        text: str,
+        written: x.Compare,
         doubts: list[str],
     ) -> Formula:
         encoding = self._encoding(column)
@@ -209,7 +212,7 @@ class _Divider:
             return ALWAYS
         test = _test(encoding, condition, as_compared(constant.value, of))
         if test is None:
-            doubts.append(f"no code of {column.alias}.{column.name} decides {text}")
+            doubts.append(f"no code of {column.alias}.{column.name} decides {x.show(written)}")
             return ALWAYS
         condition, code, exact = test
         if not exact:
@@ -219,7 +222,12 @@ class _Divider:
                 else f"{column.type} is wider than an attribute ({encoding})"
             )
         slot = self.slots[column.source]
-        return SelectionTerm(slot, True, (Test(column.name, condition, code),), text)
+        tests = (Test(column.name, condition, code),)
+        return SelectionTerm(slot, True, tests, x.show(written), _spans(written))
+
+
+def _spans(e: x.Compare) -> tuple[Span, ...]:
+    return () if e.span is None else (e.span,)
 
 
 def _no_code(left: Type, right: Type) -> str:
@@ -283,7 +291,9 @@ def _any(parts: tuple[Formula, ...]) -> Formula:
         terms = [part for part in parts if isinstance(part, SelectionTerm)]
         if all(len(term.tests) == 1 or not term.every for term in terms):
             tests = tuple(sorted({test for term in terms for test in term.tests}))
-            return SelectionTerm(terms[0].slot, False, tests, " OR ".join(t.text for t in terms))
+            spans = tuple(span for term in terms for span in term.spans)
+            text = " OR ".join(t.text for t in terms)
+            return SelectionTerm(terms[0].slot, False, tests, text, spans)
     unique = tuple(dict.fromkeys(parts))
     return unique[0] if len(unique) == 1 else Any(unique)
 

@@ -49,8 +49,12 @@ class Layout:
 
 def uses_device(query: Query) -> bool:
     """Says whether a query joins base streams and can have a result at all."""
-    derived = any(s.stream.defined_by is not None or s.stream.table for s in query.sources)
-    return len(query.sources) > 1 and not derived and query.where != x.FALSE
+    if len(query.sources) < 2:
+        return False
+    for source in query.sources:
+        if source.stream.defined_by is not None or source.stream.table:
+            return False
+    return query.where != x.FALSE
 
 
 def lay_out(
@@ -61,7 +65,7 @@ def lay_out(
 ) -> Layout:
     """The layout for the queries of a program but those in `software`, by name, with so many
     attributes an area."""
-    on_device = {q.name for q in program.queries if uses_device(q) and q.name not in software}
+    on_device = {q.name for q in program.queries if q.name not in software and uses_device(q)}
     copies: dict[str, int] = {}
     wanted: list[list[tuple[str, int]]] = []
     for query in program.queries:

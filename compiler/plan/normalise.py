@@ -130,5 +130,7 @@ def _merged(term: Term) -> Term:
             merged[leaf] = leaf
     for slot, terms in plain.items():
         tests = tuple(sorted({test for one in terms for test in one.tests}))
-        merged[slot] = SelectionTerm(slot, True, tests, " AND ".join(one.text for one in terms))
+        text = " AND ".join(one.text for one in terms)
+        spans = tuple(span for one in terms for span in one.spans)
+        merged[slot] = SelectionTerm(slot, True, tests, text, spans)
     return tuple(merged.values())

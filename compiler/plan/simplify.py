@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container
+from dataclasses import replace
 from typing import Any
 
 from seustream.compiler.language.expressions import (
@@ -57,7 +58,7 @@ def push_not(e: Expression, negated: bool = False) -> Expression:
             terms = tuple(push_not(term, negated) for term in e.terms)
             return Or(terms) if isinstance(e, And) == negated else And(terms)
         case Compare() if negated:
-            return Compare(e.condition.negated(), e.left, e.right, e.of)
+            return replace(e, condition=e.condition.negated())
         case IsNull() if negated:
             return IsNull(e.term, not e.negated)
         case Literal() if negated:
@@ -172,7 +173,7 @@ def _comparison(e: Compare) -> Expression:
     if isinstance(left, ColumnReference) and isinstance(right, ColumnReference):
         exchange = (right.source, right.name) < (left.source, left.name)
     if exchange:
-        return Compare(e.condition.mirrored(), right, left, e.of)
+        return replace(e, condition=e.condition.mirrored(), left=right, right=left)
     return e
 
 

@@ -61,16 +61,26 @@ T = TypeVar("T")
 
 
 class _Writer:
+    """Writes a body. `places` has the first byte and the end of what has a name, by its path:
+    `areas:0/program:3` is the fourth word of the first area's program."""
+
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
+        self.body = bytearray()
+        self.places: dict[str, tuple[int, int]] = {}
+        self._path = ""
 
     def put(self, form: str, *values: int) -> None:
-        self.parts.append(struct.pack("<" + form, *values))
+        self.body += struct.pack("<" + form, *values)
 
-    def many(self, items: tuple[T, ...], one: Callable[[T], None]) -> None:
+    def many(self, items: tuple[T, ...], one: Callable[[T], None], name: str = "") -> None:
         self.put("H", len(items))
-        for item in items:
+        above = self._path
+        for number, item in enumerate(items):
+            start, self._path = len(self.body), f"{above}{name}:{number}/"
             one(item)
+            if name:
+                self.places[self._path[:-1]] = (start, len(self.body))
+        self._path = above
 
     def numbers(self, items: tuple[int, ...]) -> None:
         self.many(items, lambda item: self.put("B", item))
@@ -103,6 +113,21 @@ class _ImageReader:
 
 def encode(tables: Tables, config: DeviceConfig) -> bytes:
     """The image file of `tables` for a device of this configuration."""
+    body = bytes(_written(tables).body)
+    head = _config_text(config)
+    data = MAGIC + struct.pack("<HH", VERSION, len(head)) + head
+    data += struct.pack("<I", len(body)) + body
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+def places(tables: Tables, config: DeviceConfig) -> dict[str, tuple[int, int]]:
+    """The first byte and the end of each row of each section in the image file."""
+    start = len(MAGIC) + 4 + len(_config_text(config)) + 4
+    return {name: (start + a, start + b) for name, (a, b) in _written(tables).places.items()}
+
+
+def _written(tables: Tables) -> _Writer:
+    """The body of an image."""
     w = _Writer()
 
     def comparison(c: Comparison) -> None:
@@ -123,11 +148,11 @@ def encode(tables: Tables, config: DeviceConfig) -> bytes:
         w.put("B", c.post_tag)
 
     def area(a: Area) -> None:
-        w.many(a.factors, factor)
-        w.many(a.combinations, combination)
-        w.many(a.program, lambda word: w.put("I", word))
+        w.many(a.factors, factor, "factors")
+        w.many(a.combinations, combination, "combinations")
+        w.many(a.program, lambda word: w.put("I", word), "program")
         w.put("BqQ", a.retention.range is None, a.retention.range or 0, a.retention.rows)
-        w.many(tuple(sorted(a.guards.items())), lambda guard: w.put("BB", *guard))
+        w.many(tuple(sorted(a.guards.items())), lambda guard: w.put("BB", *guard), "guards")
 
     def route(row: tuple[int, Route]) -> None:
         tag, r = row
@@ -139,16 +164,12 @@ def encode(tables: Tables, config: DeviceConfig) -> bytes:
         w.put("BQ", x.kind, x.size)
 
     w.numbers(tables.groups)
-    w.many(tables.selections, lambda s: w.many(s, selection))
-    w.many(tables.admission, lambda m: w.many(m, lambda mask: w.put("H", mask)))
-    w.many(tables.areas, area)
-    w.many(tuple(sorted(tables.routes.items())), route)
-    w.many(tables.windows, lambda q: w.many(q, window))
-    body = b"".join(w.parts)
-    head = _config_text(config)
-    data = MAGIC + struct.pack("<HH", VERSION, len(head)) + head
-    data += struct.pack("<I", len(body)) + body
-    return data + struct.pack("<I", zlib.crc32(data))
+    w.many(tables.selections, lambda s: w.many(s, selection, "bits"), "selections")
+    w.many(tables.admission, lambda m: w.many(m, lambda mask: w.put("H", mask)), "admission")
+    w.many(tables.areas, area, "areas")
+    w.many(tuple(sorted(tables.routes.items())), route, "routes")
+    w.many(tables.windows, lambda q: w.many(q, window), "windows")
+    return w
 
 
 def decode(data: bytes, config: DeviceConfig) -> Tables:

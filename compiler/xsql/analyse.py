@@ -9,32 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Any
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue
-from seustream.compiler.language.typenames import bind_type
-from seustream.compiler.language.types import read_interval
+from seustream.compiler.language.options import query_options
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.levels import Node, nodes, reads, used
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.pattern.analyse import PatternContext
-from seustream.compiler.pattern.fields import stream_of
-from seustream.compiler.pattern.statements import bind
 from seustream.compiler.xsql import intervals, tree
+from seustream.compiler.xsql.definitions import defined, statement_of
 from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement
 from seustream.compiler.xsql.relations import Relations
 from seustream.compiler.xsql.select import SelectBinder
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
-_LARGEST = (1 << 63) - 1
 
 
 @dataclass
@@ -77,7 +71,7 @@ class Analysis:
         for statement in statements:
             self._statement(statement)
         for request in self.requests:
-            if request.verb == "explain" and request.target.lower() not in self._names():
+            if request.verb != "show" and request.target.lower() not in self._names():
                 self.problems.add(
                     "unknown-query",
                     f"query {request.target} is dropped later in this text",
@@ -157,7 +151,10 @@ class Analysis:
                 self._check_name(s.name.text, s.name.span)
                 query = self._apas(s.name.text, s.text)
                 if query is not None:
-                    self.apas[s.name.text.lower()] = replace(query, asked=True)
+                    options = query_options(s.options, self.problems)
+                    self.apas[s.name.text.lower()] = replace(
+                        query, asked=True, strict=options.strict
+                    )
             case tree.DropQuery():
                 if self._known_query(s.name):
                     for known in (self.queries, self.patterns, self.apas):
@@ -174,13 +171,14 @@ class Analysis:
                 lines = self._streams_shown() if s.what == "streams" else self._queries_shown()
                 self.requests.append(logical.ShowRequest("show", s.what, s.span, tuple(lines)))
             case tree.Explain():
+                verb = "analyze" if s.analyze else "explain"
                 if not isinstance(s.target, syntax.Name):
                     name = self._next_name()
                     self._register(name, s.target, s.span)
-                    self.requests.append(logical.ShowRequest("explain", name, s.span))
+                    self.requests.append(logical.ShowRequest(verb, name, s.span))
                 elif self._known_query(s.target):
                     name = self._names()[s.target.text.lower()]
-                    self.requests.append(logical.ShowRequest("explain", name, s.span))
+                    self.requests.append(logical.ShowRequest(verb, name, s.span))
 
     def _settled(self, s: Statement, mode: str, name: syntax.Name) -> bool:
         """Says if IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops what is there."""
@@ -213,16 +211,7 @@ class Analysis:
         if stream is None:
             assert query is not None
             return [f"REGISTER QUERY {query.name} AS {query.text}"]
-        if stream.defined_by is not None:
-            return [f"CREATE STREAM {stream.name} AS {stream.defined_by}"]
-        kind = "TABLE" if stream.table else "STREAM"
-        columns = (f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in stream.columns)
-        options = [] if stream.path is None else [f"path = '{stream.path}'"]
-        if stream.out_of_orderness:
-            options.append(f"max_out_of_orderness = {stream.out_of_orderness}")
-        options += ["late = 'error'"] * (stream.late == "error")
-        said = f" WITH ({', '.join(options)})" if options else ""
-        return [f"CREATE {kind} {stream.name} ({', '.join(columns)}){said}"]
+        return [statement_of(stream)]
 
     def _streams_shown(self) -> list[str]:
         return [
@@ -245,66 +234,7 @@ class Analysis:
     # --- streams --------------------------------------------------------------
 
     def _create(self, s: tree.CreateStream) -> None:
-        seen: dict[str, str] = {}
-        columns = []
-        for column in s.columns:
-            folded = column.name.text.lower()
-            if folded in seen:
-                self.problems.add(
-                    "duplicate-name",
-                    f"stream {s.name.text} already has a column {seen[folded]}",
-                    column.name.span,
-                    "give one of them another name",
-                )
-            if folded in ("ts", "timestamp"):
-                self.problems.add(
-                    "duplicate-name",
-                    f"{column.name.text} is the implicit time of every stream",
-                    column.name.span,
-                    "rows of a table have none; give the column another name"
-                    if s.table
-                    else "leave it out; input files carry it in their column ts",
-                )
-            seen[folded] = column.name.text
-            kind = bind_type(column.type, self.problems)
-            columns.append(Column(column.name.text, kind, column.nullable))
-        given = self._settings(s)
-        self._add_stream(s.name, Stream(s.name.text, tuple(columns), table=s.table, **given))
-
-    def _settings(self, s: tree.CreateStream) -> dict[str, Any]:
-        """Reads what WITH says of a stream or a table."""
-        forms = {"path": "WITH (path = 'file.csv')"}
-        if not s.table:
-            forms = {
-                "max_out_of_orderness": "WITH (max_out_of_orderness = '5 s')",
-                "late": "WITH (late = 'drop') or WITH (late = 'error')",
-            }
-        found: dict[str, Any] = {}
-        for setting in s.settings:
-            name, value = setting.name.text.lower(), setting.value
-            if name not in forms:
-                self.problems.add(
-                    "unknown-option",
-                    f"a {'table' if s.table else 'stream'} has no option {setting.name.text}",
-                    setting.span,
-                    suggest(name, forms, "options"),
-                )
-            elif name == "max_out_of_orderness":
-                length = read_interval(value) if isinstance(value, str) else None
-                ms = value if length is None else length // timedelta(milliseconds=1)
-                if not isinstance(ms, int) or ms < 0:
-                    self._no_value(setting, forms[name])
-                else:
-                    found["out_of_orderness"] = ms
-            elif not isinstance(value, str) or (name == "late" and value not in ("drop", "error")):
-                self._no_value(setting, forms[name])
-            else:
-                found[name] = value
-        return found
-
-    def _no_value(self, setting: tree.OptionValue, form: str) -> None:
-        name = setting.name.text
-        self.problems.add("unknown-option", f"this is no value of {name}", setting.span, form)
+        self._add_stream(s.name, defined(s, self.problems))
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
@@ -465,6 +395,10 @@ class Analysis:
 
     def _pattern(self, s: pattern_tree.Statement) -> None:
         """A pattern: registered under its name or the next one, or as a stream."""
+        from seustream.compiler.pattern.analyse import PatternContext
+        from seustream.compiler.pattern.fields import stream_of
+        from seustream.compiler.pattern.statements import bind
+
         header = s.header
         context = PatternContext(
             self.source, self.problems, self.timed, self.parameters, self.bounded

@@ -1,6 +1,22 @@
 """Bad inputs people write, and what to tell them; the parser compares its state with
 the states these lead to."""
 
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from seustream.compiler.errors import Problems, SourceText, Span
+from seustream.compiler.language.elsewhere import INSTEAD
+from seustream.compiler.language.parse import TOKEN_NAMES, library_call, parser
+from seustream.compiler.xsql.statements import end_of, written
+
 MISTAKES: dict[str, list[str]] = {
     "say which streams the columns come from: FROM name": [
         "select * where a = 1 window 1",
@@ -23,6 +39,24 @@ MISTAKES: dict[str, list[str]] = {
     "WHERE is followed by a condition, such as R.a = S.b": [
         "select * from R where and a = 1 window 1",
     ],
+    "a scalar subquery is a join with a derived stream: CREATE STREAM m AS SELECT max(x) AS x FROM ...": [
+        "select (select max(d) from S) from R window 1",
+        "select a, (select max(d) from S) from R window 1",
+        "select a from R where b > (select avg(d) from S) window 1",
+    ],
+    "a bracket is not closed; the form is SELECT items FROM streams": ["select (a from R window 1"],
+    "write EXISTS (SELECT ...), NOT EXISTS (SELECT ...)": [
+        "select a from R where a = any (select a from S) window 1",
+    ],
+    "position(text, part) looks for a part": [
+        "select position('x' in c) from R",
+        "select a from R where position('x' in c) > 0",
+    ],
+    "lag(x) and lead(x) look at the rows around; a frame ends with CURRENT ROW": [
+        "select sum(a) over (order by ts rows between current row and 2 following) from R",
+        "select sum(a) over (order by ts rows between 3 preceding and 1 preceding) from R",
+        "select sum(a) over (order by ts rows between current row and unbounded following) from R",
+    ],
     "remove the comma": [
         "select a, from R window 1",
         "select * from R, window 1",
@@ -38,11 +72,36 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R join S",
     ],
     "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW, DESCRIBE or EXPLAIN": [
-        "insert into R values (1)",
         "window 1",
         "(select * from R window 1)",
     ],
 }
+
+_SOURCES = "rows come from sources, and results are streams: CREATE STREAM name AS SELECT ..."
+_NAMED = "name the columns that are wanted"
+WORDS: dict[str, str] = {
+    **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE"), _SOURCES),
+    "ALTER": "CREATE OR REPLACE STREAM name (column type, ...) takes the place of the old one",
+    "VIEW": "CREATE STREAM name AS SELECT ...",
+    "RECURSIVE": "none: queries have no cycles",
+    "INTERSECT SELECT": "write EXISTS (SELECT ...)",
+    "EXCEPT SELECT": "write NOT EXISTS (SELECT ...)",
+    **dict.fromkeys(("EXCEPT", "EXCLUDE", "REPLACE"), _NAMED),
+    "LATERAL": "what depends on a row is a join: R LEFT JOIN S ON ...",
+    "UNNEST": INSTEAD["unnest"],
+    "PIVOT": "a column each: sum(x) FILTER (WHERE k = 1) AS one, sum(x) FILTER (WHERE k = 2) AS two",
+    "TABLESAMPLE": "WHERE mod(hash(x), 10) = 0 takes the same part of the rows in every run",
+    "SETS": INSTEAD["rollup"],
+    "WITHIN GROUP": "quantile_cont(x, 0.5); string_agg(x, ',') is in the order of time",
+    "WITHIN": "WINDOW RANGE 5 minutes stands at the end, behind ON and WHERE",
+    **dict.fromkeys(
+        ("TUMBLING", "HOPPING"),
+        "groups of windows are GROUP BY TUMBLE(ts, 1 minute), HOP(ts, slide, size) or SESSION(ts, gap)",
+    ),
+    "SIMILAR": "regexp_matches(x, 'pattern') compares with a pattern",
+    "OFFSET": "QUALIFY row_number() OVER (ORDER BY x) > 5 leaves the first rows out",
+}
+"""Words of other SQL, at the place of a mistake or in front of it, and what to write instead."""
 
 FORMS: dict[str, str] = {
     "CREATE": "CREATE STREAM name (column type, ...), CREATE TABLE name (column type, ...) or CREATE STREAM"
@@ -51,9 +110,112 @@ FORMS: dict[str, str] = {
     "DROP": "DROP STREAM name or DROP QUERY name",
     "REGISTER": "REGISTER QUERY name AS SELECT ...",
     "SHOW": "SHOW STREAMS, SHOW QUERIES or SHOW CREATE STREAM name",
-    "EXPLAIN": "EXPLAIN query or EXPLAIN SELECT ...",
+    "EXPLAIN": "EXPLAIN query, EXPLAIN SELECT ... or EXPLAIN ANALYZE query",
     "WITH": "WITH name AS (SELECT ...) SELECT ...",
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"
     " [WINDOW windows]",
 }
 """The form of each statement, by its first word: the hint where no mistake above fits."""
+
+
+def sql_parser() -> Lark:
+    """The parser of one statement."""
+    return parser(Path(__file__).with_name("xsql.lark"))
+
+
+def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Problems) -> None:
+    """Adds what is wrong with a statement that cannot be read."""
+    hint = _of_a_word(error, source, span) or error.match_examples(
+        _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
+    )
+    if hint is None:
+        first = next(written(source, span)).group().split()[0].upper()
+        hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        char = source.text[at]
+        if char == "[":
+            hint = "strings stand in single quotes, names in double quotes"
+        elif char in _INSTEAD:
+            hint = f"write {_INSTEAD[char]}"
+        problems.add("syntax", f"{char!r} has no meaning here", Span(at, at + 1), hint)
+        return
+    if not isinstance(error, UnexpectedToken):
+        problems.add("syntax", "the statement ends too early", end_of(source, span), hint)
+        return
+    token = error.token
+    possible = error.accepts or error.expected
+    if token.type == "COMMA" and {*possible} == {"RPAR"}:
+        hint = "EXISTS (SELECT * FROM S WHERE S.a = R.a AND S.b = R.b) compares several columns"
+    expected = sorted({TOKEN_NAMES.get(name, name) for name in possible})
+    wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
+    if token.type == "$END":
+        problems.add(
+            "syntax",
+            f"the statement ends too early; expected {wanted}",
+            end_of(source, span),
+            hint,
+        )
+        return
+    keywords = [name for name in possible if name not in TOKEN_NAMES]
+    start = token.start_pos or 0
+    so_far = source.text[span.start : start]
+    unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", so_far)
+    if unit is not None:
+        hint = "units are ms, seconds, minutes, hours, days and weeks; a month has no fixed length"
+        place = Span(span.start + unit.start(1), span.start + unit.end(1))
+        problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", place, hint)
+        return
+    # A keyword that is misspelt may have been read as a new name, as FRM in SELECT a FRM R.
+    before = re.search(r"(\w{3,})\s+$", so_far)
+    if before is not None and (near := _close(before[1], keywords)):
+        place = Span(span.start + before.start(1), span.start + before.end(1))
+        said = f"{before[1]!r} is unexpected; expected {wanted}"
+        problems.add("syntax", said, place, f"did you mean {near}?")
+        return
+    close = _close(str(token), keywords)
+    if token == "(" and (library := library_call(source.text, start)):
+        problems.add("syntax", library.message, library.span, library.hint)
+        return
+    # A keyword may be the beginning of a word.
+    word = re.compile(r"\w*").match(source.text, start)
+    end = max(token.end_pos or start + 1, 0 if word is None else word.end())
+    problems.add(
+        "syntax",
+        f"{source.text[start:end]!r} is unexpected; expected {wanted}",
+        Span(start, end),
+        f"did you mean {close}?" if close and len(token) > 2 else hint,
+    )
+
+
+def _of_a_word(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:
+    """The hint of a word that stands where the statement cannot be read, or before it."""
+    at = error.pos_in_stream or 0
+    here = re.compile(r"\w+").match(source.text, at)
+    before = re.findall(r"\w+", source.text[span.start : at])[-1:]
+    one, other = "".join(before).upper(), here[0].upper() if here else ""
+    return WORDS.get(f"{one} {other}") or WORDS.get(other) or WORDS.get(one)
+
+
+def _close(word: str, keywords: list[str]) -> str | None:
+    """The keyword that a word is nearly; None if it is one."""
+    near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
+    return near[0] if near and near[0] != word.upper() else None
+
+
+_INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}
+
+
+def _read_example(text: str) -> Tree[Any]:
+    read = _example(text)
+    if isinstance(read, UnexpectedInput):
+        raise read.with_traceback(None)
+    return read
+
+
+@functools.cache
+def _example(text: str) -> Tree[Any] | UnexpectedInput:
+    try:
+        return sql_parser().parse(text)
+    except UnexpectedInput as error:
+        return error

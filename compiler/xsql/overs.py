@@ -7,101 +7,160 @@ after   q#1: SELECT a, b FROM R, q: OverRows(q#1)
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.bind import FAILED, Binder
-from seustream.compiler.language.types import BIGINT, Kind, read_interval
+from seustream.compiler.language.elsewhere import INSTEAD
+from seustream.compiler.language.types import BIGINT, DOUBLE, Kind, read_interval
 from seustream.compiler.logical import program as logical
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.periods import BoundSelect, goes_by
 from seustream.hdl.isa import Condition
 
-PLACES = {"row_number": (0, 0), "lag": (1, 3), "first_value": (1, 1), "last_value": (1, 1)}
+RANKS = ("row_number", "rank", "dense_rank")
+_SHARES = ("ntile", "percent_rank", "cume_dist")
+_SHIFTS = ("lag", "lead")
+PLACES = {
+    **dict.fromkeys(RANKS, (0, 0)),
+    "ntile": (1, 1),
+    "percent_rank": (0, 0),
+    "cume_dist": (0, 0),
+    **dict.fromkeys(_SHIFTS, (1, 3)),
+    "first_value": (1, 1),
+    "last_value": (1, 1),
+}
 """Functions of a row's place, and how many arguments they take, at least and at most."""
 
 _AGGREGATES = {name: e for e in AGGREGATES.values() for name in (e.name, *e.aliases)}
+_AS_THEY_COME = (logical.OrderKey(x.Literal(0, BIGINT), False, False),)
 _FORM = "write f(...) OVER (PARTITION BY k ORDER BY ts ROWS 9 PRECEDING)"
 
 
 def over(
-    e: tree.OverCall, binder: Binder, sources: Sequence[logical.Source], within: str | None
+    e: tree.OverCall,
+    binder: Binder,
+    sources: Sequence[logical.Source],
+    within: str | None,
+    named: Mapping[str, tree.OverWindow],
 ) -> x.Expression:
     """The leaf a call OVER a frame means; `within` is a place where none may stand."""
-    name = e.call.name.lower()
+    name, called = e.call.name.lower(), e.window
     if within is not None or binder.aggregating is not None:
         place = f"the argument of {binder.aggregating}" if binder.aggregating else within
         hint = "aggregates do not nest" if within is None else "QUALIFY filters rows by it"
         return binder.fail("over", f"{name} OVER (...) cannot stand in {place}", e.span, hint)
-    frame = _frame(e, binder, sources)
+    window = called if isinstance(called, tree.OverWindow) else named.get(called.text.lower())
+    if window is None:
+        assert isinstance(called, syntax.Name)
+        hint = suggest(called.text, named, "windows") or "WINDOW name AS (...)"
+        return binder.fail("over", f"there is no window {called.text}", called.span, hint)
+    timely = by_time(window.order_by, sources)
+    # What lies ahead of a row, or how many rows there are, is known when the partition is over.
+    whole = name in ("lead", *_SHARES) or (name in (*RANKS, "lag") and not timely)
+    whole = whole and bool(window.order_by)
+    # So is an aggregate without an order.
+    of_all = name in _AGGREGATES and name not in PLACES
+    of_all = of_all and not window.order_by and window.frame is None
+    either = whole or of_all
+    frame = logical.Frame(False, None) if either else _frame(e, window, binder, sources)
     binder.aggregating = f"OVER of {name}"  # aggregates do not nest here either
-    partition = tuple(binder.value(key) for key in e.partition)
+    partition = tuple(binder.value(key) for key in window.partition)
+    # Rows come by time, and equal ones in an order stay as they came.
+    order = order_keys(window.order_by, binder) if whole and not (name == "lead" and timely) else ()
+    if of_all or (name == "lead" and timely):
+        order = _AS_THEY_COME
     binder.aggregating = None
+    if whole and window.frame is not None:
+        hint = f"write {name}(...) OVER (PARTITION BY k ORDER BY x DESC)"
+        return binder.fail("over", f"{name} takes no frame", e.span, hint)
+    if frame is None or FAILED in (*partition, *(key.expression for key in order)):
+        return FAILED
     if name in PLACES:
-        return _place(e, name, binder, partition, frame)
+        return _place(
+            e, name, binder, logical.Over(name, None, (), 1, partition, frame, BIGINT, order)
+        )
     if name not in _AGGREGATES:
         known = [*AGGREGATES, *PLACES]
-        hint = f"functions OVER frames are {', '.join(known)}"
+        hint = INSTEAD.get(name, f"functions OVER frames are {', '.join(known)}")
         return binder.fail("over", f"there is no {name} OVER frames", e.call.at, hint)
     bound = binder.aggregate(e.call, _AGGREGATES[name])
-    if frame is None or FAILED in (bound, *partition) or not isinstance(bound, x.AggregateCall):
+    if bound is FAILED or not isinstance(bound, x.AggregateCall):
         return FAILED
-    return logical.Over(name, bound, bound.arguments, 0, partition, frame, bound.type)
+    return logical.Over(name, bound, bound.arguments, 0, partition, frame, bound.type, order)
 
 
-def _place(
-    e: tree.OverCall,
-    name: str,
-    binder: Binder,
-    partition: tuple[x.Expression, ...],
-    frame: logical.Frame | None,
-) -> x.Expression:
+def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.Expression:
+    """A function of a row's place, `of` without its arguments."""
     fewest, most = PLACES[name]
     given = e.call.arguments
     if not fewest <= len(given) <= most or e.call.star or e.call.distinct or e.call.where:
-        form = {"row_number": "row_number()", "lag": "lag(x), lag(x, 2) or lag(x, 2, 0)"}.get(
-            name, f"{name}(x)"
-        )
+        form = f"{name}()" if most == 0 else "ntile(4)" if name == "ntile" else f"{name}(x)"
+        form = f"{name}(x), {name}(x, 2) or {name}(x, 2, 0)" if name in _SHIFTS else form
         return binder.fail("over", f"{name} takes other arguments", e.call.at, f"write {form}")
+    number = given[0] if name == "ntile" else given[1] if len(given) > 1 else None
     offset = 1
-    if len(given) > 1:
-        back = given[1]
-        if not isinstance(back, syntax.Constant) or type(back.value) is not int:
-            return binder.fail("over", "lag looks a number of rows back", back.span, "lag(x, 2)")
-        offset = back.value
+    if number is not None:
+        least = 1 if name == "ntile" else 0
+        value = number.value if isinstance(number, syntax.Constant) else None
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            said = f"{name} wants a whole number, {least} or more"
+            return binder.fail("over", said, number.span, f"{name}{'(4)' * least or '(x, 2)'}")
+        offset = value
     binder.aggregating = name
-    arguments = tuple(binder.value(argument) for argument in given[:1])
+    arguments = () if name == "ntile" else tuple(binder.value(argument) for argument in given[:1])
     binder.aggregating = None
-    if frame is None or FAILED in (*arguments, *partition):
+    if FAILED in arguments:
         return FAILED
-    if name in ("row_number", "lag"):  # whatever the frame is
+    frame = of.frame
+    if name in (*RANKS, "lag"):  # whatever the frame is
         frame = logical.Frame(False, offset if name == "lag" else None)
-    of = arguments[0].type if arguments else BIGINT
-    found = logical.Over(name, None, arguments, offset, partition, frame, of)
+    result = arguments[0].type if arguments else BIGINT
+    result = DOUBLE if name in ("percent_rank", "cume_dist") else result
+    found = replace(of, arguments=arguments, offset=offset, frame=frame, type=result)
     if len(given) < 3:
         return found
-    # Where there is no row so far back, which the row's number tells, the third argument.
-    number = logical.Over("row_number", None, (), 1, partition, logical.Frame(False, None), BIGINT)
-    there = binder.compare(Condition.GT, number, x.Literal(offset, BIGINT), e.span)
-    return binder.case([there], [found, binder.value(given[2])], e.span)
+    # Where there is no row so far away the third argument; a constant tells, which is never NULL.
+    one = replace(found, arguments=(x.Literal(1, BIGINT),), type=BIGINT)
+    other = binder.value(given[2])
+    return binder.case([x.IsNull(one, True)], [found, other], e.span)
+
+
+def order_keys(written: Sequence[tree.OrderItem], binder: Binder) -> tuple[logical.OrderKey, ...]:
+    """The expressions of ORDER BY; NULL comes last unless it is said to come first."""
+    return tuple(
+        logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
+        for e in written
+    )
+
+
+def by_time(written: Sequence[tree.OrderItem], sources: Sequence[logical.Source]) -> bool:
+    """Says if an ORDER BY is that in which rows become certain."""
+    one = len(written) == 1 and not written[0].descending
+    return one and goes_by(written[0].expression, sources) is None
 
 
 def _frame(
-    e: tree.OverCall, binder: Binder, sources: Sequence[logical.Source]
+    e: tree.OverCall,
+    window: tree.OverWindow,
+    binder: Binder,
+    sources: Sequence[logical.Source],
 ) -> logical.Frame | None:
     """The frame; without one, all rows up to those of the same time."""
-    if len(e.order_by) != 1 or e.order_by[0].descending:
-        at = e.span if not e.order_by else e.order_by[-1].expression.span
-        binder.fail("over", "frames look back in time, and nowhere else", at, "ORDER BY ts")
+    if len(window.order_by) != 1 or window.order_by[0].descending:
+        at = e.span if not window.order_by else window.order_by[-1].expression.span
+        hint = "ORDER BY ts; ranks take any order, an aggregate of all rows takes none"
+        binder.fail("over", "frames look back in time, and nowhere else", at, hint)
         return None
-    if (said := goes_by(e.order_by[0].expression, sources)) is not None:
-        binder.fail("over", f"frames go by {said[0]}", e.order_by[0].expression.span, said[1])
+    if (said := goes_by(window.order_by[0].expression, sources)) is not None:
+        binder.fail("over", f"frames go by {said[0]}", window.order_by[0].expression.span, said[1])
         return None
-    written = e.frame
+    written = window.frame
     if written is None or written.size is None:
         return logical.Frame(written is None or written.kind == "range", None)
     bound = binder.value(written.size)
@@ -126,19 +185,31 @@ def overs(e: x.Expression) -> list[logical.Over]:
     return [part for part in x.walk(e) if isinstance(part, logical.Over)]
 
 
-def over_rows(select: BoundSelect, hide: Callable[[logical.Relation], Stream]) -> logical.OverRows:
-    """The rows of a SELECT with functions over frames; the query becomes a stream of the columns that
-    all of it reads."""
-    query = select.query
+def over_rows(
+    select: BoundSelect,
+    hide: Callable[[logical.Relation], Stream],
+    is_end: Callable[[x.Expression], bool],
+) -> logical.OverRows:
+    """The rows of a SELECT with functions over frames or in an order; the query becomes a stream of the
+    columns that all of it reads. `is_end` knows the columns that say when a window ends."""
+    query, qualify, order_by = select.query, select.qualify, select.order_by
+    if select.limit is not None:
+        # The first rows of all, by the order they are asked in or by time.
+        frame = logical.Frame(False, None)
+        number = logical.Over("row_number", None, (), 1, (), frame, BIGINT, order_by)
+        few = x.Compare(Condition.LE, number, x.Literal(select.limit, BIGINT), BIGINT)
+        qualify = few if qualify is None else x.conjunction((qualify, few))
     parts = [item.expression for item in query.items]
-    parts += [] if select.qualify is None else [select.qualify]
-    for leaf in [leaf for part in parts for leaf in overs(part)]:
-        parts += [*leaf.arguments, *leaf.partition]
+    parts += [] if qualify is None else [qualify]
+    found = [leaf for part in parts for leaf in overs(part)]
+    for leaf in found:
+        parts += [*leaf.arguments, *leaf.partition, *(key.expression for key in leaf.order)]
         parts += [] if leaf.aggregate is None else [leaf.aggregate]
+    parts += [key.expression for key in order_by]
     read = {leaf for part in parts for leaf in x.columns(part)}
     columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
     items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
-    return logical.OverRows(
+    made = logical.OverRows(
         name=query.name,
         inputs=(hide(replace(query, items=items)),),
         items=query.items,
@@ -146,5 +217,35 @@ def over_rows(select: BoundSelect, hide: Callable[[logical.Relation], Stream]) -
         span=query.span,
         strict=query.strict,
         columns=columns,
-        qualify=select.qualify,
+        qualify=qualify,
     )
+    ranked = [leaf for leaf in found if leaf.order]
+    if not ranked and not order_by:
+        return made
+    fields = {name: getattr(made, name) for name in logical.OverRows.__dataclass_fields__}
+    whole = logical.RankedRows(**fields, order_by=order_by)
+    ends = {key for key in found[0].partition if is_end(key)} if found else set()
+    for leaf in found[1:]:
+        ends &= {*leaf.partition}
+    end = next((e for e in ends if isinstance(e, x.ColumnReference)), None)
+    whole = replace(whole, end=None if order_by else end)
+    same = len({(leaf.partition, leaf.order) for leaf in ranked}) == 1
+    ahead = all(leaf.function == "lead" for leaf in ranked)
+    if same and ahead and ranked[0].order == _AS_THEY_COME and not order_by:
+        return replace(whole, ahead=max(leaf.offset for leaf in ranked))
+    return best_of(whole, qualify) if same and qualify is not None else whole
+
+
+def best_of(of: logical.RankedRows, condition: x.Expression) -> logical.RankedRows:
+    """The rows without those that a bound on their rank leaves out anyway."""
+    if any(leaf.function not in RANKS for item in of.items for leaf in overs(item.expression)):
+        return of
+    for e in x.conjuncts(condition):
+        if not isinstance(e, x.Compare) or not isinstance(e.right, x.Literal):
+            continue
+        most, rank = e.right.value, e.left
+        if e.condition not in (Condition.LE, Condition.LT, Condition.EQ) or type(most) is not int:
+            continue
+        if isinstance(rank, logical.Over) and rank.order and of.best is None:
+            of = replace(of, best=(rank, most - (e.condition is Condition.LT)))
+    return of

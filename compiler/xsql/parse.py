@@ -8,40 +8,23 @@ have semicolons between them, and MATCH_RECOGNIZE have parsers of their own.
 
 from __future__ import annotations
 
-import difflib
-import functools
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 from lark.visitors import v_args
 
 from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.parse import (
-    MAX_NESTING,
-    TOKEN_NAMES,
-    library_call,
-    parser,
-    span_of,
-    token_name,
-    token_span,
-    whole_number,
-)
+from seustream.compiler.language.parse import span_of, token_span, whole_number
 from seustream.compiler.pattern import parse as patterns
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.clauses import WindowBuilder
-from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
-
-_PIECE = re.compile(
-    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|`|[^-/'\"`;()$]+|-|/|\$"
-)
-
+from seustream.compiler.xsql.mistakes import report, sql_parser
+from seustream.compiler.xsql.statements import durations, split
 
 _BEFORE_UNITS = ("INTEGER", "DECIMAL", "STRING")
 
@@ -51,6 +34,9 @@ Statement = tree.Statement | pattern_tree.Statement
 def parse(source: SourceText, problems: Problems, start: int = 0) -> list[Statement]:
     """Every statement of a text, from one's beginning on, that could be parsed; the others are reported."""
     statements: list[Statement] = []
+    plain, until = durations(source.text, problems, start)
+    if until:
+        source = SourceText(plain, source.name)
     half = re.compile("[\ud800-\udfff]").search(source.text, start)
     if half is not None:
         problems.add("not-text", "half of a character", Span(*half.span()), "files are UTF-8")
@@ -80,51 +66,6 @@ def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
     return found
 
 
-def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
-    """Spans of the statements, without the semicolons; of those that can be parsed."""
-    depth = 0
-    blank, too_deep = True, False
-    code = ""  # of the statement so far, without comments and strings
-    for match in _PIECE.finditer(text, start):
-        piece = match.group()
-        if piece == ";" and patterns.goes_on(code, text[match.end() :]):
-            continue
-        if not piece.startswith(("--", "/*", "'", '"', "`", "$$")):
-            code += piece
-        if piece == ";":
-            code = ""
-            if not (blank or too_deep):
-                yield Span(start, match.start())
-            start, depth, blank, too_deep = match.end(), 0, True, False
-            continue
-        if piece in ("'", '"', "`", "$$"):
-            what = {"'": "string", '"': "quoted name", "`": "quoted name"}.get(piece, "APAS text")
-            twice = "" if piece == "$$" else f"; a {piece} within it is written twice"
-            problems.add(
-                "unterminated",
-                f"this {what} does not end",
-                Span(match.start(), match.end()),
-                f"close it with {piece}{twice}",
-            )
-            return
-        if piece == "(":
-            depth += 1
-            if depth > MAX_NESTING and not too_deep:
-                too_deep = True
-                problems.add(
-                    "too-deep",
-                    f"more than {MAX_NESTING} parentheses are open here",
-                    Span(match.start(), match.end()),
-                    "write the condition flatter",
-                )
-        elif piece == ")":
-            depth -= 1
-        if not piece.startswith(("--", "/*")) and not piece.isspace():
-            blank = False
-    if not (blank or too_deep):
-        yield Span(start, len(text))
-
-
 def _blanked(text: str, span: Span) -> str:
     """The text up to the statement's end, all before it as spaces."""
     return " " * span.start + text[span.start : span.end]
@@ -134,7 +75,7 @@ def _parser_of(text: str) -> Lark:
     """The parser a statement is for."""
     if patterns.is_pattern(text):
         return patterns.parser("pattern")
-    return patterns.parser("match_recognize") if patterns.is_recognize(text) else _parser()
+    return patterns.parser("match_recognize") if patterns.is_recognize(text) else sql_parser()
 
 
 def _parse_statement(source: SourceText, span: Span, problems: Problems) -> Statement | None:
@@ -142,119 +83,12 @@ def _parse_statement(source: SourceText, span: Span, problems: Problems) -> Stat
     if patterns.is_pattern(text) or patterns.is_recognize(text):
         return patterns.parse_statement(source, span, problems)
     try:
-        parsed = _parser().parse(_blanked(source.text, span))
+        parsed = sql_parser().parse(_blanked(source.text, span))
     except UnexpectedInput as error:
-        _report(error, source, span, problems)
+        report(error, source, span, problems)
         return None
     statement: tree.Statement = _Builder().transform(parsed)
     return statement
-
-
-def _parser() -> Lark:
-    return parser(Path(__file__).with_name("xsql.lark"))
-
-
-# --- errors -------------------------------------------------------------------
-
-
-def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Problems) -> None:
-    hint = error.match_examples(
-        _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
-    )
-    if hint is None:
-        first = next(_written(source, span)).group().split()[0].upper()
-        hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
-    if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream or 0
-        char = source.text[at]
-        if char == "[":
-            hint = "strings stand in single quotes, names in double quotes"
-        elif char in _INSTEAD:
-            hint = f"write {_INSTEAD[char]}"
-        problems.add("syntax", f"{char!r} has no meaning here", Span(at, at + 1), hint)
-        return
-    if not isinstance(error, UnexpectedToken):
-        problems.add("syntax", "the statement ends too early", _end_of(source, span), hint)
-        return
-    token = error.token
-    possible = error.accepts or error.expected
-    expected = sorted({TOKEN_NAMES.get(name, name) for name in possible})
-    wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
-    if token.type == "$END":
-        problems.add(
-            "syntax",
-            f"the statement ends too early; expected {wanted}",
-            _end_of(source, span),
-            hint,
-        )
-        return
-    keywords = [name for name in possible if name not in TOKEN_NAMES]
-    start = token.start_pos or 0
-    written = source.text[span.start : start]
-    unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", written)
-    if unit is not None:
-        hint = "units are ms, seconds, minutes, hours, days and weeks; a month has no fixed length"
-        place = Span(span.start + unit.start(1), span.start + unit.end(1))
-        problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", place, hint)
-        return
-    # A keyword that is misspelt may have been read as a new name, as FRM in SELECT a FRM R.
-    before = re.search(r"(\w{3,})\s+$", written)
-    if before is not None and (near := _close(before[1], keywords)):
-        place = Span(span.start + before.start(1), span.start + before.end(1))
-        said = f"{before[1]!r} is unexpected; expected {wanted}"
-        problems.add("syntax", said, place, f"did you mean {near}?")
-        return
-    close = _close(str(token), keywords)
-    if token == "(" and (library := library_call(source.text, start)):
-        problems.add("syntax", library.message, library.span, library.hint)
-        return
-    # A keyword may be the beginning of a word.
-    word = re.compile(r"\w*").match(source.text, start)
-    end = max(token.end_pos or start + 1, 0 if word is None else word.end())
-    problems.add(
-        "syntax",
-        f"{source.text[start:end]!r} is unexpected; expected {wanted}",
-        Span(start, end),
-        f"did you mean {close}?" if close and len(token) > 2 else hint,
-    )
-
-
-def _close(word: str, keywords: list[str]) -> str | None:
-    """The keyword that a word is nearly; None if it is one."""
-    near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
-    return near[0] if near and near[0] != word.upper() else None
-
-
-_INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}
-
-
-def _read_example(text: str) -> Tree[Any]:
-    read = _example(text)
-    if isinstance(read, UnexpectedInput):
-        raise read.with_traceback(None)
-    return read
-
-
-@functools.cache
-def _example(text: str) -> Tree[Any] | UnexpectedInput:
-    try:
-        return _parser().parse(text)
-    except UnexpectedInput as error:
-        return error
-
-
-def _end_of(source: SourceText, span: Span) -> Span:
-    """The place of the last thing written in a statement, comments aside."""
-    *_, last = _written(source, span)
-    end = last.start() + len(last.group().rstrip())
-    return Span(end - 1, end)
-
-
-def _written(source: SourceText, span: Span) -> Iterator[re.Match[str]]:
-    """The pieces of a statement that are neither space nor comments."""
-    for match in _PIECE.finditer(source.text, span.start, span.end):
-        if not match.group().isspace() and not match.group().startswith(("--", "/*")):
-            yield match
 
 
 # --- tree building ------------------------------------------------------------
@@ -272,24 +106,36 @@ class _Builder(WindowBuilder):
 
     # definitions
     def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
-        mode, name, *columns, settings = _mode(c)
-        return tree.CreateStream(name, tuple(columns), span_of(meta), settings or (), mode=mode)
+        mode, name, *columns, bound, settings = _mode(c)
+        given = (*(bound or ()), *(settings or ()))
+        return tree.CreateStream(name, tuple(columns), span_of(meta), given, mode=mode)
+
+    def time_bound(self, meta: Meta, c: list[Any]) -> tuple[s.Option, ...]:
+        """`WATERMARK FOR t AS t - INTERVAL '5' SECOND`, as the options that say the same."""
+        _, column, bound = c
+        if isinstance(bound, s.OperatorCall) and bound.operator == "-" and len(bound.operands) == 2:
+            bound, by = bound.operands
+        else:
+            by = s.Typed(column, "0 s", None, span_of(meta))
+        length: str | int = "nothing"
+        if isinstance(by, s.Typed):
+            length = by.text if by.unit is None else f"{by.text} {by.unit.text}"
+        elif isinstance(by, s.Quantity):
+            length = f"{float(by.number):.6f} {by.unit.text}"
+        elif isinstance(by, s.Constant) and isinstance(by.value, int):
+            length = by.value
+        if not isinstance(bound, s.Reference) or str(bound).lower() != column.text.lower():
+            length = "nothing"
+        at = span_of(meta)
+        names = ("time", column.text), ("max_out_of_orderness", length)
+        return tuple(s.Option(s.Name(name, at), value, at) for name, value in names)
 
     def create_table(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
         mode, name, *columns, settings = _mode(c)
         return tree.CreateStream(name, tuple(columns), span_of(meta), settings or (), True, mode)
 
-    def settings(self, meta: Meta, c: list[Any]) -> tuple[tree.OptionValue, ...]:
+    def settings(self, meta: Meta, c: list[Any]) -> tuple[s.Option, ...]:
         return tuple(c)
-
-    def setting(self, meta: Meta, c: list[Any]) -> tree.OptionValue:
-        name, written = c
-        value: str | int = str(written)
-        if written.type == "INTEGER":
-            value = whole_number(written)
-        elif written.type == "STRING":
-            value = str(written)[1:-1].replace("''", "'")
-        return tree.OptionValue(name, value, span_of(meta))
 
     def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
         mode, name, query = _mode(c)
@@ -317,8 +163,9 @@ class _Builder(WindowBuilder):
         return tree.RegisterQuery(name, query, span_of(meta), mode)
 
     def register_apas(self, meta: Meta, c: list[Any]) -> tree.RegisterApas:
-        mode, name, text = _mode(c)
-        return tree.RegisterApas(name, _within(text), span_of(meta), mode)
+        mode, name, text, options = _mode(c)
+        given = () if options is None else options[1]
+        return tree.RegisterApas(name, _within(text), given, span_of(meta), mode)
 
     def drop_query(self, meta: Meta, c: list[Any]) -> tree.DropQuery:
         return tree.DropQuery(c[1], span_of(meta), "if" if c[0] else "")
@@ -330,10 +177,10 @@ class _Builder(WindowBuilder):
         return tree.Describe(c[0], True, span_of(meta))
 
     def show(self, meta: Meta, c: list[Any]) -> tree.Show:
-        return tree.Show(str(c[0]).lower(), span_of(meta))
+        return tree.Show(str(c[0]).lower().replace("tables", "streams"), span_of(meta))
 
     def explain(self, meta: Meta, c: list[Any]) -> tree.Explain:
-        return tree.Explain(c[0], span_of(meta))
+        return tree.Explain(c[1], span_of(meta), c[0] is not None)
 
     def select(self, meta: Meta, c: list[Any]) -> tree.Select:
         sources = tuple(part for part in c if isinstance(part, tree.FromPart))
@@ -351,6 +198,8 @@ class _Builder(WindowBuilder):
             clauses.get("limit"),
             clauses.get("qualify"),
             any(isinstance(part, Token) for part in c),
+            clauses.get("emit"),
+            clauses.get("named_windows", ()),
         )
 
     def union(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
@@ -398,7 +247,7 @@ class _Builder(WindowBuilder):
         return ("qualify", c[0])
 
     def over(self, meta: Meta, c: list[Any]) -> tree.OverCall:
-        function, distinct, *arguments, where, keys, order, frame = c
+        function, distinct, *arguments, where, window = c
         call = s.FunctionCall(
             function,
             tuple(argument for argument in arguments if argument is not None),
@@ -406,20 +255,24 @@ class _Builder(WindowBuilder):
             distinct=distinct is not None,
             where=None if where is None else where[1],
         )
-        return self._over(call, keys, order, frame, meta)
+        return tree.OverCall(call, window, span_of(meta))
 
     def over_star(self, meta: Meta, c: list[Any]) -> tree.OverCall:
-        function, _, where, keys, order, frame = c
+        function, _, where, window = c
         call = s.FunctionCall(
             function, (), span_of(meta), star=True, where=None if where is None else where[1]
         )
-        return self._over(call, keys, order, frame, meta)
+        return tree.OverCall(call, window, span_of(meta))
 
-    def _over(
-        self, call: s.FunctionCall, keys: Any, order: Any, frame: Any, meta: Meta
-    ) -> tree.OverCall:
-        ordered = () if order is None else order[1]
-        return tree.OverCall(call, keys or (), ordered, frame, span_of(meta))
+    def over_frame(self, meta: Meta, c: list[Any]) -> tree.OverWindow:
+        keys, order, frame = c
+        return tree.OverWindow(keys or (), () if order is None else order[1], frame)
+
+    def named_window(self, meta: Meta, c: list[Any]) -> tuple[s.Name, tree.OverWindow]:
+        return c[0], c[1]
+
+    def named_windows(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("named_windows", tuple(c))
 
     def over_keys(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
         return tuple(c)
@@ -445,7 +298,7 @@ class _Builder(WindowBuilder):
         return tree.OrderItem(expression, descending, nulls and nulls.type == "FIRST")
 
     def limit(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
-        return ("limit", (whole_number(c[0]), span_of(meta)))
+        return ("limit", (whole_number(c[-1]), span_of(meta)))
 
     def join_kind(self, meta: Meta, c: list[Token | None]) -> str:
         return "INNER" if c[-1] is None else str(c[-1]).upper()
@@ -458,6 +311,10 @@ class _Builder(WindowBuilder):
         left, outer, _, right, (condition, using) = c
         kind = "ASOF" if outer is None else "LEFT_ASOF"
         return tree.JoinClause(left, right, kind, condition, using, span_of(meta))
+
+    def asof_left_join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
+        left, _, _, right, (condition, using) = c
+        return tree.JoinClause(left, right, "LEFT_ASOF", condition, using, span_of(meta))
 
     def cross_join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
         return tree.JoinClause(c[0], c[1], "CROSS", None, (), span_of(meta))
@@ -486,8 +343,11 @@ class _Builder(WindowBuilder):
     def windows(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("windows", tuple(c))
 
-    def options(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
-        return ("options", tuple(token_name(token) for token in c))
+    def emit(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
+        return ("emit", span_of(meta))
+
+    def options(self, meta: Meta, c: list[s.Option]) -> tuple[str, Any]:
+        return ("options", tuple(c))
 
     # names in expressions
     def qualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:

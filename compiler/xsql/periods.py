@@ -1,4 +1,4 @@
-"""Windows of groups: TUMBLE, HOP and SESSION, in the spellings of X-SQL, Flink and Spark.
+"""Windows of groups: TUMBLE, HOP, CUMULATE and SESSION, in the spellings of X-SQL, Flink and Spark.
 
 before  GROUP BY TUMBLE(ts, 1 minute)     FROM HOP(TABLE R, DESCRIPTOR(ts), INTERVAL '5' MINUTE, …)
 after   Periodic(60000, 60000, 0)
@@ -17,7 +17,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder
 from seustream.compiler.language.types import Kind, read_interval
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import JoinTree
+from seustream.compiler.logical.joins import CHANGE, JoinTree
 from seustream.compiler.xsql import tree
 
 Every = logical.Periodic | logical.Sessions
@@ -25,13 +25,14 @@ Every = logical.Periodic | logical.Sessions
 _HINTS = {
     "tumble": "TUMBLE(ts, size) or TUMBLE(ts, size, offset)",
     "hop": "HOP(ts, slide, size) or HOP(ts, slide, size, offset)",
+    "cumulate": "CUMULATE(ts, step, size) or CUMULATE(ts, step, size, offset), size being whole steps",
     "session": "SESSION(ts, gap)",
     "window": "window(ts, size), window(ts, size, slide) or window(ts, size, slide, offset)",
     "session_window": "session_window(ts, gap)",
 }
 """By function, the ways to write it."""
 
-_LENGTHS = {"tumble": (1, 2), "hop": (2, 3), "session": (1, 1), "window": (1, 3),
+_LENGTHS = {"tumble": (1, 2), "hop": (2, 3), "cumulate": (2, 3), "session": (1, 1), "window": (1, 3),
             "session_window": (1, 1)}  # fmt: skip
 """Numbers of lengths of time that follow the first argument, the least and the most."""
 
@@ -47,7 +48,7 @@ def is_window(e: syntax.Expression) -> bool:
 def edge(call: syntax.FunctionCall) -> tuple[syntax.FunctionCall, x.ColumnReference] | None:
     """The window and the leaf that `TUMBLE_START(ts, size)` means, and its like."""
     name, _, side = call.name.lower().rpartition("_")
-    if name not in ("tumble", "hop", "session") or side not in _EDGES:
+    if name not in ("tumble", "hop", "cumulate", "session") or side not in _EDGES:
         return None
     return replace(call, function=(replace(call.function[-1], text=name),)), _EDGES[side]
 
@@ -88,7 +89,7 @@ def every(
             "group-window",
             f"{first.name} makes no windows",
             first.at,
-            "TUMBLE, HOP and SESSION do",
+            "TUMBLE, HOP, CUMULATE and SESSION do",
         )
         return _FAILED
     return read(first, sources, binder, problems) or _FAILED
@@ -125,7 +126,7 @@ class _Reader:
         elif name == "tumble":
             size = slide = known[0]
             offset = sum(known[1:])
-        elif name == "hop":
+        elif name in ("hop", "cumulate"):
             slide, size, *rest = known
             offset = sum(rest)
         else:
@@ -137,6 +138,11 @@ class _Reader:
                 return None
         if name in ("session", "session_window"):
             return logical.Sessions(size)
+        if name == "cumulate":
+            if size % slide:
+                self._problem("the size of these windows is not a number of steps", call, hint)
+                return None
+            return logical.Periodic(size, slide, offset % size, cumulates=True)
         return logical.Periodic(size, slide, offset % slide)
 
     def _is_time(self, e: syntax.Expression) -> bool:
@@ -182,7 +188,8 @@ def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[st
         if joined and len(e.parts) == 1 and name in ("ts", logical.RESULT_TIMES[1]):
             return None
         own = [source.alias.lower() for source in sources]
-        if not joined and name in TIMESTAMP_NAMES and e.path[0].lower() in (name, *own):
+        names = [*TIMESTAMP_NAMES] + [str(s.stream.time).lower() for s in sources if s.stream.time]
+        if not joined and name in names and e.path[0].lower() in (name, *own):
             return None
     if joined:
         return "the time of a join's newest component", "write ts_newest"
@@ -198,6 +205,7 @@ class BoundSelect:
     order_by: tuple[logical.OrderKey, ...]
     limit: int | None
     qualify: x.Expression | None
+    changes: bool = False
 
 
 def grouped(
@@ -219,7 +227,7 @@ def grouped(
     return logical.PeriodGroups(
         name=query.name,
         inputs=(stream,),
-        items=query.items,
+        items=(logical.Item(CHANGE.name, CHANGE), *query.items) if select.changes else query.items,
         text=query.text,
         span=query.span,
         strict=query.strict,
@@ -230,4 +238,5 @@ def grouped(
         order_by=order_by,
         limit=select.limit,
         where=where,
+        changes=select.changes,
     )

@@ -9,19 +9,22 @@ after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
-from seustream.compiler.xsql.overs import over_rows, overs
+from seustream.compiler.xsql.overs import best_of, over_rows, overs
 from seustream.compiler.xsql.periods import grouped
 from seustream.compiler.xsql.select import SelectBinder
+from seustream.compiler.xsql.windowed import rows_of, wanted
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.device import Window, WindowKind
 
@@ -38,6 +41,8 @@ class Relations:
     names: dict[str, Stream] = field(default_factory=dict, init=False)
     """Streams that only a part of the query can name, folded: those of WITH and of FROM."""
 
+    _count: int = field(default=0, init=False)
+
     def __post_init__(self) -> None:
         outer = self.select.known_stream
         self.select.known_stream = lambda name: self.names.get(name.text.lower()) or outer(name)
@@ -49,13 +54,17 @@ class Relations:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)
             case tree.Select():
                 before = dict(self.names)
+                query = self._windowed(name, query)
                 self._derive_all(name, query)
                 select = self.select.bound(name, query, span)
                 self.names = before
                 if select.every is not None:
                     return grouped(select, select.every, self.hide)
-                if any(overs(item.expression) for item in select.query.items) or select.qualify:
-                    return over_rows(select, self.hide)
+                looks = any(overs(item.expression) for item in select.query.items)
+                if looks or select.qualify or select.order_by or select.limit is not None:
+                    return over_rows(select, self.hide, _is_end(select.query))
+                if isinstance(select.query, logical.Query):
+                    self._push_ranks(select.query)
                 return select.query
             case tree.UnionClause() if query.distinct:
                 return self._distinct(name, query, query.second.windows, span)
@@ -97,10 +106,35 @@ class Relations:
                 own.add(folded)
                 self.names[folded] = self._derive(name, item.query)
 
+    def _windowed(self, name: str, select: tree.Select) -> tree.Select:
+        """A SELECT in which TUMBLE and HOP of FROM, unless it groups by them, are queries in FROM."""
+
+        def part(of: tree.FromPart) -> tree.FromPart:
+            if isinstance(of, tree.JoinClause):
+                return replace(of, left=part(of.left), right=part(of.right))
+            if not wanted(select, of):
+                return of
+            every = self.select.windows_of(of)
+            if not isinstance(every, logical.Periodic):
+                return of
+            self._count += 1
+            hidden = Name(f"({of.windows.name}#{self._count})", of.span)  # type: ignore[union-attr]  # it has periods
+            query = rows_of(of, every, self.select.problems)
+            made = self._derive(name, query)
+            *columns, end = made.columns
+            stream = replace(made, columns=(*columns, replace(end, ends=every.size)))
+            place = next(at for at, (one, _) in enumerate(self.hidden) if one is made)
+            self.hidden[place] = (stream, self.hidden[place][1])
+            self.names[hidden.text.lower()] = stream
+            return tree.FromItem(hidden, of.alias or of.stream, of.span)
+
+        return replace(select, sources=tuple(map(part, select.sources)))
+
     def _derive(self, name: str, query: tree.Query) -> Stream:
         """A hidden stream of a part's results, with the columns these have."""
         relation = self.relation(name, query, query.span)
         columns = self.select.columns_of(relation, query.span)
+        columns = tuple(map(_marked, columns, ends(relation)))
         stream = Stream(self._free(name), columns, relation.text)
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         return stream
@@ -119,6 +153,7 @@ class Relations:
             relation, what = self._union_all(name, query, span), "unites without ALL"
         else:
             relation, what = self.relation(name, query, span), "is DISTINCT"
+            self._unordered(query)
         plain = [clause for clause in clauses if clause.kind in _PLAIN and clause.slide is None]
         if not clauses:
             at = Span(query.span.end - 1, query.span.end)
@@ -147,9 +182,46 @@ class Relations:
             window=window(plain[0], Problems()) if plain else Window(WindowKind.UNBOUNDED),
         )
 
+    def _unordered(self, select: tree.Select) -> None:
+        """Reports an ORDER BY or LIMIT that is of a part of the query and reads as if it were of all."""
+        if select.order_by or select.limit is not None:
+            at = select.order_by[0].expression.span if select.order_by else select.span
+            self.select.problems.add(
+                "group-window",
+                "DISTINCT and UNION are carried out after ORDER BY and LIMIT here",
+                at,
+                "order what they give: SELECT * FROM (SELECT DISTINCT ...) ORDER BY ...",
+            )
+
+    def _push_ranks(self, query: logical.Query) -> None:
+        """Tells the ranks of a query in FROM which of them WHERE leaves out.
+
+        before  SELECT … FROM (SELECT *, row_number() OVER (… ORDER BY b) AS rn FROM R) WHERE rn <= 3
+        after   the inner one keeps the best 3 of each partition"""
+        if len(query.sources) > 1:
+            return
+        name = query.sources[0].stream.name
+        for place, (stream, relation) in enumerate(self.hidden):
+            if stream.name == name and isinstance(relation, logical.RankedRows):
+                own = {item.name: item.expression for item in relation.items}
+                ranks = [leaf for e in own.values() for leaf in overs(e)]
+                if len({(leaf.partition, leaf.order) for leaf in ranks}) > 1:
+                    return
+
+                def inner(e: x.Expression, own: dict[str, x.Expression] = own) -> x.Expression:
+                    if isinstance(e, x.ColumnReference):
+                        return own.get(e.name, e)
+                    return x.rebuild(e, inner)
+
+                best = best_of(relation, inner(query.where))
+                self.hidden[place] = (stream, best)
+
     def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
         written = list(_branches(query))
         branches = [self.relation(name, branch, branch.span) for branch in written]
+        for part in written:
+            if isinstance(part, tree.Select) and not isinstance(branches[0], logical.PeriodGroups):
+                self._unordered(part)
         first = branches[0]
         types = [item.expression.type for item in first.items]
         for branch, at in zip(branches[1:], written[1:], strict=True):
@@ -192,8 +264,10 @@ class Relations:
         one is ts_oldest."""
         name = self._free(relation.name)
         columns = [
-            Column(f"c{place}", item.expression.type)
-            for place, item in enumerate(relation.items, start=1)
+            Column(f"c{place}", item.expression.type, ends=last)
+            for place, (item, last) in enumerate(
+                zip(relation.items, ends(relation), strict=True), start=1
+            )
         ]
         oldest = Column(logical.RESULT_TIMES[0], BIGINT, nullable=False)
         stream = Stream(name, (*columns, oldest), relation.text)
@@ -207,6 +281,39 @@ class Relations:
         while (free := f"{name}#{number}").lower() in made or free.lower() in self.taken:
             number += 1
         return free
+
+
+def ends(of: logical.Relation) -> list[int | None]:
+    """For each result column, if it says when the window ends that the row is of, how long before that the
+    row is at most."""
+    found: list[int | None] = []
+    for e in (item.expression for item in of.items):
+        column = None
+        if isinstance(of, logical.OverRows) and e in of.columns:
+            column = of.inputs[0].columns[of.columns.index(e)]
+        elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
+            column = of.inputs[0].column(e.name)
+        elif isinstance(of, logical.Query) and len(of.sources) == 1:
+            column = of.sources[0].stream.column(getattr(e, "name", ""))
+        # The row of a group has the last instant of its window.
+        last = None if column is None else column.ends
+        early = isinstance(of, logical.PeriodGroups) and of.changes
+        found.append(1 if e == logical.WINDOW_END and not early else last)
+    return found
+
+
+def _is_end(query: logical.Query | JoinTree) -> Callable[[x.Expression], bool]:
+    def known(e: x.Expression) -> bool:
+        if not isinstance(e, x.ColumnReference) or len(query.sources) > 1:
+            return False
+        column = query.sources[0].stream.column(e.name)
+        return column is not None and column.ends is not None
+
+    return known
+
+
+def _marked(column: Column, last: int | None) -> Column:
+    return replace(column, ends=last)
 
 
 def column_of(stream: Stream, number: int, source: int = 0) -> x.ColumnReference:

@@ -10,6 +10,7 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.logical.program import WINDOW_END, WINDOW_START, Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.overs import over
@@ -30,7 +31,7 @@ class QueryScope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
     a column of a stream comes first. `levels` are the sources that can be named here, those of the
     nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first;
-    `every` the windows of the query's groups."""
+    `every` the windows of the query's groups, `named` the windows of OVER by their folded names."""
 
     sources: tuple[Source, ...]
     parameters: Mapping[str, ParameterValue]
@@ -40,6 +41,7 @@ class QueryScope:
     levels: tuple[tuple[int, ...], ...] = ()
     merged: Sequence[Merged] = ()
     every: Every | None = None
+    named: Mapping[str, tree.OverWindow] = field(default_factory=dict)
 
     codes: Mapping[str, str] = field(default_factory=dict, init=False)
 
@@ -73,7 +75,9 @@ class QueryScope:
         if any(source.stream.unknown for source in seen):
             return FAILED
         known = [c.name for source in seen for c in source.stream.columns]
-        hint = suggest(name.text, [*known, *self.derived], "columns")
+        hint = INSTEAD.get(name.text.lower()) or suggest(
+            name.text, [*known, *self.derived], "columns"
+        )
         if name.text.lower() in (WINDOW_START.name, WINDOW_END.name):
             hint = "SELECT, HAVING and ORDER BY have it where GROUP BY has TUMBLE, HOP or SESSION"
         return binder.fail(
@@ -173,7 +177,8 @@ class QueryScope:
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
         if isinstance(e, tree.OverCall):
             within = None if self.within in ("SELECT", "QUALIFY") else self.within
-            return over(e, binder, [self.sources[at] for at in self._levels()[0]], within)
+            sources = [self.sources[at] for at in self._levels()[0]]
+            return over(e, binder, sources, within, self.named)
         return binder.fail(
             "subquery-here",
             f"a subquery cannot stand here, in {self.within}",

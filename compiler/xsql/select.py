@@ -13,9 +13,18 @@ from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
+from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.options import query_options
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import JoinSide, JoinTree, TreeJoin, joins, visible
+from seustream.compiler.logical.joins import (
+    CHANGE,
+    ChangeLog,
+    JoinSide,
+    JoinTree,
+    TreeJoin,
+    joins,
+    visible,
+)
 from seustream.compiler.logical.windows import PartitionWindow, is_plain
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.joins import (
@@ -24,12 +33,13 @@ from seustream.compiler.xsql.joins import (
     selects,
 )
 from seustream.compiler.xsql.naming import ResultName, result_names
-from seustream.compiler.xsql.overs import overs
+from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
 from seustream.compiler.xsql.scope import QueryScope
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
+from seustream.hdl.device import Window, WindowKind
 
 
 @dataclass
@@ -55,9 +65,11 @@ class SelectBinder:
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
 
+        named = {name.text.lower(): window for name, window in select.named_windows}
+
         def scope(within: str, aggregates: bool | str = True) -> QueryScope:
             of = binding.scope((visible(side),), within)
-            return replace(of, aggregates=aggregates)
+            return replace(of, aggregates=aggregates, named=named)
 
         grouping = scope("GROUP BY", "group by columns, aggregate in SELECT")
         seen = [sources[position] for position in visible(side)]
@@ -81,12 +93,22 @@ class SelectBinder:
         if select.qualify is not None:
             qualify = self._binder(replace(over, within="QUALIFY")).condition(select.qualify)
             parts.append((qualify, select.qualify.span))
-        order_by = self._order_by(select, replace(over, within="ORDER BY"))
+        timely = every is None and not aggregated and by_time(select.order_by, seen)
+        ordering = self._binder(replace(over, within="ORDER BY"))
+        order_by = () if timely else order_keys(select.order_by, ordering)
         parts += [
             (k.expression, o.expression.span)
-            for k, o in zip(order_by, select.order_by, strict=True)
+            for k, o in zip(order_by, select.order_by, strict=False)
         ]
         looks_back = [span for part, span in parts if overs(part)]
+        leaves = [leaf for part, _ in parts for leaf in overs(part)]
+        if len({bool(leaf.order) for leaf in leaves}) > 1:
+            self.problems.add(
+                "over",
+                "this query ranks whole partitions and looks back in time",
+                looks_back[0],
+                "rank in a SELECT around this one",
+            )
         if aggregated and (looks_back or select.qualify is not None):
             self.problems.add(
                 "over",
@@ -110,7 +132,7 @@ class SelectBinder:
             )
         if aggregated and every is None and not select.windows and len(sources) == len(lasting) + 1:
             missing_window(select, "aggregates", self.problems)
-        if every is None and (select.order_by or select.limit is not None):
+        if aggregated and every is None and (select.order_by or select.limit is not None):
             self._unordered(select)
         if aggregated and len(self.problems.found) == found:
             self._check_grouping(parts, group_by)
@@ -124,7 +146,7 @@ class SelectBinder:
             aggregated,
             self.text(select.span),
             span,
-            strict=is_strict(select.options, self.problems),
+            strict=query_options(select.options, self.problems).strict,
         )
         if len(self.problems.found) == found:
             query = replace(
@@ -132,8 +154,14 @@ class SelectBinder:
             )
             self._timed(select, sources, side)
         limit = None if select.limit is None else select.limit[0]
-        whole = self._joined(query, side, conditions)
-        return BoundSelect(whole, every, order_by, limit, qualify)
+        changes = select.changes is not None
+        whole = self._joined(query, side, conditions, changes and every is None)
+        if changes:
+            ordered = bool(order_by or select.qualify or looks_back) or limit is not None
+            self._check_changes(select, steps is not None, ordered, side)
+        if timely and limit is None and qualify is None and isinstance(whole, JoinTree):
+            qualify = x.TRUE  # all others give their rows by time anyway
+        return BoundSelect(whole, every, order_by, limit, qualify, changes)
 
     def _timed(
         self, select: tree.Select, sources: tuple[logical.Source, ...], side: JoinSide
@@ -154,9 +182,18 @@ class SelectBinder:
             )
 
     def _joined(
-        self, query: logical.Query, side: JoinSide, conditions: list[x.Expression]
+        self,
+        query: logical.Query,
+        side: JoinSide,
+        conditions: list[x.Expression],
+        changes: bool,
     ) -> logical.Query | JoinTree:
         """The query with its joins: a list of streams where they are inner."""
+        if changes:
+            tree_of = self._tree(query, side, x.conjunction(tuple(conditions)))
+            known = {name: getattr(tree_of, name) for name in JoinTree.__dataclass_fields__}
+            known["items"] = (logical.Item(CHANGE.name, CHANGE), *query.items)
+            return ChangeLog(**known)
         plain = all(is_plain(source.window) for source in query.sources)
         if plain and (not isinstance(side, TreeJoin) or inner_only(side)):
             matches = [join.condition for join in joins(side)]
@@ -217,25 +254,43 @@ class SelectBinder:
                 )
         return keys
 
-    def _order_by(self, select: tree.Select, scope: QueryScope) -> tuple[logical.OrderKey, ...]:
-        binder = self._binder(scope)
-        return tuple(
-            logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
-            for e in select.order_by
-        )
+    def _check_changes(
+        self, select: tree.Select, steps: bool, ordered: bool, side: JoinSide
+    ) -> None:
+        """Reports what EMIT CHANGES cannot stand behind."""
+        looks_up = any(join.kind.looks_up for join in joins(side))
+        said, hint = "", "ranks and frames come once each, when they are certain"
+        if steps:
+            said, hint = "groups at steps do not change", "leave EMIT CHANGES out, or SLIDE"
+        elif ordered:
+            said = "ranks, frames and orders do not change"
+        elif looks_up:
+            said, hint = "what an ASOF join has looked up does not change", "leave EMIT CHANGES out"
+        if said and select.changes is not None:
+            self.problems.add("changes", said, select.changes, hint)
 
     def _unordered(self, select: tree.Select) -> None:
-        """Reports an ORDER BY or LIMIT over a stream that does not end."""
+        """Reports an ORDER BY or LIMIT over groups that go on changing."""
         if select.order_by:
             at = select.order_by[0].expression.span
         elif select.limit is not None:
             at = select.limit[1]
         self.problems.add(
             "group-window",
-            "results come as they become certain; only those of a window can be ordered or counted",
+            "these groups give a row at each change; only those of a window can be ordered or counted",
             at,
-            "GROUP BY TUMBLE(ts, 1 minute), or HOP, or SESSION",
+            "GROUP BY TUMBLE(ts, 1 minute), or HOP, or SESSION; or order a stream derived from them",
         )
+
+    def windows_of(self, item: tree.FromItem) -> periods.Every | None:
+        """The windows that a function of FROM makes of its stream; None if it was reported."""
+        stream = self.known_stream(item.stream)
+        if stream is None or item.windows is None or not periods.is_window(item.windows):
+            return None
+        at = item.span
+        source = logical.Source(item.stream.text, stream, Window(WindowKind.RANGE, 0), at, at)
+        binder = self._binder(QueryScope((source,), self.parameters, "FROM"))
+        return periods.read(item.windows, (source,), binder, self.problems)
 
     def columns_of(self, relation: logical.Relation, span: Span) -> tuple[Column, ...]:
         """The columns of a stream of a query's results."""

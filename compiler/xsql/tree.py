@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Expression, FunctionCall, Name, Reference, TypeName
+from seustream.compiler.language.syntax import (
+    Expression,
+    FunctionCall,
+    Name,
+    Option,
+    Reference,
+    TypeName,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +27,6 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionValue:
-    """`name = value` behind WITH."""
-
-    name: Name
-    value: str | int
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class CreateStream:
     """`table` says that CREATE TABLE is written. The `mode` of statements that make or drop something is
     "replace" (OR REPLACE), "unless" (IF NOT EXISTS), "if" (IF EXISTS) or nothing."""
@@ -36,7 +34,7 @@ class CreateStream:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     span: Span
-    settings: tuple[OptionValue, ...] = ()
+    settings: tuple[Option, ...] = ()
     table: bool = False
     mode: str = ""
 
@@ -114,13 +112,20 @@ class FrameClause:
 
 
 @dataclass(frozen=True, slots=True)
-class OverCall(Expression):
-    """`f(x) OVER (PARTITION BY k ORDER BY ts ROWS 3 PRECEDING)`."""
+class OverWindow:
+    """The text in the parentheses of OVER, or in those of `WINDOW name AS (…)`."""
 
-    call: FunctionCall
     partition: tuple[Expression, ...]
     order_by: tuple[OrderItem, ...]
     frame: FrameClause | None
+
+
+@dataclass(frozen=True, slots=True)
+class OverCall(Expression):
+    """`f(x) OVER (PARTITION BY k ORDER BY ts ROWS 3 PRECEDING)`, or OVER the name of a window."""
+
+    call: FunctionCall
+    window: OverWindow | Name
     span: Span
 
 
@@ -180,7 +185,7 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`options` are those of WITH."""
+    """`options` are those of WITH, `changes` is the place of EMIT CHANGES; `named_windows` are for OVER."""
 
     items: tuple[SelectItem, ...]
     sources: tuple[FromPart, ...]
@@ -188,12 +193,14 @@ class Select:
     group_by: tuple[Expression, ...]
     having: Expression | None
     windows: tuple[WindowClause, ...]
-    options: tuple[Name, ...]
+    options: tuple[Option, ...]
     span: Span
     order_by: tuple[OrderItem, ...] = ()
     limit: tuple[int, Span] | None = None
     qualify: Expression | None = None
     distinct: bool = False
+    changes: Span | None = None
+    named_windows: tuple[tuple[Name, OverWindow], ...] = ()
 
     @property
     def stars(self) -> bool:
@@ -230,6 +237,15 @@ class With:
 Query = Select | UnionClause | With
 
 
+def options_of(query: Query) -> tuple[Option, ...]:
+    """The options behind WITH in a query, or in each branch of a UNION."""
+    if isinstance(query, With):
+        return options_of(query.query)
+    if isinstance(query, UnionClause):
+        return (*options_of(query.first), *query.second.options)
+    return query.options
+
+
 @dataclass(frozen=True, slots=True)
 class Exists(Expression):
     query: Query
@@ -258,6 +274,7 @@ class RegisterApas:
 
     name: Name
     text: Span
+    options: tuple[Option, ...]
     span: Span
     mode: str = ""
 
@@ -288,6 +305,7 @@ class Show:
 class Explain:
     target: Name | Query
     span: Span
+    analyze: bool = False
 
 
 Statement = (

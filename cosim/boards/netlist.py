@@ -11,8 +11,8 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from seustream.cosim.boards.build import SHIM, library
-from seustream.cosim.verilated.build import BuildFailed, Note, cache
+from seustream.cosim.boards.build import SHIM, TOP, BoardKind, library
+from seustream.cosim.verilated.build import BuildFailed, Note, cache, sound
 from seustream.hdl.boards.board import Board
 from seustream.hdl.boards.flow.bitstream import Build
 from seustream.hdl.boards.flow.tools import BitstreamFailed, run
@@ -42,7 +42,7 @@ def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
     own = (_HERE / "cells.v").read_text()
     key = hashlib.sha256((name + own + SHIM.read_text()).encode())
     named = cache() / f"pins-{key.hexdigest()[:32]}"
-    if (named / "board.so").exists():
+    if sound(named / "board.so"):
         return named / "board.so"
     note("writing the netlist as Verilog")
     status, last = run(
@@ -59,7 +59,7 @@ def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
             _pins(board),
         ]
     )
-    return library(verilog, "pins", True, named, note)
+    return library(verilog, BoardKind.PINS, named, note)
 
 
 def _model(name: str) -> str:
@@ -75,6 +75,6 @@ def _pins(board: Board) -> str:
     """The board as the shim knows it: a clock, and the serial port's pins."""
     button = ", .button(1'b1)" if board.button else ""
     return (
-        "module pins(input clk, input rx, output tx);\n"
-        f"  top board(.clk(clk), .rx(rx), .tx(tx){button});\nendmodule\n"
+        f"module {TOP}(input clk, input rx, output tx);\n"
+        f"  top pins(.clk(clk), .rx(rx), .tx(tx){button});\nendmodule\n"
     )

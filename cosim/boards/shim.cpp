@@ -1,7 +1,9 @@
 // The clock loop around the gateware of a board, with a C interface that moves bytes.
 //
 // PINS: the top is a board's, and bytes go over its pins, start bit to stop bit, each bit as many
-// cycles long as the gateware was built for. Else it is a LinkedWjasip, which takes bytes.
+// cycles long as the gateware was built for. NETWORK: it is a Networked, and whole frames of Ethernet
+// go to and from its PHY's side, which has a clock of 125 MHz. Else it is a LinkedWjasip, which takes
+// bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -15,7 +17,7 @@
 struct Board {
     VerilatedContext context;
     std::unique_ptr<Vboard> top;
-    uint64_t cycles = 0;
+    uint64_t cycles = 0;  // of the PHY, if there is one
     std::deque<uint8_t> in;
     std::vector<uint8_t> out;
 #if PINS
@@ -32,10 +34,61 @@ struct Board {
 #else
         top->rst = 1;
         cycle();
+        cycle();
         top->rst = 0;
 #endif
     }
 
+#if NETWORK
+    // A frame is its length in two bytes, and its bytes, from the preamble to the checksum.
+    static constexpr uint32_t PHY_PERIOD = 8000, GAP = 12;
+    uint32_t divisor = PHY_PERIOD;  // picoseconds of a cycle of the processor
+    uint64_t now = 0, clk_at = 1700, phy_at = 0;
+    uint32_t coming = 0, gap = 0;
+    std::vector<uint8_t> going;
+
+    void at_phy() {
+        top->receiving = 0;
+        if (gap) {
+            --gap;
+        } else {
+            if (!coming && in.size() > 2) {
+                coming = in[0] | in[1] << 8;
+                in.erase(in.begin(), in.begin() + 2);
+            }
+            if (coming) {
+                top->received = in.front();
+                in.pop_front();
+                top->receiving = 1;
+                if (!--coming) gap = GAP;
+            }
+        }
+        if (top->sending) {
+            going.push_back(top->sent);
+        } else if (!going.empty()) {
+            out.push_back(uint8_t(going.size()));
+            out.push_back(uint8_t(going.size() >> 8));
+            out.insert(out.end(), going.begin(), going.end());
+            going.clear();
+        }
+        top->phy_clk = 0;
+        top->eval();
+        top->phy_clk = 1;
+        top->eval();
+        ++cycles;
+    }
+
+    // A cycle of the PHY, and those of the processor meanwhile.
+    void cycle() {
+        for (phy_at += PHY_PERIOD; clk_at < phy_at; clk_at += divisor) {
+            top->clk = 0;
+            top->eval();
+            top->clk = 1;
+            top->eval();
+        }
+        at_phy();
+    }
+#else
     void cycle() {
 #if PINS
         if (send_left) {
@@ -87,6 +140,7 @@ struct Board {
         top->eval();
         ++cycles;
     }
+#endif
 };
 
 extern "C" {
@@ -94,7 +148,7 @@ extern "C" {
 Board *board_new(uint32_t divisor) {
     auto *board = new Board;
     board->context.randReset(0);
-#if PINS
+#if PINS || NETWORK
     board->divisor = divisor;
 #endif
     board->begin();

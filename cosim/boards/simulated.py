@@ -1,4 +1,4 @@
-"""A simulated board in this process, and a line to it."""
+"""A simulated board in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 
 class SimulatedBoard:
-    """The library of a board. `divisor` is for one with pins: cycles a bit."""
+    """The library of a board. `divisor` is for one with pins: cycles a bit; or with a network:
+    picoseconds of a cycle of the processor."""
 
     def __init__(self, path: Path, divisor: int = 1) -> None:
         self._functions = _functions(path)
@@ -50,34 +51,6 @@ class SimulatedBoard:
     def __del__(self) -> None:
         if getattr(self, "_board", None):
             self.close()
-
-
-class SimulatedLine:
-    """A line to a simulated board: reading runs it. Time is the board's (`now`), so that a run
-    is the same every time.
-
-    clock  cycles a second: few, for every second a host waits is simulated
-    """
-
-    def __init__(self, board: SimulatedBoard, clock: float = 10_000, chunk: int = 400) -> None:
-        self.board, self._clock, self._chunk = board, clock, chunk
-
-    def now(self) -> float:
-        return self.board.cycles / self._clock
-
-    def read(self, timeout: float) -> bytes:
-        end = self.board.cycles + timeout * self._clock
-        while True:
-            self.board.run(self._chunk)
-            data = self.board.take()
-            if data or self.board.cycles >= end:
-                return data
-
-    def write(self, data: bytes) -> None:
-        self.board.put(data)
-
-    def close(self) -> None:
-        self.board.close()
 
 
 @functools.cache

@@ -19,6 +19,7 @@ channels   what a source sends, line by line
 snapshot   a session's state on disk, so that the journal stays short
 service    the Flight service: actions, exchanges, limits
 lease      the bare device over the wire: server's side and `RemoteDevice`
+access     the files that open a bridge to a client
 security   addresses, tokens, call rates
 metrics    counters as Prometheus text
 client     what speaks to all of it

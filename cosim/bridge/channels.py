@@ -1,6 +1,6 @@
 """Channels bring a source's elements: any object with `recv()` and `close()`.
 
-`recv` gives the next element, None at the end. `MemoryChannel` is a queue; `TcpChannel` reads one
+`recv` gives the next element, None at the end. `TcpChannel` reads one
 JSON object a line:
 
     {"type": "HEADER", "stream": "I", "schema": [["val", "DOUBLE"], ["at", [["x", "INTEGER"]]]]}
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import socket
-from typing import Protocol
 
 from seustream.engine.temporal.elements import EARLIEST, FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.values import shown_value as told_as
@@ -27,28 +25,6 @@ MAX_LINE = 1 << 20
 
 class LineMalformed(ValueError):
     """A message that is none."""
-
-
-class Channel(Protocol):
-    def recv(self) -> StreamElement | None:
-        """The next element, None at the end; raises `LineMalformed`, after which it goes on."""
-
-    def close(self) -> None:
-        """Ends the channel, also for a `recv` that waits."""
-
-
-class MemoryChannel:
-    def __init__(self) -> None:
-        self.queue: queue.SimpleQueue[StreamElement | None] = queue.SimpleQueue()
-
-    def send(self, x: StreamElement) -> None:
-        self.queue.put(x)
-
-    def recv(self) -> StreamElement | None:
-        return self.queue.get()
-
-    def close(self) -> None:
-        self.queue.put(None)
 
 
 class TcpChannel:

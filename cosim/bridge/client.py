@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.access import NONE, Access
 from seustream.cosim.bridge.errors import BridgeError, from_flight
 from seustream.cosim.bridge.security import Address, Bearer
 from seustream.cosim.bridge.world import MACHINE, World
@@ -66,14 +66,11 @@ class BridgeClient:
     def of(
         cls,
         url: str,
-        token_file: str | None = None,
-        certificate_file: str | None = None,
+        access: Access = NONE,
         patience: float = 60.0,
     ) -> BridgeClient:
-        """With what is in files, which is how secrets are best handed around."""
-        token = Path(token_file).read_text(encoding="ascii").strip() if token_file else None
-        certificate = Path(certificate_file).read_bytes() if certificate_file else None
-        return cls(url, token, certificate, patience)
+        """With what is in files."""
+        return cls(url, patience=patience, **access.read())
 
     def _connect(self) -> flight.FlightClient:
         return self._dial(str(self.address), **self._options)
@@ -84,12 +81,7 @@ class BridgeClient:
     def __enter__(self) -> BridgeClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # --- control --------------------------------------------------------------

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import json
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -282,12 +281,7 @@ class PartWriter:
     def __enter__(self) -> PartWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.journal.drop_part(self._partial, self._writer)
 
 

@@ -44,7 +44,7 @@ class Journal:
         self.disk: Disk = RealDisk() if disk is None else disk
         self.folder, self.staged = folder, folder / STAGED
         self.failure: str | None = None
-        self._closed = False
+        self._closed, self._writing = False, 0
         self.notes: list[str] = []
         self._numbers = itertools.count()
         check_owned(self.disk, folder)
@@ -64,6 +64,10 @@ class Journal:
     def _open(self, found: Survey) -> None:
         if found.damages:
             raise found.damages[0]
+        # A name that is found may be one whose sync failed; what comes now relies on all of them.
+        with storage():
+            self.disk.sync(self.folder)
+            self.disk.sync(self.staged)
         self._pending = b""
         self._highest = -1 if found.generation is None else found.generation
         self._generation = self._highest
@@ -125,8 +129,8 @@ class Journal:
         self.check()
         payload = log.encode(record)
         line = log.framed(self._generation, 1 + len(self._payloads), payload)
-        first, second = self._files
         with self._failing():
+            first, second = self._files
             first.write(line)
             if sync:
                 first.sync()
@@ -279,22 +283,32 @@ class Journal:
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
         """After a failure in here nothing is written but by `check`."""
+        self._writing += 1
         try:
+            if self._closed:
+                raise BridgeError("stopping", "the journal is closed")
             with storage():
                 yield
         except BridgeError as error:
             self.failure = str(error)
             raise
+        finally:
+            self._writing -= 1
 
     # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
-        """Lets go of the folder. Idempotent."""
+        """Lets go of the folder. Idempotent. While a call still writes, only the end of the process
+        does: what is half written is made good by the next one."""
         if self._closed:
             return
         self._closed = True
+        if self._writing:
+            return
         if self._pending and self.failure is None:
             with contextlib.suppress(OSError):
+                # What the power takes now must not be torn in both copies at one place.
+                self._files[0].sync()
                 self._files[1].write(self._pending)
         self._close_files()
         self._remove_partials()

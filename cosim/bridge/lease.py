@@ -14,7 +14,6 @@ import base64
 import contextlib
 import dataclasses
 import json
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -244,12 +243,7 @@ class RemoteDevice:
     def __enter__(self) -> RemoteDevice:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _results(self, message: dict[str, object], rows: pa.RecordBatch | None = None) -> Results:

@@ -19,11 +19,13 @@ class Limits:
     journal_bytes  of inputs, before a snapshot takes their place
     replay_seconds of work, before a snapshot does: a restart would do it again
     queries        names of queries, running or ended
-    query_text     characters of such a query
+    query_text     characters of a text with statements
     live_rows      of the last results kept of each
     live_bytes     and their bytes
     sources        streams that sources may announce
+    max_latency    milliseconds that rows of sources may wait for others, to be processed together
     memory         bytes of the process above which it takes no more rows; None: no limit
+    call_seconds   a call of a user's function, before it is ended and its query fails
     patience       seconds a call waits for room before it is refused as `busy`
     """
 
@@ -36,12 +38,14 @@ class Limits:
     result_bytes: int = 512 << 20
     journal_bytes: int = 256 << 20
     replay_seconds: float = 2.0
-    queries: int = 256
-    query_text: int = 1 << 16
+    queries: int = 10_000
+    query_text: int = 1 << 22
     live_rows: int = 10_000
     live_bytes: int = 4 << 20
     sources: int = 256
+    max_latency: int = 50
     memory: int | None = None
+    call_seconds: int = 30
     patience: float = 30.0
 
     def within(self, memory: int) -> Limits:

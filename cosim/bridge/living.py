@@ -9,14 +9,18 @@ dropped or its name is registered again. Each registration of a name is another 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from seustream.compiler.errors import Problems
+from seustream.compiler.xsql.statements import durations
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.log import Record
+from seustream.engine.completeness import BEGINNING
 
-RUNNING, STOPPED, FAILED = "RUNNING", "STOPPED", "FAILED"
+RUNNING, STOPPED, FAILED, SHED = "RUNNING", "STOPPED", "FAILED", "SHED"
 MOST_EVENTS = 1000
 """Of one query; the oldest are given up."""
 
@@ -25,7 +29,8 @@ MOST_EVENTS = 1000
 class Living:
     """One query. Times are milliseconds since the epoch; `until` is when it ends by itself.
     Only the last results
-    of a query that is `bounded` are kept, and their readers hold up nothing."""
+    of a query that is `bounded` are kept, and their readers hold up nothing. `shed` is why it gives way to
+    others now, `complete` from when on its results are complete."""
 
     name: str
     language: str
@@ -34,6 +39,8 @@ class Living:
     since: int = 0
     until: int | None = None
     bounded: bool = True
+    shed: str = ""
+    complete: str = BEGINNING
     events: list[tuple[int, int, str, str, str]] = field(default_factory=list)
 
     def note(self, time: int, level: str, event: str, detail: str, run: int = 0) -> None:
@@ -68,16 +75,44 @@ class Book:
     def running(self) -> int:
         return sum(one.phase == RUNNING for one in self.queries.values())
 
-    def loaded(self, names: Iterable[str], time: int) -> None:
-        """The queries of a set that was loaded or swapped in as a whole; others are swapped out."""
-        wanted = list(names)
+    def give_way(self, why: dict[str, str], time: int) -> None:
+        """The queries that give way from now on, and why; others come back."""
+        for one in self.queries.values():
+            if one.name in why and not one.shed:
+                one.note(time, "warning", SHED, why[one.name])
+            one.shed = why.get(one.name, "")
+
+    def begin(self, name: str, complete: str, time: int, is_back: bool) -> None:
+        """A query begins, or is back from giving way."""
+        one = self.queries.get(name)
+        if one is not None:
+            one.complete = complete
+            if is_back:
+                one.note(time, "info", RUNNING, f"complete {complete}")
+
+    def is_complete(self, name: str, at: int) -> bool:
+        """Says if a query has seen all that its windows hold at a time, as far as is known."""
+        one = self.queries.get(name)
+        if one is None or one.complete == BEGINNING:
+            return one is not None
+        since = re.fullmatch(r"from (-?\d+)", one.complete)
+        return since is not None and int(since[1]) <= at
+
+    @property
+    def shed(self) -> dict[str, str]:
+        return {one.name: one.shed for one in self.queries.values() if one.shed}
+
+    def loaded(self, names: Iterable[str], time: int, text: str = "") -> None:
+        """The queries of a set that was loaded or swapped in as a whole; others are swapped out. Its `text`
+        says which of them last for a time."""
+        wanted, lasting = list(names), durations(text, Problems())[1]
         for name in wanted:
-            one = self.queries.get(name)
-            if one is None:
-                self.queries[name] = Living(name, "", since=time, bounded=False)
-                self.queries[name].note(time, "info", RUNNING, "loaded")
-            elif one.phase == STOPPED:
+            one = self.queries.setdefault(
+                name, Living(name, "", phase="", since=time, bounded=False)
+            )
+            if one.phase in ("", STOPPED):
                 one.phase = RUNNING
+                one.until = time + lasting[name] if name in lasting else None
                 one.note(time, "info", RUNNING, "loaded")
         for name, one in self.queries.items():
             if name not in wanted and one.phase == RUNNING:
@@ -92,7 +127,7 @@ class Book:
         for name, (run, why) in said.get("stopped", {}).items():
             one = self.queries.get(name)
             if one is not None and one.run == run and one.phase != STOPPED:
-                one.phase = STOPPED
+                one.phase, one.shed = STOPPED, ""
                 one.note(time, "info", STOPPED, why)
         for name, how in said.get("registered", {}).items():
             before = self.queries.get(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Sequence
@@ -51,11 +50,12 @@ _recent: dict[tuple[p.Load, int | None], tuple[Libraries | None, Compilation]] =
 def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) -> Compilation:
     try:
         image = base64.b64decode(load.image, validate=True)
-        return compilation_of(load.manifest, image, devices, libraries)
-    except binascii.Error:
+    except ValueError:
         raise BridgeError("malformed", "Load.image: not base 64") from None
+    try:
+        return compilation_of(load.manifest, image, devices, libraries)
     except ManifestRefused as error:
-        raise BridgeError("refused", str(error)) from None
+        raise BridgeError("refused", str(error)) from error
 
 
 def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
@@ -72,5 +72,6 @@ def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
 
 
 def load_of(load: dict[str, Any] | None) -> p.Load:
-    """A query set as the journal has it."""
-    return p.read(p.Load, json.dumps(load).encode())
+    """A query set as the journal has it, which also knows since when."""
+    found = {name: value for name, value in (load or {}).items() if name != "since"}
+    return p.read(p.Load, json.dumps(found).encode())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from seustream.cosim.bridge.sealed import digest
 Record = dict[str, Any]
 
 COPIES = ("a", "b")
+UNSYNCED = "trim"
+"""The kind of records that may wait for the sync of a later one."""
 _HEAD = len(b"%08x %08x %032x " % (0, 0, 0))
 _LIKE_A_RECORD = re.compile(rb"([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{32} ")
 
@@ -60,7 +61,7 @@ class Log:
 def read(disk: Disk, folder: Path, generation: int) -> Log:
     """Both copies, record by record from whichever has it."""
     paths = [path_of(folder, generation, copy) for copy in COPIES]
-    log, at = Log([], None, []), 0
+    log, at, have = Log([], None, []), 0, [0, 0]
     data = [_read(disk, path, log.notes) for path in paths]
     hurt = {i for i, one in enumerate(data) if one is None}
     while True:
@@ -73,10 +74,16 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
             if one is None and i not in hurt and len(data[i] or b"") > at:
                 hurt.add(i)
                 log.notes.append(f"{paths[i]}: byte {at:,}: not the record that was written")
+            have[i] += one is not None
         log.payloads.append(good)
         at += len(framed(generation, 0, good))
     left = [i for i, one in enumerate(data) if one is not None and len(one) > at]
-    if left and not (log.payloads and _never_counted(data, at, generation, len(log.payloads))):
+    # All that waits for its sync may be missing in the second copy; nothing else, if it is sound.
+    short = {json.loads(payload).get("kind") for payload in log.payloads[have[1] :]}
+    second = data[1] if 1 not in hurt and short <= {UNSYNCED} else None
+    if left and not (
+        log.payloads and _never_counted(data[0], second, at, generation, len(log.payloads))
+    ):
         log.damage = JournalDamaged(
             paths[left[0]], at, "damaged here, and the other copy has nothing in its place"
         )
@@ -89,10 +96,11 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
     return log
 
 
-def _never_counted(data: Sequence[bytes | None], at: int, generation: int, sequence: int) -> bool:
+def _never_counted(
+    first: bytes | None, second: bytes | None, at: int, generation: int, sequence: int
+) -> bool:
     """Returns whether what is behind a place is one record that was torn while it was written: the
-    second copy has nothing of it, and no record follows."""
-    first, second = data
+    second copy is sound and has nothing of it, and no record follows."""
     if first is None or second is None or len(second) > at:
         return False
     later = ((found.start(), int(found[1], 16)) for found in _LIKE_A_RECORD.finditer(first, at))

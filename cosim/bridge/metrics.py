@@ -5,18 +5,23 @@ Counters end in `_total` and only grow while the session lives; all others are a
 
 from __future__ import annotations
 
+import copy
 import hmac
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seustream.cosim.bridge.exchanges import Exchanges
 from seustream.cosim.bridge.living import FAILED
+from seustream.cosim.bridge.quality import BOUNDS, Histogram
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.sources import Sources
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 PREFIX = "seustream_bridge_"
 
@@ -47,7 +52,9 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "results_kept": ("gauge", "results that wait for readers, by query", ("query",)),
     "rows_waiting": ("gauge", "rows committed and not yet processed", ()),
+    "busy_seconds_total": ("counter", "seconds at work on rows, the device's included", ()),
     "rows_held": ("gauge", "rows held back for other streams, by stream", ("stream",)),
+    "stream_watermark_ms": ("gauge", "time up to which a stream is complete", ("stream",)),
     "writer_epoch": ("gauge", "the last epoch committed, by writer", ("writer",)),
     "replayed": ("gauge", "records replayed from the journal at the start", ()),
     "journal_bytes": ("gauge", "journal and its inputs since the last snapshot", ()),
@@ -60,12 +67,12 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "device_cycles_total": ("counter", "clock cycles, of a device with a clock", ()),
     "queries": ("gauge", "queries that run", ()),
     "query_failed": ("gauge", "1 for a query that has failed", ("query",)),
-    "query_latency_ms": (
-        "gauge",
-        "milliseconds from a row's arrival to its result, by query: a half and a hundredth take longer",
-        ("query", "quantile"),
-    ),
+    "query_shed": ("gauge", "1 for a query that gives way to others now", ("query",)),
+    "query_latency_seconds": ("histogram", "from a row's arrival to its result", ("query",)),
     "query_selectivity": ("gauge", "results for each row its streams brought", ("query",)),
+    "query_time_share": ("gauge", "share of the operators' time since it began", ("query",)),
+    "query_cycle_share": ("gauge", "share of the devices' clock cycles since it began", ("query",)),
+    "query_state_bytes": ("gauge", "its part of the last snapshot's bytes", ("query",)),
     "query_lag_ms": ("gauge", "how far its slowest stream is behind the foremost", ("query",)),
     "source_accepted_total": ("counter", "tuples accepted of sources, by stream", ("stream",)),
     "source_rejected_total": ("counter", "elements rejected, by stream", ("stream", "reason")),
@@ -100,7 +107,7 @@ class ServiceCounts:
             self.bytes += size
 
 
-Samples = list[tuple[str, tuple[str, ...], float]]
+Samples = list[tuple[str, tuple[str, ...], float | Histogram]]
 
 
 def samples(
@@ -139,15 +146,18 @@ def samples(
 
 def _of_queries(session: Session) -> Samples:
     with session.changed:
+        session.delivery.quality.worked(session.run)
         found: Samples = [("queries", (), session.book.running)]
         for name, one in session.book.queries.items():
             quality = session.delivery.quality.of(name, session.run.taken_of(name))
             found.append(("query_failed", (name,), int(one.phase == FAILED)))
-            if quality["p50_ms"] is not None:
-                found.append(("query_latency_ms", (name, "0.5"), quality["p50_ms"]))
-                found.append(("query_latency_ms", (name, "0.99"), quality["p99_ms"]))
-            if quality["selectivity"] is not None:
-                found.append(("query_selectivity", (name,), quality["selectivity"]))
+            found.append(("query_shed", (name,), int(bool(one.shed))))
+            if name in session.delivery.quality.latency:
+                latency = session.delivery.quality.latency[name]
+                found.append(("query_latency_seconds", (name,), copy.copy(latency)))
+            for what in ("selectivity", "time_share", "cycle_share", "state_bytes"):
+                if quality[what] is not None:
+                    found.append((f"query_{what}", (name,), quality[what]))
             if (lag := session.run.lag_of(name)) is not None:
                 found.append(("query_lag_ms", (name,), lag))
         return found
@@ -163,6 +173,7 @@ def _of_session(session: Session) -> Samples:
             ("epochs_total", (), session.committed),
             ("rows_waiting", (), session.waiting_rows),
             ("replayed", (), session.replayed),
+            ("busy_seconds_total", (), round(session.busy_seconds, 3)),
             ("journal_bytes", (), session.journal.size + session.input_bytes),
         ]
         found += [("writer_epoch", (n,), w.epoch) for n, w in session.epochs.writers.items()]
@@ -174,6 +185,8 @@ def _of_session(session: Session) -> Samples:
             found.append(("rows_total", name, report.taken.get(stream.name, 0)))
             found.append(("late_total", name, report.late.get(stream.name, 0)))
             found.append(("rows_held", name, waiting[stream.name]))
+            if (watermark := session.run.promises.get(stream.name)) is not None:
+                found.append(("stream_watermark_ms", name, watermark))
         found += [("untimed_total", (name,), count) for name, count in report.untimed.items()]
         for query, lines in report.faults.items():
             found += [("faults_total", (query, place), n) for place, (n, _) in lines.items()]
@@ -190,27 +203,44 @@ def _of_session(session: Session) -> Samples:
     return found
 
 
+class _Families:
+    """Samples as the client library of Prometheus collects them, in the order of METRICS."""
+
+    def __init__(self, found: Samples) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client import core
+
+        kinds = {"gauge": core.GaugeMetricFamily, "counter": core.CounterMetricFamily}
+        for name, (kind, what, labels) in METRICS.items():
+            mine = [(values, value) for metric, values, value in self._found if metric == name]
+            if not mine:
+                continue
+            family = kinds.get(kind, core.HistogramMetricFamily)(PREFIX + name, what, labels=labels)
+            for values, value in mine:
+                if isinstance(value, Histogram):
+                    upto = zip((*map(str, BOUNDS), "+Inf"), value.counts.cumsum(), strict=True)
+                    family.add_metric(values, [(le, int(n)) for le, n in upto], value.sum)
+                else:
+                    family.add_metric(values, value)
+            yield family
+
+
 def prometheus(found: Samples) -> str:
-    """Samples in Prometheus's text format, in the order of METRICS."""
-    lines = []
-    for name, (kind, what, labels) in METRICS.items():
-        mine = [(values, value) for metric, values, value in found if metric == name]
-        if mine:
-            lines += [f"# HELP {PREFIX}{name} {what}", f"# TYPE {PREFIX}{name} {kind}"]
-        for values, value in mine:
-            shown = ",".join(f'{k}="{_escaped(v)}"' for k, v in zip(labels, values, strict=True))
-            lines.append(f"{PREFIX}{name}{f'{{{shown}}}' if shown else ''} {value}")
-    return "\n".join(lines) + "\n"
+    """Samples in Prometheus's text format."""
+    from prometheus_client import generate_latest  # for who asks: it takes a moment to import
 
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return generate_latest(_Families(found)).decode()
 
 
 def as_object(found: Samples) -> dict[str, Any]:
     """Samples for programs: a number, or numbers by label."""
     answer: dict[str, Any] = {}
-    for name, values, value in found:
+    for name, values, sample in found:
+        value: object = sample
+        if isinstance(sample, Histogram):
+            value = {"count": int(sample.counts.sum()), "sum": sample.sum}
         if values:
             answer.setdefault(name, {})[values[0] if len(values) == 1 else "/".join(values)] = value
         else:

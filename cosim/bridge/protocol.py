@@ -60,6 +60,7 @@ LATE = "late."
 class Run:
     """Options of a running query set; as for `HostDriver`.
 
+    slack  as for `GraphRun`: None is what each stream says
     lag    a stream holds the others back by at most so many milliseconds; None: for ever
     keep   queries whose results are kept for readers; None: all
     late   whether late rows are kept for readers too
@@ -67,7 +68,7 @@ class Run:
     """
 
     overflow: str = "software"
-    slack: int = 0
+    slack: int | None = None
     lag: int | None = None
     keep: tuple[str, ...] | None = None
     late: bool = False
@@ -248,7 +249,12 @@ Message = TypeVar("Message")
 
 def write(message: object) -> bytes:
     """A message as it crosses the wire."""
-    return json.dumps(dataclasses.asdict(message), separators=(",", ":")).encode()  # type: ignore[call-overload]  # a dataclass
+    return json.dumps(message, default=_members_of, separators=(",", ":")).encode()
+
+
+def _members_of(message: Any) -> dict[str, object]:
+    members = _members(typing.cast(typing.Hashable, type(message)))
+    return {name: getattr(message, name) for name in members}
 
 
 def read(kind: type[Message], data: bytes | memoryview) -> Message:
@@ -267,42 +273,44 @@ def read(kind: type[Message], data: bytes | memoryview) -> Message:
 
 def _read(kind: Any, value: object, where: str) -> object:
     """A JSON value as one of the types messages are made of."""
-    origin, of = typing.get_origin(kind), typing.get_args(kind)
+    # True is an int to Python, but not to a reader of JSON.
+    if type(value) is kind and not (kind is int and abs(typing.cast(int, value)) >= 1 << 63):
+        return value
     if dataclasses.is_dataclass(kind):
         return _read_members(typing.cast(type[Any], kind), value, where)
+    origin, of = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         return None if value is None else _read(of[0], value, where)
     if origin is tuple and isinstance(value, list):
         return tuple(_read(of[0], one, f"{where}[{i}]") for i, one in enumerate(value))
     if origin is dict and isinstance(value, dict):
         return {key: _read(of[1], one, f"{where}.{key}") for key, one in value.items()}
-    # True is an int to Python, but not to a reader of JSON.
-    if type(value) is kind and not (kind is int and abs(typing.cast(int, value)) >= 1 << 63):
-        return value
     wanted = {str: "a text", int: "a whole number of 64 bits", bool: "true or false"}
     raise BridgeError("malformed", f"{where}: want {wanted.get(kind, 'a list or an object')}")
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """The types of a message's members, looked up once."""
-    return typing.get_type_hints(kind)
+def _members(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """A message's members, looked up once: the type of each, and whether it may be missing."""
+    hints = typing.get_type_hints(kind)
+    missing = dataclasses.MISSING
+    return {
+        one.name: (hints[one.name], (one.default, one.default_factory) != (missing, missing))
+        for one in dataclasses.fields(kind)
+    }
 
 
 def _read_members(kind: type[Any], value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise BridgeError("malformed", f"{where}: want an object")
-    hints = _hints(typing.cast(typing.Hashable, kind))
-    members = {member.name: member for member in dataclasses.fields(kind)}
+    members = _members(typing.cast(typing.Hashable, kind))
     if unknown := sorted(set(value) - set(members)):
         raise BridgeError("malformed", f"{where}: there is no member {unknown[0]!r:.60}")
     found = {}
-    for name, member in members.items():
+    for name, (hint, optional) in members.items():
         if name in value:
-            found[name] = _read(hints[name], value[name], f"{where}.{name}")
-        elif (
-            member.default is dataclasses.MISSING and member.default_factory is dataclasses.MISSING
-        ):
+            found[name] = _read(hint, value[name], f"{where}.{name}")
+        elif not optional:
             raise BridgeError("malformed", f"{where}: member {name!r} is missing")
     return kind(**found)
 

@@ -11,22 +11,24 @@ their windows, groups and offsets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
 from seustream.compiler.xsql.intervals import tree_of
-from seustream.compiler.xsql.parse import split
+from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.living import FAILED, RUNNING, STOPPED, Book, Living
+from seustream.cosim.bridge.living import FAILED, RUNNING, SHED, STOPPED, Book, Living
 from seustream.cosim.bridge.loading import remember
 from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.shedding import Shedding
 from seustream.cosim.bridge.statements import (
     CatalogueChange,
     Entry,
@@ -34,6 +36,7 @@ from seustream.cosim.bridge.statements import (
     entries_of,
     quoted,
 )
+from seustream.engine.analyze import analyzed
 
 MOST_EVENTS = 200
 """Of a log in one answer."""
@@ -49,8 +52,9 @@ _DROP = re.compile(
 class Catalogue:
     """The catalogue of one session. Safe to use from several threads."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, note: Callable[[str, str], None] | None = None) -> None:
+        self.session, self._note = session, note or (lambda event, detail: None)
+        self._shedding = Shedding()
         self._lock, self._closing = session.world.lock(), session.world.event()
         self._standing: tuple[str, tuple[Entry, ...]] = ("", ())
         self._task = session.world.start("durations", self._watch)
@@ -71,11 +75,14 @@ class Catalogue:
             if change.carried or gone:
                 self._change(replace(change, dropped=gone))
         self.session.flush()
+        with self.session.changed:
+            figures = analyzed(self.session.run, change.analyzed)
+        figures += map(_figures, self.listed() if change.lists else ())
         return {
             "created": list(change.created),
             "registered": [self._told(name) for name in change.registered],
             "dropped": list(gone),
-            "shown": list(change.shown),
+            "shown": [*change.shown, *figures],
         }
 
     def register(self, message: p.Register) -> dict[str, Any]:
@@ -100,7 +107,7 @@ class Catalogue:
             text = message.text.rstrip().removesuffix(";") if around[1] == "" else message.text
             change = self._carried_out(text, message.file or message.name, around)
             change = replace(change, dropped=())
-            if before is not None and before.phase == FAILED:
+            if before is not None and before.phase == FAILED and message.name in self.texts():
                 self._stop(before, "registered anew")
             self._change(change)
         self.session.flush()
@@ -179,8 +186,13 @@ class Catalogue:
             )
 
     def _watch(self) -> None:
-        """Ends queries whose time is over."""
+        """Ends queries whose time is over and calls that do not return, and looks after those queries that
+        have a max_latency."""
         while not self._closing.wait(_CLOCK):
+            if stuck := self.session.end_stuck():
+                self._note("stuck", stuck)
+            with contextlib.suppress(BridgeError), self._lock:
+                self._balance()
             now = self.session.world.today()
             with self._lock:
                 for one in list(self.session.book.queries.values()):
@@ -190,18 +202,49 @@ class Catalogue:
                         except BridgeError:
                             break  # the journal cannot be written now; it is tried again
 
+    def _balance(self) -> None:
+        """Lets queries give way to others, and come back."""
+        session = self.session
+        options = {e.name: e.options for e in self._entries() if e.kind == "query"}
+        if all(of.max_latency is None for of in options.values()) and not session.book.shed:
+            return
+        live = [one.name for one in list(session.book.queries.values()) if one.phase == RUNNING]
+        queries = {name: options[name] for name in live if name in options}
+        behind, before = session.behind, session.book.shed
+        missed = self._shedding.missed
+        after = self._shedding.look(session.world.today(), behind, queries, before)
+        if after != before:
+            session.give_way(after)
+            for what, names in (
+                ("shed", after.keys() - before.keys()),
+                ("back", before.keys() - after.keys()),
+            ):
+                if names:
+                    why = after.get(min(names), "rows are processed in time again")
+                    self._note(what, f"{', '.join(sorted(names))}: {why}")
+        if fresh := self._shedding.missed - missed:
+            why = f"rows wait for {behind:,} ms, and no query of lower priority is left"
+            self._note("late", f"{', '.join(sorted(fresh))}: {why}")
+
     # --- what there is --------------------------------------------------------
 
     def listed(self) -> list[dict[str, Any]]:
         """The queries, in the order of their first registration."""
         session = self.session
+        options = {e.name: e.options for e in self._entries() if e.kind == "query"}
         with session.changed:
+            session.delivery.quality.worked(session.run)
             return [
                 {
                     "name": one.name,
                     "language": one.language,
-                    "phase": one.phase,
+                    "phase": SHED if one.shed else one.phase,
                     "run": one.run,
+                    "complete": one.complete,
+                    "priority": options[one.name].priority if one.name in options else None,
+                    "max_latency_ms": options[one.name].max_latency
+                    if one.name in options
+                    else None,
                     "since": one.since,
                     "until": one.until,
                     **self._results(one.name),
@@ -241,7 +284,8 @@ class Catalogue:
     def log(self, message: p.QueryLog) -> dict[str, Any]:
         """Returns the events of a name over all its runs, from the event `start` on."""
         with self.session.changed:
-            events = sorted(self.session.book.find(message.name).events)
+            found = self.session.book.find(message.name).events
+            events = sorted(found, key=lambda event: event[:2])
             if not 0 <= message.start <= len(events):
                 raise BridgeError("gap", f"there are {len(events):,} events")
             shown = events[message.start : message.start + MOST_EVENTS]
@@ -255,7 +299,8 @@ class Catalogue:
 
     def _told(self, name: str) -> dict[str, Any]:
         one = self.session.book[name]
-        return {"name": name, "run": one.run, "phase": one.phase, "until": one.until}
+        complete = {"complete": one.complete}
+        return {"name": name, "run": one.run, "phase": one.phase, "until": one.until, **complete}
 
     def _entries(self) -> tuple[Entry, ...]:
         c = self.session.compiled(self.session.latest_load)
@@ -274,8 +319,8 @@ class Catalogue:
             raise BridgeError("compile", shown(error)) from None
 
     def _without_ended(self, text: str) -> tuple[str, list[str]]:
-        """A text without its DROPs of queries that have ended by themselves, and their names: of these
-        only results and logs are left."""
+        """A text without its DROPs of queries that have ended by themselves, or do not compile any more, and
+        their names: of these only results and logs are left."""
         ended = []
         for span in split(text, Problems()):
             match = _DROP.fullmatch(text, span.start, span.end)
@@ -285,7 +330,7 @@ class Catalogue:
             one = next(
                 (q for q in self.session.book.queries.values() if q.name.lower() == name), None
             )
-            if one is not None and one.phase == STOPPED:
+            if one is not None and (one.phase == STOPPED or one.name not in self.texts()):
                 ended.append(one.name)
                 text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
         return text, ended
@@ -325,3 +370,20 @@ def _brief(source: SourceText, problem: Problem) -> str:
     line, column = source.position(problem.span.start)
     hint = f"\n  hint: {problem.hint:.200}" if problem.hint else ""
     return f"{source.name}:{line}:{column}: {problem.message:.200}{hint}"
+
+
+_FIGURES = {
+    "p50_ms": "p50 {:,.3g} ms",
+    "p99_ms": "p99 {:,.3g} ms",
+    "selectivity": "{:.3g} results a row",
+    "time_share": "{:.1%} of the time",
+    "cycle_share": "{:.1%} of the cycles",
+    "state_bytes": "{:,} bytes of state",
+    "lag_ms": "{:,} ms behind",
+}
+
+
+def _figures(one: Mapping[str, Any]) -> str:
+    """A line of what a query gives and takes, as far as that is known."""
+    known = [form.format(one[what]) for what, form in _FIGURES.items() if one[what] is not None]
+    return f"{one['name']} is {one['phase']}: " + ", ".join([f"{one['results']:,} results", *known])

@@ -7,7 +7,7 @@ again gives every result its old place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +16,13 @@ import pyarrow as pa
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError
 from seustream.compiler.logical.program import Program
-from seustream.compiler.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation, without
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.loading import check_config, compile_load
 from seustream.cosim.bridge.log import Record
 from seustream.engine.graph import GraphRun, answer_schemas
+from seustream.engine.meters import RunMeters
 from seustream.engine.runs import RunState
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.merge import timestamps
@@ -34,21 +35,29 @@ Parts = Callable[[Record, str], list[pa.Table]]
 
 
 class Runner:
-    """A loaded query set, on devices or in the engine alone. `parts` reads what was staged; raises `BridgeError`
-    (refused) for a query set that cannot run here."""
+    """A loaded query set, on devices or in the engine alone, without queries that are `shed`. `parts` reads
+    what was staged, `meters` go on from one to the next; raises `BridgeError` (refused) for a query set that cannot run here."""
 
     def __init__(
-        self, devices: Sequence[Device], load: p.Load, parts: Parts, libraries: Libraries
+        self,
+        devices: Sequence[Device],
+        load: p.Load,
+        parts: Parts,
+        libraries: Libraries,
+        shed: Collection[str] = (),
+        meters: RunMeters | None = None,
     ) -> None:
+        self.meters = meters or RunMeters(looks=False)
         self.devices, self.load, self.parts, self.libraries = devices, load, parts, libraries
-        self.compilation = compile_load(load, len(devices), libraries)
+        self.loaded = compile_load(load, len(devices), libraries)
+        self.compilation = without(self.loaded, shed)
         self._late: list[Answer] = []
         self.run = self._run(self.compilation)
 
     @functools.cached_property
     def schemas(self) -> dict[str, pa.Schema]:
         """The columns of everything that can be read, by name; of late rows too if wanted."""
-        found = answer_schemas(self.compilation.program)
+        found = answer_schemas(self.loaded.program)
         if self.load.run.late:
             streams = self.run.streams
             found |= {p.LATE + stream.name: stream_schema(stream) for stream in streams}
@@ -65,7 +74,7 @@ class Runner:
                         self.run.push(stream, rows)
                     highest = record["seen"].get(stream)
                     if highest is not None:
-                        self.run.promise(stream, highest - self.load.run.slack)
+                        self.run.promise(stream, highest - self.run.gates[stream].slack)
                 self._hold_back_no_longer()
             case "promise":
                 self.run.promise(record["stream"], record["timestamp"])
@@ -103,28 +112,29 @@ class Runner:
         """Between two records."""
         return self.run.state()
 
-    def change(self, load: p.Load) -> bool:
+    def change(self, load: p.Load, shed: Collection[str]) -> bool:
         """Goes on with other queries itself, where that copies nothing; else False."""
-        compilation = compile_load(load, len(self.devices), self.libraries)
-        if not self.run.change(compilation):
+        loaded = compile_load(load, len(self.devices), self.libraries)
+        compilation = without(loaded, shed)
+        if len(self.devices) or not self.run.change(compilation):
             return False
-        before, program = self.schemas, compilation.program
+        before, program = self.schemas, loaded.program
         made = before | self.fresh_schemas(program)
         late = {name for name in before if name.startswith(p.LATE)}
         self.schemas = {name: made[name] for name in (*program.names, *late)}
-        self.load, self.compilation = load, compilation
+        self.load, self.loaded, self.compilation = load, loaded, compilation
         return True
 
     def fresh_schemas(self, program: Program) -> dict[str, pa.Schema]:
         """The columns of all queries of another program that are not the very ones that run."""
-        known = set(map(id, self.compilation.program.queries))
+        known = set(map(id, self.loaded.program.queries))
         some = replace(program, queries=tuple(q for q in program.queries if id(q) not in known))
         return answer_schemas(some)
 
-    def swapped(self, load: p.Load) -> Runner:
+    def swapped(self, load: p.Load, shed: Collection[str]) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""
         state = self.state()
-        after = Runner(self.devices, load, self.parts, self.libraries)
+        after = Runner(self.devices, load, self.parts, self.libraries, shed, self.meters)
         after.run.resume(state)
         return after
 
@@ -150,12 +160,13 @@ class Runner:
         try:
             return GraphRun(
                 compilation,
-                self.devices,
+                self.devices[: len(compilation.devices)],
                 run.overflow,
                 run.slack,
                 self._take_late,
                 strict=run.strict,
                 contained=True,
+                meters=self.meters,
             )
         except (CompileError, LoadRefused, ValueError, EngineError) as error:
             raise BridgeError("refused", str(error)) from None

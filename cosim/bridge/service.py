@@ -1,4 +1,4 @@
-"""The Flight service: a device on a socket.
+"""The Flight service: a bridge on a socket.
 
     bridge = Bridge(device, folder, backend="golden")
     service = Service(bridge, "grpc://127.0.0.1:0")     # answers from here on
@@ -6,9 +6,8 @@
     service.stop(grace=5)
     bridge.close()
 
-`Bridge` is what it does, `Service` how it is called. The device serves one query set (a `Session`)
-or one lease at a time. Whatever a client sends, it gets an answer or a typed error, and the next
-client finds the service as it was.
+`Bridge` is what it does, `Service` how it is called. Whatever a client sends, it gets an answer or a
+typed error, and the next client finds the service as it was.
 """
 
 from __future__ import annotations
@@ -16,389 +15,19 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import pyarrow as pa
 import pyarrow.flight as flight
 
-from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.pipeline import Options, compile_text
-from seustream.cosim.bridge import lease, metrics
 from seustream.cosim.bridge import protocol as p
-from seustream.cosim.bridge.client import message_of
-from seustream.cosim.bridge.disk import Disk
-from seustream.cosim.bridge.epochs import PartWriter
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
-from seustream.cosim.bridge.journal import Journal
-from seustream.cosim.bridge.limits import USUAL, Limits
-from seustream.cosim.bridge.loading import compile_load, identity
-from seustream.cosim.bridge.registry import Catalogue
-from seustream.cosim.bridge.runner import check_queries
-from seustream.cosim.bridge.security import Address, Calls, Gate
-from seustream.cosim.bridge.session import Session
-from seustream.cosim.bridge.sources import Note, Sources
-from seustream.cosim.bridge.world import MACHINE, World
-from seustream.engine.graph import accepted, as_tuple
-from seustream.engine.host.errors import RowsRefused
-from seustream.engine.stream.schema import stream_schema
-from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.device import Device
+from seustream.cosim.bridge.exchanges import Exchange, cut, host_of
+from seustream.cosim.bridge.idle import IdleStreams
+from seustream.cosim.bridge.security import Gate
 
-MOST_CALLS = 2000.0
-"""A second, of one peer."""
 IDLE = 300.0
 """Seconds in which nothing comes of an exchange, before its connection is ended."""
-
-
-class Bridge:
-    """One device, several or none, and what they do. `config` is what clients compile for where
-    there is none: then the engine joins by itself. `folder` holds the journal; a session that is in it goes on.
-    `libraries` are those that APAS queries may call, `note` is called with what sources do; `disk` is
-    where the folder is, usually this machine's."""
-
-    def __init__(
-        self,
-        devices: Device | Sequence[Device] | None,
-        folder: Path,
-        backend: str = "device",
-        limits: Limits = USUAL,
-        world: World = MACHINE,
-        most_calls: float = MOST_CALLS,
-        libraries: Libraries | None = None,
-        note: Note | None = None,
-        disk: Disk | None = None,
-        strict: bool = False,
-        config: DeviceConfig = CONFIGURATIONS["default"],
-    ) -> None:
-        self.devices = as_tuple(devices)
-        self.config = self.devices[0].config if self.devices else config
-        self.backend, self.limits = backend, limits
-        self._libraries, self._note = libraries or Libraries(), note
-        self._registry: Catalogue | None = None
-        self.sources: Sources | None = None
-        self._strict = strict
-        self.journal = Journal(folder, disk)
-        self.counts = metrics.ServiceCounts()
-        self.calls = Calls(most_calls, world.now)
-        self.world = world
-        self.exchanges = Exchanges(world.now)
-        self.stopping = world.event()
-        self._lock = world.lock()
-        self._leased = False
-        self._session: Session | None = None
-        if Session.exists(self.journal):
-            self._begin(None)
-
-    @property
-    def has_session(self) -> bool:
-        return self._session is not None
-
-    @property
-    def session(self) -> Session:
-        session = self._session
-        if session is None:
-            raise BridgeError("no-session", "no query set is loaded", "load one first")
-        return session
-
-    def registry(self) -> Catalogue:
-        """The catalogue of the session; of an empty one that begins now, if there is none."""
-        with self._lock:
-            if self._registry is None:
-                self._check_lease()
-                options = Options(self.config, devices=len(self.devices))
-                self._begin(message_of(compile_text("", "catalogue", options)))
-            assert self._registry is not None
-            return self._registry
-
-    def _begin(self, load: p.Load | None) -> Session:
-        """A session, or the one that is in the journal."""
-        if load is not None:
-            load = self._as_run_here(load)
-        session = Session(
-            self.devices, self.journal, self.limits, load, self.world, self._libraries
-        )
-        self._session, self._registry = session, Catalogue(session)
-        return session
-
-    def listen(self, address: Address) -> Address:
-        """Takes live sources there; gives where, with the port."""
-        if self.sources is None:
-            self.sources = Sources(self, self._note)
-        return self.sources.listen(address)
-
-    def stop(self) -> None:
-        """Takes nothing more, and ends the calls that wait with an error."""
-        if self.sources is not None:
-            self.sources.close()
-        self.stopping.set()
-        if self._registry is not None:
-            self._registry.close()
-        session = self._session
-        if session is not None:
-            session.stop()
-
-    def close(self, patience: float | None = None) -> bool:
-        """Ends sources, queries and the thread, and lets go of the journal. False if the thread
-        is still at work after so many seconds."""
-        self.stop()
-        with self._lock:
-            ended = self._session is None or self._session.close(patience)
-            self.journal.close()
-            return ended
-
-    # --- actions --------------------------------------------------------------
-
-    def act(self, name: str, body: bytes) -> dict[str, Any]:
-        """An action's answer."""
-        if name not in p.ACTIONS:
-            raise BridgeError("unknown", f"there is no action {name!r:.40}", ", ".join(p.ACTIONS))
-        request = p.read(p.ACTIONS[name][0], body)
-        self.counts.call(name)
-        match name, request:
-            case "health", _:
-                return self.health()
-            case "status", _:
-                return self.status()
-            case "metrics", _:
-                return {"text": metrics.prometheus(self.samples())}
-            case "load", p.Load():
-                return self.load(self._as_run_here(request))
-            case "swap", p.Load():
-                return self.session.swap(self._as_run_here(request))
-            case "queries", _:
-                return self.queries()
-            case "reset", _:
-                return self.reset()
-            case "close", _:
-                return self.forget()
-            case "flush", _:
-                self.session.flush()
-                return {}
-            case "statement", p.Statement():
-                return self.registry().statement(request)
-            case "query-register", p.Register():
-                return self.registry().register(request)
-            case "query-stop", p.Named():
-                return self._known_queries(request.name).stop(request.name)
-            case "query-log", p.QueryLog():
-                return self._known_queries(request.name).log(request)
-            case "query-list", _:
-                return self.listed()
-        handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
-        return handler(request)
-
-    def health(self) -> dict[str, Any]:
-        session = self._session
-        return {
-            "protocol": p.VERSION,
-            "backend": self.backend,
-            "config": self.config.to_json(),
-            "session": session.identity if session else None,
-            "failure": session.failure if session else None,
-            "storage": self.journal.failure,
-            "leased": self._leased,
-            "queries": session.book.running if session else 0,
-            "stopping": self.stopping.is_set(),
-        }
-
-    def samples(self) -> metrics.Samples:
-        session, sources, name = self._session, self.sources, self.config.name
-        return metrics.samples(self.counts, self.exchanges, session, self.backend, name, sources)
-
-    def status(self) -> dict[str, Any]:
-        found = {**self.health(), **metrics.as_object(self.samples())}
-        session = self._session
-        if session is not None:
-            with session.changed:
-                faults = session.run.report.faults
-                found["faults"] = faults
-        return found
-
-    def _as_run_here(self, load: p.Load) -> p.Load:
-        """The query set, strict where this bridge is."""
-        return replace(load, run=replace(load.run, strict=True)) if self._strict else load
-
-    def load(self, load: p.Load) -> dict[str, Any]:
-        with self._lock:
-            if self._session is not None:
-                if self._session.identity == identity(load):
-                    return {"session": self._session.identity, "already": True}
-                raise BridgeError(
-                    "in-use", "another query set is loaded", "swap to it, or close the session"
-                )
-            self._check_lease()
-            load = self._as_run_here(load)
-            program = compile_load(load, len(self.devices), self._libraries).program
-            check_queries(program, load.run)
-            return {"session": self._begin(load).identity, "already": False}
-
-    def reset(self) -> dict[str, Any]:
-        with self._lock:
-            load, living = self.session.latest_load, self.session.book
-            self.forget()
-            session = self._begin(load)
-            self.registry().take_over(living)
-            return {"session": session.identity, "already": False}
-
-    def forget(self) -> dict[str, Any]:
-        if self.sources is not None:
-            self.sources.forget()
-        with self._lock:
-            if self._session is not None:
-                if self._registry is not None:
-                    self._registry.close()
-                self._session.close()
-                self._session = self._registry = None
-                self._reset_devices()
-            elif self.journal.load is None:
-                return {"closed": False}
-            self.journal.begin(None)
-            return {"closed": True}
-
-    def _reset_devices(self) -> None:
-        for device in self.devices:
-            device.reset()
-
-    def _known_queries(self, name: str) -> Catalogue:
-        """The catalogue, where there may be a query of this name."""
-        if self._registry is None:
-            raise BridgeError("unknown", f"there is no query {name!r:.60}", "none is registered")
-        return self._registry
-
-    def listed(self) -> dict[str, Any]:
-        """Queries in order of registration, and the base streams."""
-        if self._registry is None:
-            return {"queries": [], "streams": []}
-        entered = self.sources.states() if self.sources is not None else {}
-        return {"queries": self._registry.listed(), "streams": self._registry.streams(entered)}
-
-    def queries(self) -> dict[str, Any]:
-        session = self.session
-        program = session.compilation.program
-        texts = {q.name: q.text for q in program.relations}
-        texts |= {pattern.name: pattern.text for pattern in program.patterns}
-        texts |= {c.name: c.source.text.strip() for c in program.asked_apas}
-        return {
-            "streams": {s.name: _columns(stream_schema(s)) for s in session.run.streams},
-            "queries": {
-                name: {"text": texts[name], "columns": _columns(session.log(name).schema)}
-                for name in program.names
-            },
-            "swapped_out": {
-                name: {"columns": _columns(log.schema), "first": log.first, "end": log.end}
-                for name, log in session.swapped_out.items()
-            },
-        }
-
-    # --- exchanges ------------------------------------------------------------
-
-    def stage(self, stage: p.Stage, reader: Any) -> p.Staged:
-        """Rows to disk as they come; they count when the client says how many they were."""
-        p.check_name("writer", stage.writer)
-        p.check_name("staging", stage.staging)
-        if stage.epoch < 0 or stage.partition < 0:
-            raise BridgeError("malformed", "epochs and partitions count from 0")
-        session = self.session
-        stream = session.stream(stage.stream)
-        session.epochs.check_writer(stage.writer, stage.stream)
-        with PartWriter(self.journal, stage, stream_schema(stream)) as part:
-            while True:
-                chunk = _next(reader)
-                if chunk is None:
-                    with self.counts.lock:
-                        self.counts.vanished += 1
-                    raise BridgeError("malformed", "the rows end without an end message")
-                if chunk.data is not None and chunk.data.num_rows:
-                    part.write(self._taken(stream, chunk.data))
-                if part.content.rows > self.limits.epoch_rows:
-                    what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
-                    raise BridgeError("too-large", what, "let the source give less at a time")
-                if part.bytes > self.limits.epoch_bytes:
-                    what = f"more than {self.limits.epoch_bytes:,} bytes in an epoch"
-                    raise BridgeError("too-large", what, "let the source give less at a time")
-                if full := session.over_memory():
-                    raise BridgeError("busy", full, "read and trim results, or drop queries")
-                if self.stopping.is_set():
-                    raise BridgeError("stopping", "the bridge is going down")
-                if chunk.app_metadata is not None:
-                    break
-            said, rows = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows, part.content.rows
-            if said != rows:
-                raise BridgeError("conflict", f"{rows:,} rows came, the client sent {said:,}")
-            return session.keep(part)
-
-    def _taken(self, stream: Any, batch: pa.RecordBatch) -> pa.Table:
-        """A batch as rows of the stream, if it is not too large."""
-        if batch.num_rows > self.limits.batch_rows or batch.nbytes > self.limits.batch_bytes:
-            raise BridgeError(
-                "too-large",
-                f"a batch of {batch.num_rows:,} rows, {batch.nbytes:,} bytes; at most"
-                f" {self.limits.batch_rows:,} and {self.limits.batch_bytes:,}",
-                "send several batches",
-            )
-        self.counts.staged(batch.num_rows, batch.nbytes)
-        try:
-            batch.validate(full=True)
-            return accepted(stream, pa.Table.from_batches([batch]))
-        except RowsRefused as error:
-            raise BridgeError("schema", str(error), error.hint) from None
-        except pa.ArrowInvalid as error:
-            raise BridgeError("malformed", f"a batch that is none: {error}") from None
-
-    def lend(self, reader: Any, writer: Any) -> None:
-        """The bare device, to one client."""
-        with self._lock:
-            if self._session is not None:
-                what = "the device serves a query set"
-                raise BridgeError("in-use", what, "feed that one, or close the session")
-            if not self.devices:
-                hint = "load the queries here, or serve a device: --backend golden"
-                raise BridgeError("refused", "this bridge joins without a device", hint)
-            self._check_lease()
-            self._leased = True
-        try:
-            lease.serve_device(self.devices[0], reader, writer, self.limits.batch_rows)
-        finally:
-            self._reset_devices()
-            self._leased = False
-
-    def _check_lease(self) -> None:
-        if self._leased:
-            raise BridgeError("in-use", "somebody holds the device")
-
-    # --- results --------------------------------------------------------------
-
-    def read(self, read: p.Read) -> pa.Table:
-        rows = self.session.read(read)
-        with self.counts.lock:
-            self.counts.calls["read"] += 1
-            self.counts.sent += rows.num_rows
-        return rows
-
-    def schema(self, path: list[str]) -> pa.Schema:
-        """Of `stream/NAME` or `query/NAME`."""
-        if len(path) != 2 or path[0] not in ("stream", "query"):
-            raise BridgeError("malformed", "want the path stream/NAME or query/NAME")
-        session = self.session
-        if path[0] == "stream":
-            return stream_schema(session.stream(path[1]))
-        return session.log(path[1]).schema
-
-
-def _next(reader: Any) -> Any:
-    """The next chunk; None when the client is gone, however it went."""
-    try:
-        return reader.read_chunk()
-    except StopIteration:
-        return None
-
-
-def _columns(schema: pa.Schema) -> dict[str, str]:
-    return {field.name: str(field.type) for field in schema}
 
 
 class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
@@ -428,8 +57,12 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         self._watch.start()
 
     def _watching(self) -> None:
-        """Ends connections with an exchange in which nothing comes."""
+        """Ends connections with an exchange in which nothing comes; idle streams hold no other back."""
+        streams = IdleStreams()
         while not self._down.wait(min(1.0, self._idle / 4)):
+            if self.bridge.has_session:
+                with contextlib.suppress(BridgeError):
+                    streams.look(self.bridge.session)
             for peer in self.bridge.exchanges.idle(self._idle):
                 cut(self._port, peer)
 
@@ -530,7 +163,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         schema = self.bridge.schema(path)
         endpoints, rows = [], -1
         if path[0] == "query":
-            log = self.bridge.session.log(path[1])
+            log = self.bridge.session.reading.log(path[1])
             first, end = log.first, log.end
             rows = end - first
             ticket = p.write(p.Read(path[1], first, end))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,26 +30,27 @@ from seustream.cosim.bridge import snapshot
 from seustream.cosim.bridge.delivery import Delivery
 from seustream.cosim.bridge.epochs import Epochs, PartWriter
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.journal import Journal, storage
+from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.living import Book
 from seustream.cosim.bridge.loading import compile_load, identity, load_of
 from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.reading import Reading
 from seustream.cosim.bridge.results import ResultLog
 from seustream.cosim.bridge.runner import Runner, check_queries
+from seustream.cosim.bridge.saving import Saving
+from seustream.cosim.bridge.standing import standing
+from seustream.cosim.bridge.stuck import Watch
 from seustream.cosim.bridge.world import MACHINE, World
+from seustream.engine.completeness import complete_from
 from seustream.engine.graph import GraphRun
 from seustream.engine.stream.errors import EngineError
+from seustream.engine.stream.failures import reason
 from seustream.hdl.device import Device, Status
 
-_SNAPSHOTS = 2.0
-"""Times longer than it took to take one must be worked before the next."""
 _LOOK = 0.5
 """Seconds between looks at the memory of the process, which no one notifies of."""
-_AGAIN = 5.0
-"""Seconds until one that failed is tried again."""
-_DROP = "drop it, or register it anew; the other queries go on"
 
 
 class Stopping(Exception):
@@ -81,17 +83,25 @@ class Session:
         self.device_status: tuple[Status, ...] = ()
         self.cycles = self._cycles()
         self._stopping = False
-        self.replay_seconds = 0.0
-        self._waited = self._snapshot_took = 0.0
-        self._no_snapshot_before = float("-inf")
-        self.latest_load = load or load_of(journal.load)
-        self.runner = Runner(devices, self.latest_load, self.epochs.rows, self.libraries)
+        self.busy_seconds = self._waited = 0.0
+        self.reading, self.saving = Reading(self), Saving(self)
+        self._lost: dict[str, str] = {}
+        self.latest_load = load or self._standing(journal.load)
+        sealed = None if load is not None else journal.snapshot
+        saved = None if sealed is None else snapshot.restore(sealed)
+        rest = {} if saved is None else saved.rest
+        self.shed: set[str] = {*rest.get("shed", ())}
+        self.broken: set[str] = {*rest.get("broken", ()), *self._lost}
+        out = self.shed | self.broken
+        self.runner = Runner(devices, self.latest_load, self.epochs.rows, self.libraries, out)
         if load is not None:
-            self.book.loaded(self.compilation.program.names, self.world.today())
-            self._make_logs()
-            journal.begin(asdict(load))
+            c, since = self.compilation, self.world.today()
+            self.book.loaded(c.program.names, since, c.source.text)
+            self.make_logs()
+            journal.begin(asdict(load) | {"since": since})
         else:
-            self._recover()
+            self.saving.recover(saved)
+        self._watch = Watch(self.libraries, limits.call_seconds)
         self._task = world.start("session", self._work)
 
     @staticmethod
@@ -111,7 +121,7 @@ class Session:
 
     @property
     def compilation(self) -> Compilation:
-        return self.runner.compilation
+        return self.runner.loaded
 
     @property
     def logs(self) -> dict[str, ResultLog]:
@@ -133,15 +143,6 @@ class Session:
     def compiled(self, load: p.Load) -> Compilation:
         """A load for the devices and libraries that are here."""
         return compile_load(load, len(self.devices), self.libraries)
-
-    def log(self, query: str) -> ResultLog:
-        with self.changed:
-            if query not in self.logs and self.applied < self.replayed:
-                self.flush()  # it may be among the records that are being replayed
-        if query in self.logs:
-            return self.logs[query]
-        hint = f"queries: {', '.join(self.logs)}"
-        raise BridgeError("unknown", f"there is no query {query:.60}", hint)
 
     @property
     def swapped_out(self) -> dict[str, ResultLog]:
@@ -199,6 +200,21 @@ class Session:
         with self.changed:
             return {"forgotten": self.epochs.discard(abort.writer, abort.epoch, abort.epoch)}
 
+    @property
+    def behind(self) -> int:
+        """Milliseconds that the oldest rows have waited to be processed; 0 while a journal is replayed."""
+        with self.changed:
+            if self.applied < self.replayed:
+                return 0
+            waiting = (r["time"] for r in self.records if r["kind"] == "epoch" and "time" in r)
+            return max(self.world.today() - next(waiting, self.world.today()), 0)
+
+    def give_way(self, shed: dict[str, str]) -> None:
+        """Leaves these queries out from here on, and brings others back; with the reason for each."""
+        with self.changed:
+            self.check_running()
+            self.append({"kind": "shed", "shed": shed})
+
     def promise(self, promise: p.Promise) -> dict[str, object]:
         with self.changed:
             self.check_running()
@@ -241,61 +257,6 @@ class Session:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
-    # --- results out ----------------------------------------------------------
-
-    def latest(self, latest: p.Latest) -> dict[str, object]:
-        """Returns how far a query's results reach; waits a while for something new."""
-        until = self.world.now() + min(latest.wait_ms / 1000, self.limits.patience)
-        with self.changed:
-            log = self.log(latest.query)
-            self._wait_for_replay(log, latest.beyond)
-            while log.end <= latest.beyond and not self.over and not self._ended(log):
-                self.check_running()
-                left = until - self.world.now()
-                if left <= 0:
-                    break
-                self.changed.wait(left)
-            failed = self.run.failed.get(latest.query)
-            if failed is not None and log.end <= latest.beyond:
-                raise BridgeError("failed", f"query {latest.query} has failed: {failed}", _DROP)
-            over = self.over or self._ended(log)
-            return {"first": log.first, "end": log.end, "over": over, "run": log.run}
-
-    def _ended(self, log: ResultLog) -> bool:
-        """True of results that do not grow any more; of a name that is gone, too."""
-        gone = self.logs.get(log.name) is not log or log.name not in self.runner.schemas
-        return gone or log.name in self.run.failed
-
-    def read(self, read: p.Read) -> pa.Table:
-        with self.changed:
-            log = self.log(read.query)
-            self._wait_for_replay(log, read.end)
-            return log.read(read.start, read.end)
-
-    def trim(self, trim: p.Trim) -> dict[str, object]:
-        if trim.reader:
-            p.check_name("reader", trim.reader)
-        with self.changed:
-            log = self.log(trim.query)
-            self._wait_for_replay(log, trim.offset)
-            before = dict(log.readers)
-            log.trim(trim.reader, trim.offset)
-            if log.readers != before:
-                # Lost to a power failure, rows that were read are only kept once more.
-                self.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
-            self.changed.notify_all()
-            return {"first": log.first}
-
-    def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
-        """After a restart results come again, and a reader who has seen them may ask first."""
-        until = self.world.now() + self.limits.patience
-        while log.end < offset and self.applied < self.replayed:
-            self.check_running()
-            left = until - self.world.now()
-            if left <= 0:
-                raise self._busy("the journal is being replayed")
-            self.changed.wait(left)
-
     def flush(self) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
         until = self.world.now() + self.limits.patience
@@ -305,7 +266,7 @@ class Session:
                 self.check_running()
                 left = until - self.world.now()
                 if left <= 0:
-                    raise self._busy("rows wait to be processed")
+                    raise self.busy("rows wait to be processed")
                 self.changed.wait(left)
 
     # --- the thread -----------------------------------------------------------
@@ -322,11 +283,15 @@ class Session:
                 begun, self._waited = self.world.now(), 0.0
                 self._apply(record)
                 with self.changed:
-                    self.replay_seconds += self.world.now() - begun - self._waited
+                    worked = self.world.now() - begun - self._waited
+                    self.saving.seconds += worked
+                    self.busy_seconds += worked
                     self.records.popleft()
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
-                    self._snapshot_if_due()
+                    if self.applied == self.replayed:
+                        self.measure()
+                    self.saving.take_if_due()
                     self.changed.notify_all()
         except Stopping:
             return
@@ -343,7 +308,7 @@ class Session:
                 self.changed.notify_all()
 
     def _apply(self, record: Record) -> None:
-        if record["kind"] == "swap":
+        if record["kind"] in ("swap", "shed"):
             self._swap(record)
         for query, results in self.runner.apply(record):
             self._deliver(query, results)
@@ -361,26 +326,63 @@ class Session:
         return sum(known) if known else None
 
     def _swap(self, record: Record) -> None:
-        load = load_of(record["load"])
+        load = self._standing(record["load"]) if "load" in record else self.load
+        living, time = record.get("living", {}), record.get("time", 0)
+        registered = {*living.get("registered", ())}
         with self.changed:
-            before = self.runner.schemas
-            after = self.runner if self.runner.change(load) else None
-        if after is None:
-            after = self.runner.swapped(load)
+            standing, before = self.runner.loaded.program, self.runner.schemas
+            running = self.runner.compilation.program
+            past = self.run.passed
+            now = min(past.values(), default=0)
+            kept = [one for one in running.queries if self.book.is_complete(one.name, now)]
+            gone = registered | {*living.get("stopped", ())} | {*living.get("dropped", ())}
+            self.shed = {*record.get("shed", self.shed)} - gone
+            self.broken = (self.broken - gone) | {*self._lost}
+            self.delivery.quality.worked(self.run)
+        fresh = registered | ({*self.compiled(load).program.names} - {*standing.names})
+        try:
+            after = self._changed(load)
+        except Exception as error:
+            if not fresh:
+                raise
+            # What cannot even begin is no end of the others.
+            self.broken |= fresh
+            after = self._changed(load)
+            with self.changed:
+                for name in fresh:
+                    run = living.get("registered", {}).get(name, {}).get("run", 1)
+                    self.book.fail(name, run, time, reason(error))
         with self.changed:
-            living = record.get("living", {})
             self.delivery.renew(living)
             self.runner = after
-            for name in living.get("registered", {}):
+            program = after.compilation.program
+            begun = (registered | ({*program.names} - {*running.names})) & {*program.names}
+            for name in begun:
+                after.run.failures.why.pop(name, None)
                 self.delivery.quality.begun(name, self.run.taken_of(name))
-            self._make_logs()
+            defined = {s.name for s in standing.streams if s.defined_by and "#" not in s.name}
+            for name, complete in complete_from(
+                after.compilation, begun, past, kept, defined
+            ).items():
+                self.book.begin(name, complete, time, name not in registered)
+            self.make_logs()
             self.delivery.give_up_ended({**before, **self.runner.schemas})
+
+    def _changed(self, load: p.Load) -> Runner:
+        """The runner that goes on with other queries, or this one."""
+        out = self.shed | self.broken
+        with self.changed:
+            if self.runner.change(load, out):
+                return self.runner
+        return self.runner.swapped(load, out)
 
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
             begun = self.world.now()
             while self.delivery.full and not self._stopping:
+                if self.reading.ahead and self.over_memory() is None:
+                    break
                 self.changed.wait()
             self._waited += self.world.now() - begun
             if self._stopping:
@@ -392,17 +394,17 @@ class Session:
 
     # --- inside ---------------------------------------------------------------
 
-    def _make_logs(self) -> None:
+    def make_logs(self) -> None:
         self.delivery.make(self.runner.schemas, self.load.run)
 
     def append(self, record: Record) -> None:
         """Journals a record, then lets it take effect."""
         record["time"] = self.world.today()
         self.journal.append(record)
-        self._take(record)
+        self.take(record)
         self.changed.notify_all()
 
-    def _take(self, record: Record) -> None:
+    def take(self, record: Record) -> None:
         if record["kind"] == "trim":
             readers = self.delivery.positions.setdefault(record["query"], {})
             readers[record["reader"]] = record["offset"]
@@ -414,13 +416,16 @@ class Session:
             self.committed += 1
         elif record["kind"] == "end":
             self.ended.update(record["streams"])
+        elif record["kind"] == "shed":
+            self.book.give_way(record["shed"], record["time"])
         elif record["kind"] == "swap":
-            self.latest_load = load_of(record["load"])
+            self.latest_load, time = self._standing(record["load"]), record.get("time", 0)
             if "living" in record:
                 self.book.take(record)
             else:
-                names = self.compiled(self.latest_load).program.names
-                self.book.loaded(names, record.get("time", 0))
+                c = self.compiled(self.latest_load)
+                self.book.loaded((*c.program.names, *self._lost), time, c.source.text)
+            self.fail_lost(time)
         self.taken += 1
         self.records.append(record)
 
@@ -432,7 +437,7 @@ class Session:
         while full := self._full(rows):
             left = until - self.world.now()
             if left <= 0:
-                raise self._busy(full)
+                raise self.busy(full)
             self.changed.wait(min(left, _LOOK))
             self.check_running()
 
@@ -449,7 +454,7 @@ class Session:
             return None
         return f"the bridge has {have >> 20:,} MB of memory, and may have {most >> 20:,}"
 
-    def _busy(self, what: str) -> BridgeError:
+    def busy(self, what: str) -> BridgeError:
         if self.delivery.full:
             most = max(self.delivery.waited_for, key=len)
             what = f"{len(most):,} results of {most.name} wait for a reader"
@@ -461,72 +466,25 @@ class Session:
         if self.failure is not None:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
-    # --- disk -----------------------------------------------------------------
+    def _standing(self, load: dict[str, Any] | None) -> p.Load:
+        """A query set of the journal, without what does not compile here."""
+        found, self._lost = standing(load_of(load), len(self.devices), self.libraries)
+        return found
 
-    def _snapshot_if_due(self) -> None:
-        """A restart does again what was done since the last one: so it is bounded by the time
-        that took, not only by bytes. But most of the time goes into the work itself."""
-        begun = self.world.now()
-        longest = max(self.limits.replay_seconds, _SNAPSHOTS * self._snapshot_took)
-        large = self.journal.size + self.input_bytes > self.limits.journal_bytes
-        if (self.replay_seconds <= longest and not large) or begun < self._no_snapshot_before:
-            return
-        try:
-            self._snapshot()
-        except BridgeError:
-            # A disk that is full may have room again later; the log has everything meanwhile.
-            self._no_snapshot_before = begun + _AGAIN
-            return
-        self.replay_seconds, self._snapshot_took = 0.0, self.world.now() - begun
+    def fail_lost(self, time: int) -> None:
+        """Tells the book of queries that do not compile any more."""
+        for name, why in self._lost.items():
+            one = self.book.queries.get(name)
+            self.book.fail(name, 1 if one is None else one.run, time, why)
 
-    def _snapshot(self) -> None:
-        """Puts the state in place of the records that are applied."""
-        rest = {
-            "ended": sorted(self.ended),
-            "writers": self.epochs.state(),
-            "positions": self.delivery.positions,
-            "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
-            "book": self.book.state(),
-            "runs": self.delivery.runs,
-        }
-        later = list(self.records)
-        writer = self.journal.begin_snapshot()
-        try:
-            with storage():
-                meta = snapshot.save(writer, self.runner.state(), self.logs, rest)
-            self.journal.end_snapshot(writer, meta, asdict(self.load), later)
-        finally:
-            self.journal.drop_snapshot(writer)
-        self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
-        self.epochs.sweep({name for r in self.records for _, name, *_ in r.get("parts", ())})
+    def measure(self) -> None:
+        """Measures queries from here on, when all is replayed."""
+        for name in self.compilation.program.names:
+            self.delivery.quality.begun(name, self.run.taken_of(name))
 
-    def _recover(self) -> None:
-        """Brings back the state of the session in the journal; the thread does the rest."""
-        sealed = self.journal.snapshot
-        if sealed is not None:
-            saved = snapshot.restore(sealed)
-            self.delivery.runs = dict(saved.rest.get("runs", {}))
-            self.ended = set(saved.rest["ended"])
-            self.committed = saved.rest["committed"]
-            self.epochs.restore(saved.rest["writers"])
-            self.book.restore(saved.rest.get("book", []))
-            for name, readers in saved.rest["positions"].items():
-                self.delivery.positions.setdefault(name, {}).update(readers)
-            self._make_logs()
-            for name, (first, end, rows) in saved.results.items():
-                self.delivery.make_one(name, rows.schema)  # also of a query that has ended
-                self.logs[name].restore(first, end, rows)
-            self.runner.run.resume(saved.state)
-        if not self.book.queries:
-            self.book.loaded(self.compilation.program.names, self.world.today())
-        self._make_logs()
-        for record in self.journal.records():
-            self._take(record)
-        for log in self.logs.values():
-            log.drop()  # what readers have trimmed since the snapshot: they will not ask for it again
-        self.replayed = self.taken
-        # Last: what was staged once more for an epoch that is in waits to be compared.
-        self.epochs.recover()
+    def end_stuck(self) -> str | None:
+        """Ends a call of a user's function that does not return, and says which."""
+        return self._watch.look(self._task, self.world.now())
 
     def stop(self) -> None:
         """Asks the thread to end, and wakes the calls that wait."""

@@ -5,7 +5,7 @@
 
 A source announces its stream with a HEADER (`seustream.cosim.bridge.channels`); a stream that the catalogue
 does not have is created with its columns and a column te, the end of a tuple's interval. What comes is
-checked, collected for some milliseconds, and committed like any writer's epoch: so it is in the journal
+checked, collected for some milliseconds (`collecting`), and committed like any writer's epoch: so it is in the journal
 before a query reads it. A bad element is dropped and counted by its reason, since one faulty sensor
 must not end a long query. There is nothing on the channel that says who speaks, so it is loopback alone.
 """
@@ -41,8 +41,8 @@ from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
 """Connections that have not said which stream they are: each has a thread."""
-_TOGETHER = 0.02
-"""Seconds in which elements are collected to one epoch."""
+_SOON = 2
+"""Milliseconds in which elements are collected to one epoch, while nothing waits."""
 _MOST_WAITING = 1 << 14
 """Rows of a stream that wait for their epoch, before its source waits."""
 
@@ -121,6 +121,12 @@ class _Entering:
             columns[column.name] = [x.values[number] for x in elements]
         arrays = [pa.array(columns[f.name], f.type) for f in schema]
         return pa.table(arrays, schema=schema)
+
+
+def collecting(behind: int, max_latency: int) -> int:
+    """Milliseconds in which elements are collected to one epoch: few while each is done soon, and as many as rows wait
+    to be processed, since larger epochs are done faster; at most half of what they may wait."""
+    return max(1, min(max(behind, _SOON), max_latency // 2))
 
 
 class Sources:
@@ -318,7 +324,8 @@ class Sources:
     def _flush_on(self) -> None:
         told: dict[str, int] = {}
         while True:
-            last = self._closing.wait(_TOGETHER)
+            pause = collecting(self._behind(), self.bridge.limits.max_latency)
+            last = self._closing.wait(pause / 1000)
             for name, one in list(self.streams.items()):
                 try:
                     self._flush(one, told)
@@ -331,6 +338,13 @@ class Sources:
                         self._tell("rejected", f"stream {name}: {error}")
             if last:
                 return
+
+    def _behind(self) -> int:
+        """Milliseconds that rows have waited to be processed."""
+        try:
+            return self.bridge.session.behind if self.streams else 0
+        except BridgeError:  # no session yet, or no more
+            return 0
 
     def _flush(self, one: _Entering, told: dict[str, int]) -> None:
         """Commits what waits of a stream as an epoch; a retriable error leaves it waiting."""
@@ -348,7 +362,7 @@ class Sources:
                     staged = session.keep(part)
                 parts = (p.StagedPart(staged.staging, staged.rows),)
             # What comes is in order, so there is no slack to allow for.
-            seen = {name: promise + session.load.run.slack}
+            seen = {name: promise + session.runner.run.gates[name].slack}
             session.commit(p.Commit(writer, epoch, parts, seen))
             told[name] = promise
             with self._changed:

@@ -14,26 +14,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span, suggest
-from seustream.compiler.explain import explain
-from seustream.compiler.explain.apas import explain as explain_apas
-from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
+from seustream.compiler.language.options import QueryOptions, query_options
+from seustream.compiler.language.syntax import Option
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.pipeline import Compilation, compile_text, finished
 from seustream.compiler.xsql import tree
-from seustream.compiler.xsql.parse import Statement, parse, split
-from seustream.engine.pattern.explain import as_text
-
-_FOR = re.compile(
-    r"(?P<head>(?:\s|--[^\n]*(?:\n|$)|/\*(?s:.*?)\*/)*REGISTER\s+QUERY\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")\s)"
-    r"(?P<for>\s*FOR\s+(?P<size>\d+)\s*(?P<unit>[a-z]+)\s)(?=\s*AS\b)",
-    re.IGNORECASE,
-)
-
+from seustream.compiler.xsql.parse import Statement, parse
+from seustream.compiler.xsql.statements import durations, split
+from seustream.engine.explain import explain
 
 _SHORT = 10_000
 """Characters of statements that do not stand any more which are of no account."""
+
+
+_USUAL = QueryOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +40,14 @@ class Entry:
     name: str
     text: str
     language: str = ""
+    options: QueryOptions = _USUAL
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChange:
     """The effect of a text on a catalogue. `until` has how many milliseconds a query is registered for,
-    `shown` what SHOW and EXPLAIN answer, `carried` the statements that changed something."""
+    `shown` what SHOW and EXPLAIN answer, `analyzed` the queries whose figures EXPLAIN ANALYZE asks for,
+    `carried` the statements that changed something."""
 
     compilation: Compilation
     entries: tuple[Entry, ...]
@@ -58,6 +56,9 @@ class CatalogueChange:
     dropped: tuple[str, ...] = ()
     until: dict[str, int] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
+    analyzed: tuple[str, ...] = ()
+    lists: bool = False
+    """SHOW QUERIES is among the statements: a server has figures for it."""
     carried: tuple[str, ...] = ()
     is_verbatim: bool = False
     """The statements are those of the text as it is."""
@@ -90,7 +91,7 @@ def carried_out(
     Only the new statements are compiled. What is dropped stays in the catalogue's text, and the
     DROP after it, until half of the text is such."""
     problems = Problems()
-    plain, until = _durations(text, problems) if not around[0] else (text, {})
+    plain, until = durations(text, problems) if not around[0] else (text, {})
     problems.raise_any(SourceText(text, file))
     known = standing.source.text
     glue = "" if not known or known.endswith(";\n") else "\n;\n"
@@ -110,7 +111,9 @@ def carried_out(
         raise _moved(error, text, file, before + len(around[0])) from None
     asked = [request for request in c.program.requests if request.span.start >= before]
     shown = tuple(line for request in asked for line in _shown(compilation, c, request))
-    return replace(change, compilation=compilation, shown=shown)
+    analyzed = tuple(request.target for request in asked if request.verb == "analyze")
+    lists = any((request.verb, request.target) == ("show", "queries") for request in asked)
+    return replace(change, compilation=compilation, shown=shown, analyzed=analyzed, lists=lists)
 
 
 def entries_of(c: Compilation) -> tuple[Entry, ...]:
@@ -138,13 +141,14 @@ def _applied(
                     dropped.append(statement.name.text)
                 carried.append(written)
                 continue
-            found = _made(statement, [name for kind, name in standing if kind == "query"])
+            found = made_by(statement, [name for kind, name in standing if kind == "query"])
             if found is not None:
                 kind, name, named, language = found
                 if getattr(statement, "mode", "") == "unless" and (kind, name.lower()) in standing:
                     continue
                 full = written if named else f"REGISTER QUERY {name} AS {written}"
-                standing[kind, name.lower()] = Entry(kind, name, full, language)
+                options = query_options(_options_of(statement), Problems())
+                standing[kind, name.lower()] = Entry(kind, name, full, language, options)
                 made[kind].append(name)
                 carried.append(full)
     registered = [name for name in made["query"] if ("query", name.lower()) in standing]
@@ -160,7 +164,7 @@ def _applied(
     )
 
 
-def _made(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str] | None:
+def made_by(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str] | None:
     """Returns what a statement makes: kind, name, whether that is written in it, and language."""
     match statement:
         case tree.CreateStream() | tree.CreateStreamAs() | tree.CreateStreamApas():
@@ -182,35 +186,22 @@ def _made(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str
     return "query", _free(queries), False, "X-SQL"
 
 
+def _options_of(statement: Statement) -> tuple[Option, ...]:
+    match statement:
+        case tree.RegisterQuery():
+            return tree.options_of(statement.query)
+        case tree.Select() | tree.UnionClause() | tree.With():
+            return tree.options_of(statement)
+        case tree.RegisterApas() | pattern_tree.Pattern() | pattern_tree.Recognize():
+            return statement.options
+    return ()
+
+
 def _free(names: list[str]) -> str:
     number = len(names)
     while f"q{number}" in names:
         number += 1
     return f"q{number}"
-
-
-def _durations(text: str, problems: Problems) -> tuple[str, dict[str, int]]:
-    """A text with FOR clauses as spaces, and their milliseconds by query."""
-    found: dict[str, int] = {}
-    for span in split(text, Problems()):
-        match = _FOR.match(text, span.start, span.end)
-        if match is None:
-            continue
-        factor = MILLISECONDS.get(match["unit"].lower())
-        if factor is None or not 0 < int(match["size"]) * factor < 1 << 53:
-            problems.add(
-                "unknown-unit",
-                f"FOR {match['size']} {match['unit']} is no time a query can last",
-                Span(match.start("size"), match.end("unit")),
-                suggest(match["unit"], MILLISECONDS, "units"),
-            )
-            continue
-        name = match["name"]
-        name = name[1:-1].replace('""', '"') if name.startswith('"') else name
-        found[name] = int(match["size"]) * factor
-        start, end = match.span("for")
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text, found
 
 
 def _moved(error: CompileError, text: str, file: str, before: int) -> CompileError:
@@ -236,10 +227,4 @@ def _shown(after: Compilation, c: Compilation, request: ShowRequest) -> list[str
         if request.target in after.program.names
         else compile_text(c.source.text, c.source.name, c.options)
     )
-    for pattern in whole.program.patterns:
-        if pattern.name == request.target:
-            return as_text(pattern)
-    for compiled in whole.program.asked_apas:
-        if compiled.name == request.target:
-            return explain_apas(compiled, "text").splitlines()
-    return explain(whole, None, "text", query=request.target).splitlines()
+    return explain(whole, query=request.target).splitlines()

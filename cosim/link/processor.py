@@ -7,17 +7,22 @@ import itertools
 import numpy as np
 
 from seustream.cosim.link.errors import BoardRefused, BoardStuck
-from seustream.cosim.link.messages import Messages, to_messages, to_rows
+from seustream.cosim.link.messages import MessageReader, MessageWriter
 from seustream.cosim.link.session import LinkSession
-from seustream.cosim.processor.bits import Words
+from seustream.cosim.processor.bits import Column, Words, flatten, pack, unpack
 from seustream.cosim.processor.device import HANDED_OVER, RESULTS
 from seustream.hdl.boards.identity import Identity, config_digest, version
-from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.boards.messages import WORD_BITS
+from seustream.hdl.boards.protocol import Reply
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import ControlOperation, Verdict
+from seustream.hdl.control_words import DATA_BITS, ControlOperation, Verdict
 
 _AT_ONCE = 1 << 15
-"""Bytes put into the session at a time."""
+"""Bytes that wait in the session at most."""
+_TUPLES = 1 << 11
+"""Tuples put into it at a time."""
+_COMMAND = {"word": (0, WORD_BITS), "data": (WORD_BITS, DATA_BITS)}
+_REPLIES = {RESULTS: Reply.RESULT, HANDED_OVER: Reply.HANDED_OVER}
 _STEP = 0.05
 """Seconds a step waits at most, so that Ctrl-C is heard."""
 
@@ -28,20 +33,19 @@ class LinkProcessor:
     """
 
     def __init__(self, session: LinkSession, config: DeviceConfig, stall: float = 60.0) -> None:
-        from seustream.hdl.control import COMMAND, RESPONSE
+        from seustream.hdl.control import RESPONSE
         from seustream.hdl.layouts import Layouts
 
         layouts = Layouts(config)
         self._session, self._stall = session, stall
-        self._bits = {Opcode.COMMAND: COMMAND.size, Opcode.RAW: layouts.raw.size}
-        self._reply_bits = {
-            Reply.RESPONSE: RESPONSE.size,
-            Reply.RESULT: layouts.result.size,
-            Reply.HANDED_OVER: layouts.handed_over.size,
-            Reply.MARK: 8,
+        self._raw = flatten(layouts.raw)
+        self._fields = {
+            Reply.RESPONSE: flatten(RESPONSE),
+            Reply.RESULT: flatten(layouts.result),
+            Reply.HANDED_OVER: flatten(layouts.handed_over),
         }
-        self._messages = Messages(self._reply_bits)
-        self._came: dict[Reply, list[bytes]] = {reply: [] for reply in Reply}
+        self._writer, self._reader = MessageWriter(config), MessageReader(config)
+        self._came: dict[Reply, list[dict[str, Column]]] = {reply: [] for reply in Reply}
         self._marks = itertools.cycle(range(256))
         self.identity = _checked(session.open(), config)
         self._clean()
@@ -66,10 +70,10 @@ class LinkProcessor:
         answered, answer = 0, np.zeros(8, np.uint32)
         for first, stop in _runs(rows):
             part = rows[first:stop]
-            self._session.put(to_messages(Opcode.COMMAND, part, self._bits[Opcode.COMMAND]))
+            columns = unpack(_COMMAND, part)
+            self._session.put(self._writer.commands(columns["word"], columns["data"]))
             self._until(Reply.RESPONSE, len(part))
-            got = to_rows(self._came[Reply.RESPONSE], self._reply_bits[Reply.RESPONSE])
-            self._came[Reply.RESPONSE] = []
+            got = self._rows(Reply.RESPONSE)
             refused = np.flatnonzero(got[:, 0] & 15)
             last = int(refused[0]) if refused.size else len(part) - 1
             answered = first + last + 1
@@ -81,36 +85,41 @@ class LinkProcessor:
 
     def run(self, raws: Words, patience: int) -> None:
         """Pushes raw tuples, and waits until all that comes of them is here."""
-        bits = self._bits[Opcode.RAW]
-        at_once = max(1, _AT_ONCE // (bits // 8 + 2))
-        for first in range(0, len(raws), at_once):
+        for first in range(0, len(raws), _TUPLES):
             while self._session.backlog > _AT_ONCE:
                 self._step()
-            self._session.put(to_messages(Opcode.RAW, raws[first : first + at_once], bits))
-        mark = bytes([next(self._marks)])
-        self._session.put(bytes([Opcode.MARK]) + mark)
+            columns = unpack(self._raw, raws[first : first + _TUPLES])
+            self._session.put(self._writer.tuples(columns))
+        mark = next(self._marks)
+        self._session.put(self._writer.mark(mark))
         self._until(Reply.MARK, 1)
-        if self._came[Reply.MARK] != [mark]:
-            raise BoardStuck(f"mark {self._came[Reply.MARK][0].hex()} came for {mark.hex()}")
-        self._came[Reply.MARK] = []
+        came = self._taken(Reply.MARK)["step"].tolist()
+        if came != [mark]:
+            raise BoardStuck(f"marks {came} came for {mark}")
 
     def take(self, what: int, words: int) -> Words:
         """Returns what came out since it was last asked, in rows."""
-        reply = {RESULTS: Reply.RESULT, HANDED_OVER: Reply.HANDED_OVER}[what]
-        rows = to_rows(self._came[reply], self._reply_bits[reply])
-        self._came[reply] = []
-        return rows
+        reply = _REPLIES[what]
+        return self._rows(reply) if self._came[reply] else np.zeros((0, words), np.uint32)
+
+    def _taken(self, reply: Reply) -> dict[str, Column]:
+        came, self._came[reply] = self._came[reply], []
+        return {name: np.concatenate([columns[name] for columns in came]) for name in came[0]}
+
+    def _rows(self, reply: Reply) -> Words:
+        columns = self._taken(reply)
+        return pack(self._fields[reply], columns, len(next(iter(columns.values()))))
 
     def _until(self, reply: Reply, count: int) -> None:
-        while len(self._came[reply]) < count:
+        while sum(len(next(iter(columns.values()))) for columns in self._came[reply]) < count:
             self._step()
 
     def _step(self) -> None:
         while not self._session.step(_STEP):
             if self._session.still > self._stall:
                 raise BoardStuck(f"the board did nothing for {self._stall:g} seconds")
-        for reply, payload in self._messages.add(self._session.take()):
-            self._came[reply].append(payload)
+        for reply, columns in self._reader.add(self._session.take()).items():
+            self._came[reply].append(columns)
 
 
 def _runs(rows: Words) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.errors import LinkError, NoAnswer, NoPort
 from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.board import BAUDS
+from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.protocol import RING
 from seustream.hdl.config import DeviceConfig
 
@@ -107,6 +108,21 @@ def open_board(
                 silent = error
     rates = ", ".join(map(str, BAUDS))
     raise NoAnswer(f"{silent}, at {rates} baud", silent.hint)
+
+
+def identify(port: str, patience: float = 1.0) -> Identity | None:
+    """Asks the board at a port what it is; None if it speaks another protocol. Raises `NoPort`
+    and, when nothing answers at any rate, `NoAnswer`."""
+    for baud in BAUDS:
+        line = SerialLine(port, baud)
+        try:
+            session = LinkSession(line, wait=max(0.1, 30 * RING / baud), patience=patience)
+            return Identity.decode(session.open())
+        except NoAnswer as error:
+            silent = error
+        finally:
+            line.close()
+    raise silent
 
 
 def _opened(

@@ -18,9 +18,9 @@ _LONGEST = 2 * (MOST + 32)
 """Bytes between two flags that can be a frame; more is noise."""
 _CREDIT = 1 << 14
 """Bytes the board may send ahead; this side takes all there is."""
-_AHEAD = 8
-"""Frames it sends ahead, if there is room for so many: on a bad line one of them is lost, and all
-behind it are in vain."""
+AHEAD = 8
+"""Frames it sends ahead on a serial line: on a bad one one of them is lost, and all behind it are in
+vain."""
 _MOST_WAITS = 8
 """It never waits longer than so many times as long as the first time: a line has one user, so
 there is no crowd to make room for."""
@@ -41,6 +41,8 @@ class LinkSession:
     """
     wait      seconds before it asks; as long as nothing is heard twice as many, up to 8 times
     patience  seconds without any answer after which the board counts as gone
+    ahead     frames it sends ahead, if there is room for so many
+    advice    what may help against silence
     """
 
     def __init__(
@@ -49,17 +51,20 @@ class LinkSession:
         *,
         wait: float = 0.1,
         patience: float = 5.0,
+        ahead: int = AHEAD,
+        advice: str = "is it powered, does it hold a bitstream of ours, and is the baud rate right?",
         now: Callable[[], float] = time.monotonic,
         chance: random.Random | None = None,
     ) -> None:
         self._line, self._now = line, now
-        self._shortest, self._patience = wait, patience
+        self._shortest, self._patience, self._advice = wait, patience, advice
+        self._ahead = ahead
         self._chance = chance or random.SystemRandom()
         self._between = bytearray()  # since the last flag
         self._identity: bytes | None = None
         self._begin(0)
         self.resent = self.refused = 0
-        """Times it had to ask, and pieces between flags that were no frames."""
+        """Times it had to ask or send again, and pieces between flags that were no frames."""
 
     def _begin(self, number: int) -> None:
         self._number = number
@@ -178,26 +183,31 @@ class LinkSession:
     # --- frames ---------------------------------------------------------------
 
     def _transmit(self) -> None:
+        frames = []
         while True:
             place = (self._first + self._sent) % PLACES
             room = (self._limit - place) % PLACES
             if room > PLACES // 2:  # beyond what it takes
                 room = 0
             payload = bytes(self._outgoing[self._sent : self._sent + min(self._most, room)])
-            if not payload or self._sent >= _AHEAD * self._most:
+            if not payload or self._sent >= self._ahead * self._most:
                 break
             self._sent += len(payload)
-            self._send(FrameKind.DATA, place, payload)
+            frames.append(self._frame(FrameKind.DATA, place, payload))
         if self._owes:
-            self._send(FrameKind.DATA)
+            frames.append(self._frame(FrameKind.DATA))
+        if frames:
+            self._line.write(b"".join(frames))
 
-    def _send(self, kind: FrameKind, place: int | None = None, payload: bytes = b"") -> None:
+    def _send(self, kind: FrameKind) -> None:
+        self._line.write(self._frame(kind))
+
+    def _frame(self, kind: FrameKind, place: int | None = None, payload: bytes = b"") -> bytes:
         if place is None:
             place = (self._first + self._sent) % PLACES
         if kind is not FrameKind.OPEN:
             self._owes = False
-        frame = LinkFrame(kind, self._number, place, self._next, _CREDIT, payload)
-        self._line.write(frame.encode())
+        return LinkFrame(kind, self._number, place, self._next, _CREDIT, payload).encode()
 
     def _listen(self, timeout: float) -> None:
         for piece in (data := self._line.read(timeout)).split(bytes([FLAG]))[:-1]:
@@ -219,7 +229,7 @@ class LinkSession:
                 self._credit(frame)
             elif frame.kind == FrameKind.LOST:
                 self._lost = self._identity is not None
-            elif frame.kind == FrameKind.DATA:
+            elif frame.kind in (FrameKind.DATA, FrameKind.GAP):
                 self._data(frame)
 
     def _data(self, frame: LinkFrame) -> None:
@@ -230,6 +240,9 @@ class LinkSession:
         self._first = frame.ack
         self._sent = max(self._sent - gone, 0)
         self._credit(frame)
+        if frame.kind == FrameKind.GAP and self._sent:
+            self._sent = 0
+            self.resent += 1
         if frame.payload:
             # A piece that only begins earlier is not taken either: the board may have given the
             # places of its ring that are acknowledged to bytes that come later.
@@ -246,7 +259,4 @@ class LinkSession:
 
     def _check_silence(self, what: str) -> None:
         if self._now() - self._heard > self._patience:
-            raise NoAnswer(
-                f"no answer from the board: {what}",
-                "is it powered, does it hold a bitstream of ours, and is the baud rate right?",
-            )
+            raise NoAnswer(f"no answer from the board: {what}", self._advice)

@@ -63,14 +63,18 @@ class ProcessorDevice:
     one piece the rest of the bits is known. Where the clock leaps further than its counter
     can tell, a filler goes before: by then every stored tuple is gone, and the leap may be as
     long as it likes.
+
+    by_rows   pairs are joined by rows where an image's programs come to few, from the next `load` on;
+              else every pair runs its program
     """
 
-    def __init__(self, config: DeviceConfig, processor: Processor) -> None:
+    def __init__(self, config: DeviceConfig, processor: Processor, by_rows: bool = True) -> None:
         from seustream.hdl.control import COMMAND, RESPONSE
         from seustream.hdl.layouts import Layouts
 
         self._config = config
         self._ports = processor
+        self.by_rows = by_rows
         layouts = Layouts(config)
         self._fields = {
             "raw": flatten(layouts.raw),
@@ -98,7 +102,7 @@ class ProcessorDevice:
         new = self._tables is None or self._tables.groups != tables.groups
         commands = [
             Command(ControlOperation.BEGIN),
-            *load_commands(tables, self._config),
+            *load_commands(tables, self._config, self.by_rows),
             Command(ControlOperation.COMMIT, data=int(new)),
         ]
         try:

@@ -7,5 +7,5 @@ needs an answer sends it again.
 
     process    one process's part of a run: nodes, and the frames for other processes
     service    a site as a Flight service       client     who calls it
-    run        process 0 of a run               cluster    all processes on this machine, for tests
+    run        process 0 of a run
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import secrets
 import threading
@@ -18,8 +19,8 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites.client import Client
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.errors import FeederBlocked
-from seustream.engine.sites.explain import Block, block_of
-from seustream.engine.sites.model import BlockId, BlockRows, Result
+from seustream.engine.sites.explain import Block, Decided, Report, block_of
+from seustream.engine.sites.model import BlockRows, EquiJoin, Result
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import blocks_of
 from seustream.engine.sites.shared import SharedLayout
@@ -86,13 +87,14 @@ class Process:
     ) -> None:
         self.setup, self.number = setup, number
         self.results: list[tuple[int, Result]] = []
-        self.decisions: dict[BlockId, Block] = {}
-        self.spent: dict[BlockId, float] = {}
+        self.decisions: dict[Decided, Block] = {}
+        self.spent: dict[Decided, float] = {}
         self.fault: str | None = None
         self.feeding = 0
         self.late: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.unreachable: dict[int, tuple[float, str]] = {}
+        self.on_message: Callable[[int, int, Any], None] = lambda sender, to, message: None
         self.chance = random.Random(number + 1000 * attempt)
         self.stopped = threading.Event()
         self.changed = threading.Condition()
@@ -103,11 +105,11 @@ class Process:
                 self.nodes[node] = setup.layout.node(
                     node, self._emit, store_of(setup, node), attempt
                 )
-        if isinstance(setup.layout, SiteLayout):
-            for node in self.nodes.values():
-                node.on_accept(self._note)
-                if node.site is not None:
-                    node.site.on_over = self._over
+        for node in self.nodes.values():
+            for g, member in node.members.items():
+                member.on_accept(functools.partial(self._note, g, member.layout.join))
+                if member.site is not None:
+                    member.site.on_over = functools.partial(self._over, g)
         self._threads = [threading.Thread(target=self._tick, daemon=True)]
         for other, address in enumerate(setup.addresses):
             if address is not None and other != number:
@@ -128,14 +130,18 @@ class Process:
     def _emit(self, member: int, result: Result) -> None:
         self.results.append((member, result))
 
-    def _note(self, delta: m.Delta | m.Announce, plan: m.Plan) -> None:
-        assert isinstance(self.setup.layout, SiteLayout)
-        self.decisions[plan.stream, plan.no] = block_of(self.setup.layout.join, delta, plan)
+    def _note(self, g: int, join: EquiJoin, delta: m.Delta | m.Announce, plan: m.Plan) -> None:
+        self.decisions[g, (plan.stream, plan.no)] = block_of(join, delta, plan)
         _forget(self.decisions)
 
-    def _over(self, done: m.Done) -> None:
-        self.spent[done.block] = done.spent
+    def _over(self, g: int, done: m.Done) -> None:
+        self.spent[g, done.block] = done.spent
         _forget(self.spent)
+
+    def report(self) -> Report:
+        """The plans and costs of blocks, for people."""
+        with self.changed:
+            return dict(self.decisions), dict(self.spent)
 
     def state(self) -> dict[str, Any]:
         with self.changed:
@@ -197,6 +203,7 @@ class Process:
             going = False
             for number, node in self.nodes.items():
                 for to, message in node.drain():
+                    self.on_message(number, to, message)
                     other = self.setup.where[to]
                     if other == self.number:
                         self.nodes[to].receive(number, message, _now())
@@ -208,11 +215,15 @@ class Process:
                         due = time.monotonic() + self.chance.random() * self.setup.delay
                         self.queues.setdefault(other, []).append((due, (number, to, message)))
 
+    def tick(self) -> None:
+        """Tells the nodes what time it is."""
+        with self._acting():
+            for node in self.nodes.values():
+                node.tick(_now())
+
     def _tick(self) -> None:
         while not self.stopped.wait(TICK):
-            with self._acting():
-                for node in self.nodes.values():
-                    node.tick(_now())
+            self.tick()
 
     def _send(self, process: int, address: str) -> None:
         """Sends the frames for one other service; process 0 also takes what comes back."""
@@ -296,7 +307,7 @@ def _state(node: Any) -> dict[str, object]:
     return state
 
 
-def _forget(reports: dict[BlockId, Any]) -> None:
+def _forget(reports: dict[Decided, Any]) -> None:
     """The oldest of what is remembered for people; a process may run for long."""
     while len(reports) > REMEMBERED:
         del reports[next(iter(reports))]

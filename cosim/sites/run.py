@@ -20,7 +20,9 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites.client import Client
 from seustream.cosim.sites.process import TICK, Process, Setup
 from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.explain import Block, gathered
 from seustream.engine.sites.model import Result
+from seustream.engine.sites.shared import SharedLayout
 
 PATIENCE = 10.0
 """Seconds for which a silent site is called again before the run gives up."""
@@ -41,7 +43,9 @@ class SitesRun:
         rows: Mapping[str, pa.Table],
         patience: float | None = None,
     ) -> None:
+        assert isinstance(setup.layout, SharedLayout)
         self.setup, self.names, self.rows = setup, names, rows
+        self.layout = setup.layout
         self.patience = PATIENCE if patience is None else patience
         self.process = Process(setup, 0)
         self.clients: dict[int, Client] = {}
@@ -78,6 +82,11 @@ class SitesRun:
     @property
     def results(self) -> list[tuple[int, Result]]:
         return self.process.results
+
+    def blocks(self) -> dict[int, list[Block]]:
+        """By join, the latest blocks with their ways and costs."""
+        reports = [self._ask(number, "blocks") for number in self.clients]
+        return gathered([self.process.report(), *reports])
 
     def wait(self) -> None:
         """Feeds all sites and waits until nothing is left to do anywhere; raises `RunFailed`."""

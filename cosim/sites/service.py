@@ -19,8 +19,7 @@ from seustream.cosim.bridge.security import Gate
 from seustream.cosim.sites.process import WAIT, Frame, Process, Setup, StoreOf
 from seustream.engine.sites.codec import Malformed, decode, encode
 from seustream.engine.sites.errors import FeederBlocked
-from seustream.engine.sites.explain import Block
-from seustream.engine.sites.model import BlockId, BlockRows, Result
+from seustream.engine.sites.model import BlockRows, Result
 
 Source: TypeAlias = Callable[[Definition], pa.Table]
 """The rows of a stream, once its definition is known."""
@@ -47,7 +46,7 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
             "submit": self._submit,
             "state": lambda process: process.state(),
             "results": self._results,
-            "blocks": self._blocks,
+            "blocks": lambda process: process.report(),
             "close": self._close,
         }
         super().__init__(
@@ -127,9 +126,6 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
 
     def _results(self, process: Process, first: int) -> tuple[tuple[int, Result], ...]:
         return tuple(process.results[first:])
-
-    def _blocks(self, process: Process) -> tuple[dict[BlockId, Block], dict[BlockId, float]]:
-        return dict(process.decisions), dict(process.spent)
 
     def _close(self, process: Process) -> None:
         process.close()

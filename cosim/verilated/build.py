@@ -96,7 +96,7 @@ def library(
         )
     folder = cache() / _key(config, options)
     path = folder / "wjasip.so"
-    if path.exists():
+    if sound(path):
         return path
     command = compiler()
     if command is None:
@@ -107,7 +107,8 @@ def library(
         )
     try:
         with exclusively(cache(), note):
-            if not path.exists():  # else another process has built it meanwhile
+            if not sound(path):  # else another process has built it meanwhile
+                shutil.rmtree(folder, ignore_errors=True)
                 _build_into(folder, config, options, command, note)
     except OSError as error:
         where = error.filename or cache()
@@ -116,6 +117,21 @@ def library(
             "SEUSTREAM_CACHE names a folder to build in; it takes about 50 MB",
         ) from error
     return path
+
+
+def seal(path: Path) -> None:
+    """Writes the digest of a library beside it."""
+    path.with_suffix(".sha256").write_text(hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def sound(path: Path) -> bool:
+    """Returns whether a library is there, as it was built: one that a disk has damaged ends the
+    process that loads it."""
+    try:
+        said = path.with_suffix(".sha256").read_bytes()
+        return said == hashlib.sha256(path.read_bytes()).hexdigest().encode()
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -147,8 +163,12 @@ def _build_into(
         note(f"{what}: C++")
         generated = _verilate(work, options)
         units = _units(generated, options)
-        note(f"{what}: compiling")
-        compile_units(command, units, _flags(options), generated, finished / "wjasip.so")
+
+        def count(done: int) -> None:
+            note(f"{what}: compiling {done} of {len(units)}")
+
+        compile_units(command, units, _flags(options), generated, finished / "wjasip.so", count)
+        seal(finished / "wjasip.so")
         about = {"config": config.to_json(), "options": dataclasses.asdict(options)}
         (finished / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         finished.rename(folder)
@@ -158,19 +178,19 @@ def _build_into(
 
 
 def _verilog(config: DeviceConfig, options: BuildOptions) -> str:
-    from amaranth.back import verilog
-
     from seustream.hdl.top import Wjasip
+
+    return to_verilog(Wjasip(config, trace=options.trace), "wjasip")
+
+
+def to_verilog(component: object, name: str) -> str:
+    """A component of the gateware as text, its top module under this name."""
+    from amaranth.back import verilog
 
     collects = gc.isenabled()
     gc.disable()  # elaboration makes millions of objects and drops none: half the time
     try:
-        text: str = verilog.convert(
-            Wjasip(config, trace=options.trace),
-            name="wjasip",
-            emit_src=False,
-            strip_internal_attrs=True,
-        )
+        text: str = verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
     except verilog.YosysError as error:
         raise BuildFailed(
             f"no Verilog: {error}", 'python3 -m pip install "seustream[rtl]"'
@@ -267,28 +287,49 @@ def _flags(options: BuildOptions) -> list[str]:
 
 
 def compile_units(
-    command: list[str], units: dict[Path, str], own: list[str], generated: Path, library: Path
+    command: list[str],
+    units: dict[Path, str],
+    own: list[str],
+    generated: Path,
+    library: Path,
+    count: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Compiles what Verilator generated and what goes with it, side by side, and links it.
 
     units  sources, what takes longest first, and how much each is optimised
     own    flags beside those that every simulation needs
-    """
+    count  called with the number of units that are compiled by then
+
+    What is Verilator's own is compiled once for all libraries with the same flags."""
     include = package() / "include"
     flags = [
         "-std=c++17", "-fPIC", "-pthread", "-DVM_SC=0", *own,
         *(f"-I{folder}" for folder in (generated, include, include / "vltstd")),
     ]  # fmt: skip
-    objects = {unit: generated / f"{unit.stem}.o" for unit in units}
+    kinds = [flag for flag in own if flag.startswith("-DVM_")]
+    about = json.dumps([command, kinds, tool_version("verilator"), sys.platform])
+    shared = cache() / f"support-{hashlib.sha256(about.encode()).hexdigest()[:32]}"
+    shared.mkdir(exist_ok=True)
+    support = {unit: shared / f"{unit.stem}.o" for unit in units if include in unit.parents}
+    objects = {unit: support.get(unit, generated / f"{unit.stem}.o") for unit in units}
 
     def one(unit: Path) -> None:
-        run_tool([*command, *flags, units[unit], "-c", str(unit), "-o", str(objects[unit])])
+        made = generated / f"{unit.stem}.o"
+        run_tool([*command, *flags, units[unit], "-c", str(unit), "-o", str(made)])
+        if unit in support:
+            seal(made)
+            for suffix in (".sha256", ".o"):
+                made.with_suffix(suffix).rename(support[unit].with_suffix(suffix))
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pool = concurrent.futures.ThreadPoolExecutor(cores)
     try:
-        for done in concurrent.futures.as_completed([pool.submit(one, unit) for unit in units]):
+        needed = [unit for unit in units if not sound(objects[unit])]
+        count(len(units) - len(needed))
+        compiled = concurrent.futures.as_completed([pool.submit(one, unit) for unit in needed])
+        for number, done in enumerate(compiled, 1 + len(units) - len(needed)):
             done.result()
+            count(number)
     finally:
         pool.shutdown(cancel_futures=True)
     run_tool([*command, "-shared", "-pthread", "-o", str(library), *map(str, objects.values())])

@@ -30,7 +30,8 @@ class VerilatedDevice(ProcessorDevice):
         self._processor = library.CompiledProcessor(build(config, options, note), waves)
         from seustream.hdl.layouts import Layouts  # after the build, which says what it lacks
 
-        super().__init__(config, self._processor)
+        # What is decided by rows executes no instruction that a trace could show.
+        super().__init__(config, self._processor, by_rows=not trace)
         layout = Layouts(config).trace
         self._trace, self._trace_bits = flatten(layout), layout.size
 

@@ -26,6 +26,7 @@ from seustream.compiler.language.types import Type
 from seustream.engine.host.growing import Growing
 from seustream.engine.host.words import Flags, KeyNumbers, Words, decimals
 from seustream.engine.kernels import native
+from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
@@ -217,7 +218,7 @@ class _Totals:
 
     def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
         if e.function == "count":
-            return pa.array(self.counts), None
+            return as_column(self.counts), None
         found, bit = (self.sums, 1) if e.function == "sum" else (self.means, 2)
         assert found is not None
         assert self.known is not None
@@ -230,8 +231,8 @@ class _Totals:
         if pa.types.is_decimal(of):
             return decimals(found, of, nulls), lost
         if pa.types.is_floating(of):
-            return pa.array(found.view(np.float64), mask=nulls), lost
-        return pa.array(found, mask=nulls).cast(of), lost
+            return as_column(found, pa.float64(), nulls), lost
+        return as_column(found, nulls=nulls).cast(of), lost
 
 
 def _summed(words: Words) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,11 @@ from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
 from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import leaves
-from seustream.engine.stream.answers import result_schema
+from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.evaluate import Leaves
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import as_column
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,8 +32,9 @@ class StreamRows:
     null_decides = False
 
     def __init__(self, rows: pa.Table, before: int, alias: str) -> None:
-        self.rows, self.before, self.alias = rows.combine_chunks(), before, alias
+        self.rows, self.before, self.alias = rows, before, alias
         self.times = timestamps(rows)
+        self._whole: dict[str, pa.Array] = {}
 
     def __len__(self) -> int:
         return len(self.times)
@@ -48,10 +49,13 @@ class StreamRows:
         self, read: Iterable[x.Expression], index: Ints | None
     ) -> dict[tuple[int, str], pa.Array]:
         found = {}
-        where = None if index is None or len(index) == len(self) else pa.array(index)
+        where = None if index is None or len(index) == len(self) else as_column(index)
         for name in {column.name for e in read for column in x.columns(e)}:
-            column = self.rows.column("ts" if name == TIME_COLUMN.name else name)
-            array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            array = self._whole.get(name)
+            if array is None:
+                column = self.rows.column("ts" if name == TIME_COLUMN.name else name)
+                array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+                self._whole[name] = array
             found[0, name] = array if where is None else array.take(where)
         return found
 
@@ -67,7 +71,7 @@ class StreamRows:
             if grouping is None:
                 return self.select(query, index, faults)
             if not len(index):
-                return result_schema(query).empty_table()
+                return no_results(query)
             columns = self._columns(grouping.reads, index)
             window = query.sources[0].window
             arrivals, new = of_stream(window, self.times[index], self.before + index, columns)
@@ -100,10 +104,10 @@ class JoinRows:
     def answer(
         self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
     ) -> pa.Table:
-        return completed(query, grouping, self.sides, self.sequences[index], faults)
+        return results_of_join(query, grouping, self.sides, self.sequences[index], faults)
 
 
-def completed(
+def results_of_join(
     query: Query,
     grouping: Grouping | None,
     sides: list[Side],
@@ -114,22 +118,30 @@ def completed(
     if grouping is None:
         return project(query, sides, sequences, faults)
     if not len(sequences):
-        return result_schema(query).empty_table()
+        return no_results(query)
     arrivals, new, ordered = of_results(query, sides, sequences)
     with faults.naming(lambda row: combination(sides, ordered[row])):
         return grouping.add(arrivals, new, faults)
 
 
-@contextlib.contextmanager
-def blaming(query: Query, faults: QueryFaults) -> Iterator[None]:
+class Blaming:
     """Says of the first fault under `strict` whose it is."""
-    try:
-        yield
-    except FaultError as error:
+
+    __slots__ = ("_faults", "_query")
+
+    def __init__(self, query: Query, faults: QueryFaults) -> None:
+        self._query, self._faults = query, faults
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if not isinstance(error, FaultError):
+            return
+        query = self._query
         what = f"stream {query.defines}" if query.defines is not None else f"query {query.name}"
         if query.defines is not None and "#" in query.defines:  # a part of what one wrote
             what = query.defines.partition("#")[0]
         raise EvaluationError(
-            f"{what}: {located(error.place, faults.source)}, {error.row}",
+            f"{what}: {located(error.place, self._faults.source)}, {error.row}",
             "exclude such rows with another condition; without strict the value is NULL",
         ) from None

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seustream.engine.host.indexed import Key
 from seustream.engine.host.links import JoinLink, shift
-from seustream.engine.stream.numbers import Numbers, of_doubles
+from seustream.engine.stream.numbers import Key, Numbers, of_doubles
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]

@@ -19,6 +19,7 @@ from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
+from seustream.engine.stream.numbers import as_column
 
 Ints = npt.NDArray[np.int64]
 
@@ -87,9 +88,11 @@ def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -
 def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
     """The order of results by the newest component's arrival, and within one arrival by the
     components, in FROM order; None where they are in it."""
+    if len(newest) < 2:
+        return None
     keys = [newest, *positions]
     # Rises: all keys before one are equal, and it is greater. Stays: all so far are equal.
-    stays = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
+    stays = np.ones(len(newest) - 1, np.bool_)
     for key in keys:
         if np.any(stays & (key[1:] < key[:-1])):
             order: Ints = np.lexsort(keys[::-1])
@@ -102,4 +105,5 @@ def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints, faults: Fault
     """The SELECT list over rows, and their two times."""
     leaf = leaves(rows)
     columns = [evaluate(item.expression, leaf, len(newest), faults) for item in query.items]
-    return pa.table([*columns, oldest, newest], schema=result_schema(query))
+    times = as_column(oldest), as_column(newest)
+    return pa.Table.from_arrays([*columns, *times], schema=result_schema(query))

@@ -20,11 +20,10 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.convert import may_lack_value
 from seustream.compiler.language.types import Kind
-from seustream.engine.host.indexed import Key, converted
 from seustream.engine.host.links import shift
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import evaluate
-from seustream.engine.stream.numbers import is_ordered, numbers
+from seustream.engine.stream.numbers import Key, converted, is_ordered, numbers
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
@@ -61,7 +60,8 @@ def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
             continue
         before = found.get(one.key)
         if before is None:
-            found[one.key] = one
+            # What is known of an equal condition of another text has that one's places.
+            found[one.key] = Interval(one.key, one.low, one.high, (e,))
         elif isinstance(one.low, int) and isinstance(before.low, int):
             low, high = max(before.low, one.low), min(before.high, one.high)
             found[one.key] = Interval(one.key, low, high, (*before.conditions, e))
@@ -151,6 +151,9 @@ class ConstantIndex:
 
     def matches(self, values: Ints, flags: Bools | None) -> list[tuple[int, Ints]]:
         """By interval that has some, the rows in it, in their order."""
+        if len(self.low) == 1:
+            rows = self._inside(0, values, flags)
+            return [(0, rows)] if len(rows) else []
         places = None if flags is None else np.flatnonzero(flags)
         known = values if places is None else values[places]
         if not len(known) or not len(self.low):
@@ -177,10 +180,15 @@ class ConstantIndex:
             elif 4 * (b - a) < len(values):
                 rows = np.sort(order[a:b])
             else:
-                inside = (values >= self.low[number]) & (values <= self.high[number])
-                rows = np.flatnonzero(inside if flags is None else inside & flags)
+                rows = self._inside(number, values, flags)
             found.append((number, rows))
         return found
+
+    def _inside(self, number: int, values: Ints, flags: Bools | None) -> Ints:
+        """The rows in one interval."""
+        inside = (values >= self.low[number]) & (values <= self.high[number])
+        rows: Ints = np.flatnonzero(inside if flags is None else inside & flags)
+        return rows
 
     def _candidates(self, least: int, greatest: int) -> Ints:
         """Intervals that may have a value from `least` to `greatest`."""

@@ -20,7 +20,7 @@ from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.divide import Division
 from seustream.compiler.plan.layout import Slot
 from seustream.compiler.plan.normalise import Normalised
-from seustream.engine.host.answers import blaming, completed
+from seustream.engine.host.answers import Blaming, results_of_join
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
@@ -342,11 +342,11 @@ class HostDriver:
             sides = join.sides
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
-            with self.failures.of(query.name), blaming(query, faults):
+            with self.failures.of(query.name), Blaming(query, faults):
                 kept = residual(one.residual, sides, unique, faults)
                 ours = join.results([new[slot] for slot in slots], faults)
                 both = np.concatenate((kept, *ours))
-                answer = completed(query, grouping, sides, both, faults)
+                answer = results_of_join(query, grouping, sides, both, faults)
             if query.name in self.failures:
                 continue
             self.counts.repeats += len(found) - len(unique)

@@ -26,9 +26,9 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Item, Query
 from seustream.engine.host.constants import ConstantIndex, Interval, intervals
 from seustream.engine.host.grouping import Grouping
-from seustream.engine.host.indexed import Key, converted
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.numbers import Key, converted
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -28,6 +28,7 @@ from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.sliding import Sliding
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.schema import arrow_type
 from seustream.hdl.device import Window, WindowKind
 
@@ -115,16 +116,19 @@ class Grouping:
         count, leaf = len(new.arrival), leaves(new.rows)
         keys = [evaluate(e, leaf, count, faults) for e in self.query.group_by]
         values = [evaluate(e, leaf, count, faults) for e in self.arguments]
-        values.append(pa.array(new.oldest))
+        values.append(as_column(new.oldest))
         turns, who, _ = self.sliding.enter(keys, values, new.arrival, arrivals.clocks, new.ends)
-        time, first = arrivals.time[new.arrival[who]], pa.array(who)
-        rows = {(0, f"g{number}"): key.take(first) for number, key in enumerate(keys)}
+        time = arrivals.time[new.arrival[who]]
+        if len(who) < count:
+            first = as_column(who)
+            keys = [key.take(first) for key in keys]
+        rows = {(0, f"g{number}"): key for number, key in enumerate(keys)}
         with faults.naming(lambda point: f"the group at ts {time[point]}"):
             *found, since = self.sliding.results(turns, faults)
             rows |= {(0, f"a{number}"): one for number, one in enumerate(found)}
             if self.having is not None:
                 kept = np.flatnonzero(holds(self.having, leaves(rows), len(time), faults))
-                some = pa.array(kept)
+                some = as_column(kept)
                 rows = {key: column.take(some) for key, column in rows.items()}
                 time, since = time[kept], since.take(some)
             return selected(self.answers, rows, np.asarray(since), time, faults)

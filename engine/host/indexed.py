@@ -14,17 +14,14 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.language.types import Type
 from seustream.engine.host.growing import Growing
 from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
-from seustream.engine.stream.numbers import Numbers, numbers, together
+from seustream.engine.stream.numbers import Key, Numbers, converted, numbers, together
 
 Ints = npt.NDArray[np.int64]
 _Kind = TypeVar("_Kind", native.Chains, native.Runs)
-Key = tuple[x.Expression, Type]
-"""An expression, and the type its values are compared in."""
 
 
 class Wanted(Protocol):
@@ -34,12 +31,6 @@ class Wanted(Protocol):
 
     def admits(self, column: pa.Array) -> npt.NDArray[np.bool_]:
         """Returns which values of the expression some of them allow."""
-
-
-def converted(key: Key) -> x.Expression:
-    """The expression in the type it is compared in."""
-    e, of = key
-    return x.Cast(e, of, quiet=True) if e.type != of else e
 
 
 class _NumberColumn:

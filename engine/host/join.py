@@ -24,12 +24,12 @@ import numpy.typing as npt
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.engine.host.bands import band_of
-from seustream.engine.host.indexed import IndexedRows, Wanted, converted
+from seustream.engine.host.indexed import IndexedRows, Wanted
 from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
-from seustream.engine.stream.numbers import Numbers, numbers, together
+from seustream.engine.stream.numbers import Numbers, converted, numbers, together
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
@@ -118,6 +118,7 @@ class WindowJoin:
         numbers_ = range(len(sides))
         self.searches = [searches(self.conjuncts, number, len(sides)) for number in numbers_]
         self.chosen = [selections(self.conjuncts, number) for number in numbers_]
+        self._repeats = len({id(side.store) for side in sides}) < len(sides)
         self._at_once = 1 << 30  # arrivals
         self._room = 1 << 12  # pairs
         self._forget()
@@ -157,15 +158,18 @@ class WindowJoin:
         positions = [
             side.store.position[0][places] for side, places in zip(self.sides, new, strict=True)
         ]
-        order = np.unique(np.concatenate(positions))
+        order = np.concatenate(positions)
+        order = np.unique(order) if self._repeats else np.sort(order)
         parts: list[Ints] = []
         start = count = 0
         while start < len(order):
             stop = min(start + self._at_once, len(order))
-            some = [
-                places[(when >= order[start]) & (when <= order[stop - 1])]
-                for places, when in zip(new, positions, strict=True)
-            ]
+            some = new
+            if stop - start < len(order):
+                some = [
+                    places[(when >= order[start]) & (when <= order[stop - 1])]
+                    for places, when in zip(new, positions, strict=True)
+                ]
             try:
                 found = self._found(some, stop - start == 1, faults)
             except _TooMany:
@@ -441,7 +445,7 @@ def _window(side: Side, when: Ints, now: Ints) -> tuple[Ints, Ints]:
         low = _places(side.store.position[0], when, after=True) - window.size
     else:
         low = np.zeros(len(when), np.int64)
-    return np.clip(low, 0, high), high
+    return np.minimum(np.maximum(low, 0), high), high
 
 
 def _places(sorted_: Ints, numbers_: Ints, after: bool = False) -> Ints:

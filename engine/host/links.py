@@ -12,19 +12,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.convert import may_lack_value
 from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
-from seustream.engine.stream.numbers import has_numbers, is_ordered
+from seustream.engine.stream.numbers import comparable
 from seustream.hdl.isa import Condition
 
-_COMPARED = (
-    Condition.LT,
-    Condition.EQ,
-    Condition.GT,
-    Condition.GE,
-    Condition.LE,
-    Condition.NE,
-)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
@@ -87,13 +78,9 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
 
 
 def _link(e: x.Expression, source: int) -> JoinLink | None:
-    if not isinstance(e, x.Compare) or e.condition not in _COMPARED:
+    if not comparable(e):
         return None
-    by_value = e.condition in (Condition.EQ, Condition.NE)
-    if not (has_numbers(e.of) if by_value else is_ordered(e.of)):
-        return None
-    if may_lack_value(e.left.type, e.of) or may_lack_value(e.right.type, e.of):
-        return None
+    assert isinstance(e, x.Compare)
     for op, theirs, ours in (
         (e.condition, e.left, e.right),
         (e.condition.mirrored(), e.right, e.left),

@@ -11,6 +11,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.engine.host.growing import Growing
+from seustream.engine.stream.numbers import as_column
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -18,6 +19,8 @@ Rows = Mapping[tuple[int, str], pa.Array]
 """Columns by (source, name)."""
 
 _EARLIEST = int(np.iinfo(np.int64).min)
+_PIECES = 64
+"""Appended tables that may wait to become one."""
 IN_DEVICE = np.iinfo(np.int64).max
 """`left` of a row the device holds, or never has to."""
 
@@ -73,6 +76,8 @@ class RowStore:
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
         self._newer.append(rows)
+        if len(self._newer) > _PIECES:
+            self._parts()
         self._timestamp.append(timestamp)
         for copy, mine in enumerate(position):
             self._position[copy].append(mine)
@@ -103,20 +108,24 @@ class RowStore:
             parts = parts[1:]
         else:
             parts = parts[:1]
-        found = {}
+        found, places = {}, [(table, as_column(at)) for table, at in parts]
         for name in names:
             stored = _stored(name)
-            taken = [_array(table.column(stored)).take(pa.array(at)) for table, at in parts]
-            found[name] = taken[0] if back is None else pa.concat_arrays(taken).take(pa.array(back))
+            taken = [_array(table.column(stored)).take(at) for table, at in places]
+            found[name] = (
+                taken[0] if back is None else pa.concat_arrays(taken).take(as_column(back))
+            )
         return found
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
         """Some columns of all rows from a place on."""
-        older, newer = self._parts()
-        if place >= older.num_rows:
-            rows = newer.slice(place - older.num_rows)
+        newest = self._newer[-1]
+        if place == len(self) - newest.num_rows:
+            rows = newest
+        elif place >= (older := self._parts()[0]).num_rows:
+            rows = self._newer[0].slice(place - older.num_rows)
         else:
-            rows = pa.concat_tables([older.slice(place), newer])
+            rows = pa.concat_tables([older.slice(place), *self._newer])
         return {name: _array(rows.column(_stored(name))) for name in names}
 
     def _parts(self) -> tuple[pa.Table, pa.Table]:

@@ -23,9 +23,9 @@ from seustream.engine.host.answers import JoinRows
 from seustream.engine.host.constants import ConstantIndex, intervals
 from seustream.engine.host.families import Family, Member, by_interval, may_fault
 from seustream.engine.host.grouping import Grouping
-from seustream.engine.host.indexed import Key
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.numbers import Key
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]

@@ -17,10 +17,9 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
-from seustream.engine.host.answers import StreamRows, blaming, completed
+from seustream.engine.host.answers import Blaming, StreamRows, results_of_join
 from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
-from seustream.engine.host.indexed import Key
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.shared import SharedJoin, shape
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
@@ -29,6 +28,7 @@ from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import Merger, narrowed, never_late, whole
+from seustream.engine.stream.numbers import Key
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -40,6 +40,7 @@ SOFTWARE_JOIN = "software join"
 """The kind of its snapshot; its name in a graph ends with its level."""
 
 
+_NONE = pa.table({})
 _LOOSE = 16
 """Queries that came late and share nothing yet; more of them where many share."""
 
@@ -138,7 +139,7 @@ class SoftwareJoin:
         restore_streams(self.merger, self.streams, self.seen, state)
         for query in self.queries:
             if query.aggregated and state.plain["groups"].get(query.name) != query.text:
-                self._catch_up(query)
+                self._catch_up(query, kept)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
         """Returns how much a state has in common with this operator, for a query set that changed: each
@@ -178,18 +179,19 @@ class SoftwareJoin:
             self._catch_up(query)
         return True
 
-    def _catch_up(self, query: Query) -> None:
-        """Brings a group that begins now to what is in its windows, as far as others kept it."""
+    def _catch_up(self, query: Query, kept: Mapping[str, pa.Table] | None = None) -> None:
+        """Brings a group that begins now to what is in its windows, as far as others kept it, who may have been
+        elsewhere."""
         faults = QueryFaults(source=self.faults[query.name].source)
         with self.failures.of(query.name):
             if len(query.sources) > 1:
                 stores = [self.stores[source.stream.name] for source in query.sources]
                 join = WindowJoin(x.conjuncts(query.where), self._sides(query))
                 for found in join.results([np.arange(len(store)) for store in stores], faults):
-                    completed(query, self.groupings[query.name], join.sides, found, faults)
+                    results_of_join(query, self.groupings[query.name], join.sides, found, faults)
             else:
                 name = query.sources[0].stream.name
-                rows = self.stores[name].table
+                rows = self.stores[name].table if kept is None else kept.get(name, _NONE)
                 if rows.num_rows:
                     batch = StreamRows(rows, self.seen[name] - rows.num_rows, name)
                     family = self._plan([query]).alone[0][2]
@@ -250,9 +252,9 @@ class SoftwareJoin:
         for member, found in answers:
             query = member.query
             if callable(found):
-                with self.failures.of(query.name), blaming(query, member.faults):
+                with self.failures.of(query.name), Blaming(query, member.faults):
                     found = found()
-                if query.name in self.failures:
+                if callable(found):  # it has failed
                     continue
             if found.num_rows:
                 yield query.name, as_rows(query, found)
@@ -264,9 +266,9 @@ class SoftwareJoin:
             self.windows[query.name] = WindowJoin(conditions, self._sides(query))
         join, faults = self.windows[query.name], self.faults[query.name]
         grouping = self.groupings.get(query.name)
-        with self.failures.of(query.name), blaming(query, faults):
+        with self.failures.of(query.name), Blaming(query, faults):
             for found in join.results([places[s.stream.name] for s in query.sources], faults):
-                answer = completed(query, grouping, join.sides, found, faults)
+                answer = results_of_join(query, grouping, join.sides, found, faults)
                 if answer.num_rows:
                     yield query.name, as_rows(query, answer)
 

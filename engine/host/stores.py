@@ -26,6 +26,7 @@ class Stores:
         self.streams = tuple(streams)
         self.copies = np.array([copies[s.name] for s in streams], np.int64)
         self.by_name = {s.name: RowStore(stream_schema(s), copies[s.name]) for s in streams}
+        self._apart = bool((self.copies == 1).all())
         self.keep = keep
         self.position = 0
 
@@ -35,17 +36,21 @@ class Stores:
     def add(self, part: Slice) -> dict[str, Ints]:
         """Stores a slice; gives the places of each stream's new rows."""
         # Copies of a self-join's stream stand side by side in the total order.
-        width = self.copies[part.stream]
-        start = self.position + np.cumsum(width) - width
-        self.position += int(width.sum())
+        if self._apart:
+            start = np.arange(self.position, self.position + len(part))
+            self.position += len(part)
+        else:
+            width = self.copies[part.stream]
+            start = self.position + np.cumsum(width) - width
+            self.position += int(width.sum())
         places: dict[str, Ints] = {}
         for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
             store = self.by_name[stream.name]
             if not self.copies[index]:
                 continue
-            mine = start[part.stream == index]
             before = len(store)
             if rows.num_rows:
+                mine = start if rows.num_rows == len(part) else start[part.stream == index]
                 ordered = [mine + copy for copy in range(int(self.copies[index]))]
                 store.append(rows, timestamps(rows), ordered)
             places[stream.name] = np.arange(before, len(store))
@@ -54,6 +59,8 @@ class Stores:
     def trim(self, at_least: int) -> None:
         """Frees rows no window reaches, once they are the larger part of a store."""
         stores = self.by_name
+        if all(len(store) <= at_least for store in stores.values()):
+            return
         now = max((int(s.timestamp[-1]) for s in stores.values() if len(s)), default=0)
         for name, store in stores.items():
             first = store.first_needed(self.keep[name], now)

@@ -5,25 +5,16 @@ Texts are the codes of a `Codes`; decimals of more than 18 digits take two words
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.engine.host.growing import Growing
 from seustream.engine.kernels import native
-from seustream.engine.stream.numbers import texts
+from seustream.engine.stream.numbers import as_column, stored, stored_as, texts
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
-
-
-@functools.cache
-def _stored(of: pa.DataType) -> str:
-    """The NumPy type of the buffer of an Arrow column whose values have 1, 2, 4 or 8 bytes."""
-    kind = "f" if pa.types.is_floating(of) else "i"
-    return f"{kind}{of.bit_width // 8}"
 
 
 class Words:
@@ -97,12 +88,12 @@ class Words:
             return decimals(words, of, nulls)
         if pa.types.is_boolean(of):
             return pa.array(words != 0, mask=nulls)
-        kind = _stored(of)
+        kind = stored_as(of)
         if kind == "f4":
             numbers = words.view(np.float64).astype(np.float32)
         else:
             numbers = words.view(kind) if kind[1] == "8" else words.astype(kind)
-        return pa.array(numbers, mask=nulls).view(of) if len(numbers) else pa.array([], of)
+        return as_column(numbers, of, nulls)
 
     def of(self, column: pa.Array) -> tuple[Ints, Flags]:
         """Values as words, and where there are any."""
@@ -118,8 +109,7 @@ class Words:
             words = np.frombuffer(column.buffers()[1], np.int64)
             words = words[2 * column.offset : 2 * (column.offset + count)]
             return (words if self.wide else words[::2]), flags
-        stored = np.frombuffer(column.buffers()[1], _stored(of))
-        numbers = stored[column.offset : column.offset + count]
+        numbers = stored(column)
         if numbers.dtype.kind == "i":
             return numbers.astype(np.int64, copy=False), flags
         doubles = numbers.astype(np.float64, copy=False)

@@ -1,10 +1,12 @@
 // The module `native`: its interface, with types and meanings, is `native.pyi`.
+#include "automaton.h"
 #include "best.h"
 #include "chains.h"
 #include "codes.h"
 #include "rows.h"
 #include "runs.h"
 #include "scan.h"
+#include "subsets.h"
 #include "totals.h"
 #include "windows.h"
 
@@ -75,7 +77,22 @@ static PyMethodDef of_last_rows[] = {
     {"live", of<LastRows, &LastRows::live>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_automaton[] = {
+    {"configure", of<Automaton, &Automaton::configure>, METH_VARARGS, nullptr},
+    {"advance", of<Automaton, &Automaton::advance>, METH_VARARGS, nullptr},
+    {"take", of<Automaton, &Automaton::take>, METH_VARARGS, nullptr},
+    {"forget", of<Automaton, &Automaton::forget>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_subsets[] = {
+    {"configure", of<Subsets, &Subsets::configure>, METH_VARARGS, nullptr},
+    {"advance", of<Subsets, &Subsets::advance>, METH_VARARGS, nullptr},
+    {"take", of<Subsets, &Subsets::take>, METH_VARARGS, nullptr},
+    {"forget", of<Subsets, &Subsets::forget>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
+    {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -91,6 +108,8 @@ PyMODINIT_FUNC PyInit_native() {
     if (Owner<Chains>::add(module, "Chains", NAMED "Chains", of_chains) != 0 ||
         Owner<Runs>::add(module, "Runs", NAMED "Runs", of_runs) != 0 ||
         Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0 ||
+        Owner<Automaton>::add(module, "Automaton", NAMED "Automaton", of_automaton) != 0 ||
+        Owner<Subsets>::add(module, "Subsets", NAMED "Subsets", of_subsets) != 0 ||
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
         Owner<Repeats>::add(module, "Repeats", NAMED "Repeats", of_repeats) != 0 ||

@@ -141,6 +141,57 @@ class Rows:
     def count(self) -> int:
         """The keys."""
 
+class Automaton:
+    """Runs over events in order: each stands on the events it chose, and every later event of its key may
+    move it on. Events are numbered as they come, from 0."""
+
+    def configure(
+        self,
+        stages: Ints,
+        tests: Ints,
+        ask: Callable[[int, bytes, bytes], bool],
+        width: int,
+        window: int,
+        strategy: int,
+        waits: bool,
+        most_runs: int,
+        most_matches: int,
+        /,
+    ) -> None:
+        """`stages` are four numbers each: the bit of `fits`, the least and the most events, whether more
+        than one may come. `tests` are thirteen: the stage; when (0 it begins, 1 it takes another event,
+        2 the match ends); the test's number; over what (0 once, 1 the newest event, 2 all events of stage
+        `through`); `through`, -1 for none; whether from its second event on; the condition, or -1 to
+        call `ask` with the number, the events and the stage of each; and two sides `(column, stage,
+        pick)`. A pick is 0 the event, 1 each, 2 the first, 3 the last, 4 the one before, 5 how many, 6
+        the constant `column`. Strategies are 0 any, 1 next, 2 strict; a match that `waits` is certain a
+        window after its first event. Of what is -1 there is no limit."""
+
+    def advance(
+        self, keys: Ints, times: Ints, fits: Ints, values: Ints, flags: npt.NDArray[np.uint8], /
+    ) -> int:
+        """Events with the stages they fit, as bits, and `width` values each, whose flag is 0 for NULL and 2
+        for one that must be asked for. 1 where a key has too many runs, 2 where there are too many
+        matches, else 0."""
+
+    def take(self, to: int, /) -> tuple[bytes, bytes, bytes]:
+        """The matches that are certain at a time: when they are, how many events each has in each stage,
+        and these, one match after the other."""
+
+    def forget(self, now: int, over: bool, /) -> int:
+        """Lets go of runs that no event can move on; how many are left, and matches not taken."""
+
+class Subsets:
+    """Every sequence of events that fit one after the other. See `Automaton`."""
+
+    def configure(self, states: Ints, stages: int, window: int, most_matches: int, /) -> None:
+        """`states` are five numbers each: the bit of its element, its stage, the bits of the elements that
+        may not come before it, whether it is the first state of its stage, whether it takes more events."""
+
+    def advance(self, keys: Ints, times: Ints, fits: Ints, /) -> int: ...
+    def take(self, to: int, /) -> tuple[bytes, bytes, bytes]: ...
+    def forget(self, now: int, over: bool, /) -> int: ...
+
 class Leaving:
     """Members of groups, numbered as they came, and which of them have left. `base` is the number of
     the member that arrays by member begin with; it may grow up to `oldest`. New members stand last
@@ -251,6 +302,12 @@ def scan(
     /,
 ) -> tuple[int, int]:
     """A search that looks at every row of every window, a block at a time."""
+
+def ordered(
+    determined: Ints, counts: tuple[Ints, ...], numbers: tuple[Ints, ...], out: Ints, /
+) -> None:
+    """The order of matches: by `determined`, then by the numbers of their events, stage by stage. Of each stage
+    there are the counts by match, and the numbers of one match after the other."""
 
 def places(sorted: Ints, numbers: Ints, after: bool, out: Ints, /) -> None:
     """Like `numpy.searchsorted`, in linear time where the numbers do not fall."""

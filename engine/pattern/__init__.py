@@ -5,5 +5,5 @@ are the automaton with a versioned shared buffer, `lists` and `optiseq` the sear
 lists, `columns`, `vector`, `reach`, `following` and `fill` the same search on whole columns (the fast
 path), `compact` the enumeration of plain subsets. `planner` says which can run a query, `sampling`
 and `choice` which is cheapest for an epoch, and `operator` puts time, keys and skipping around any
-of them. `output` makes rows, `state` snapshots, `explain`, `picture` and `trace` what people look at.
+of them. `output` makes rows, `state` snapshots, `explain` and `trace` what people look at.
 """

@@ -64,7 +64,7 @@ class WaitingRows:
             self.refuse(int(late.sum()), int(batch.ts[late][0]), watermark)
             batch = batch.take(~late)
         self.stats.taken += len(batch)
-        self.tables = concat(self.tables, batch)
+        self.tables = batch if self.tables is None else concat(self.tables, batch)
 
     def refuse(self, count: int, ts: int, watermark: int) -> None:
         """Late rows, the first of them at `ts`."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
@@ -84,30 +83,27 @@ def values(column: pa.Array) -> list[Any]:
     return found
 
 
-def concat(first: EventBatch | None, second: EventBatch) -> EventBatch:
-    """Two pieces as one; their type codes are made the same."""
-    if first is None or not len(first):
-        return second
-    if not len(second):
-        return first
-    names = list(first.names)
-    known = {name: code for code, name in enumerate(names)}
-    moved = [known.setdefault(name, len(known)) for name in second.names]
-    names += [name for name in second.names if name not in first.names]
-    table = np.array([*moved, -1], np.int64)
-    events = None
-    if first.events is not None and second.events is not None:
-        events = np.concatenate([first.events, second.events])
+def concat(*pieces: EventBatch) -> EventBatch:
+    """Several pieces as one; their type codes are made the same."""
+    some = [piece for piece in pieces if len(piece)] or list(pieces[-1:])
+    if len(some) == 1:
+        return some[0]
+    known: dict[str, int] = {}
+    types = []
+    for piece in some:
+        table = [*(known.setdefault(name, len(known)) for name in piece.names), -1]
+        types.append(np.array(table, np.int64)[piece.type])
+    events = [piece.events for piece in some if piece.events is not None]
     return EventBatch(
-        np.concatenate([first.ts, second.ts]),
-        np.concatenate([first.seq, second.seq]),
-        np.concatenate([first.type, table[second.type]]),
-        names,
+        np.concatenate([piece.ts for piece in some]),
+        np.concatenate([piece.seq for piece in some]),
+        np.concatenate(types),
+        list(known),
         {
-            name: pa.concat_arrays([column, second.columns[name]])
-            for name, column in first.columns.items()
+            name: pa.concat_arrays([piece.columns[name] for piece in some])
+            for name in some[0].columns
         },
-        events,
+        np.concatenate(events) if len(events) == len(some) else None,
     )
 
 
@@ -146,9 +142,10 @@ def of_table(
     kinds: Ints = np.full(table.num_rows, -1, np.int64)
     names: list[str] = []
     if type_column is not None:
-        coded = _whole(table[_spelled(stream, type_column)]).dictionary_encode()
+        coded = whole(table[_spelled(stream, type_column)]).dictionary_encode()
         names = coded.dictionary.to_pylist()
-        kinds = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        indices = coded.indices.fill_null(-1) if coded.null_count else coded.indices
+        kinds = indices.to_numpy().astype(np.int64)
     return EventBatch(
         table["ts"].to_numpy().astype(np.int64, copy=False),
         np.arange(first, first + table.num_rows, dtype=np.int64),
@@ -162,7 +159,10 @@ def _spelled(stream: Stream, name: str) -> str:
     return next(c.name for c in stream.columns if c.name.lower() == name)
 
 
-def _whole(array: pa.ChunkedArray) -> pa.Array:
+def whole(array: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if array.num_chunks == 1:
+        return array.chunk(0)
     found = array.combine_chunks()
     if isinstance(found, pa.ChunkedArray):
         found = found.chunk(0) if found.num_chunks else pa.array([], array.type)
@@ -172,7 +172,7 @@ def _whole(array: pa.ChunkedArray) -> pa.Array:
 def _from_arrow(table: pa.Table, stream: Stream, name: str) -> pa.Array:
     """A column in the type the stream declares, without NaN."""
     column = next(c for c in stream.columns if c.name.lower() == name)
-    array, wanted = _whole(table[column.name]), arrow_type(column.type)
+    array, wanted = whole(table[column.name]), arrow_type(column.type)
     if array.type != wanted:
         array = array.cast(wanted)
     return real_only(array) if column.type.is_inexact else array

@@ -18,6 +18,7 @@ import numpy as np
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Mode, Strategy
 from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.links import link
 from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.planner import CostEstimate, cost_order, pick, stale, supports
 from seustream.engine.pattern.sampling import fitting, share
@@ -25,6 +26,7 @@ from seustream.engine.pattern.sampling import fitting, share
 SAMPLED = 10_000
 MARGIN = 2.0
 """A matcher at work gives way only to one that is so many times cheaper."""
+_OF_ALL_KEYS = ("columns", "compiled")
 _SEARCHING = ("columns", "optiseq")
 """They go through what is kept in every epoch."""
 _PAIRS_AT_ONCE = 1 << 20
@@ -44,6 +46,7 @@ class Cost:
 
 COSTS: Mapping[str, Cost] = {
     "columns": Cost(epoch=16.0, event=0.003, work=0.15),
+    "compiled": Cost(epoch=16.0, event=0.005, work=0.07),
     "optiseq": Cost(epoch=1.2, event=0.3, work=10.0),
     "nfa": Cost(epoch=1.5, event=1.2, work=14.0),
     "compact": Cost(epoch=0.5, event=1.8, work=11.0),
@@ -75,8 +78,17 @@ class Choice:
 
 
 def candidates(query: ir.PatternQuery) -> list[str]:
-    """The matchers that can run a query."""
-    return [name for name, reason in supports(query).items() if reason is None]
+    """The matchers to choose from. Where whole columns do, runs of the compiled automaton are not to be
+    more than there may be."""
+    can = [name for name, reason in supports(query).items() if reason is None]
+    return [name for name in can if name != "compiled" or "columns" not in can]
+
+
+def compares(query: ir.PatternQuery) -> bool:
+    """Tells the queries of which the columns compare events by kernels: nothing else goes through so
+    many pairs, however short an epoch is."""
+    pairs = (c for c in query.conjuncts if c.cls is Class.PAIR)
+    return supports(query)["columns"] is None and any(link(c) is not None for c in pairs)
 
 
 def beginning(batch: EventBatch, window: int | None) -> EventBatch:
@@ -114,7 +126,7 @@ def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
     """Returns what each matcher that can run the query needs for such an epoch."""
     steps = len(query.elements) + len(query.conjuncts)
     return {
-        name: COSTS[name].epoch * steps * (1 if name == "columns" else seen.keys)
+        name: COSTS[name].epoch * steps * (1 if name in _OF_ALL_KEYS else seen.keys)
         + COSTS[name].event * (seen.events + seen.kept * (name in _SEARCHING))
         + COSTS[name].work * _work(name, query, seen)
         for name in candidates(query)
@@ -134,9 +146,9 @@ def _work(engine: str, query: ir.PatternQuery, seen: Sample) -> float:
         return float(anchors.counts[0] * len(anchors.counts)) * groups
     if query.strategy is Strategy.NEXT:
         return _chains(anchors) * groups
-    if engine == "nfa":
+    if engine == "nfa" or (engine == "compiled" and supports(query)["compact"] is not None):
         return _from_the_left(anchors) * groups
-    if engine == "compact":  # a node an event, and a step for every event of a result
+    if engine in ("compact", "compiled"):  # a node an event, and a step for every event of a result
         last = len(anchors.counts) - 1
         return sum(anchors.counts) + anchors.raw(0, last) * groups
     return cost_order(anchors)[0] * (groups if query.mode is Mode.SUBSETS else 1.0)
@@ -168,7 +180,7 @@ class EngineChooser:
         name, why = pick(query, engine)
         self.choice = Choice(name, why)
         self.query = query
-        self.open = engine == "auto" and len(candidates(query)) > 1
+        self.open = engine == "auto" and not compares(query) and len(candidates(query)) > 1
         self.considered: tuple[int, ...] = ()
 
     def due(self, events: int) -> bool:

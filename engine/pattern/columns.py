@@ -23,6 +23,7 @@ from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Pick
 from seustream.engine.stream import evaluate as columns
+from seustream.engine.stream.numbers import as_column
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -35,7 +36,7 @@ def taken(column: pa.Array, rows: Array | slice) -> pa.Array:
         return column[rows]
     if rows.dtype == np.bool_:
         return column.filter(pa.array(rows))
-    return column.take(pa.array(rows))
+    return column.take(as_column(rows))
 
 
 @dataclass(frozen=True, slots=True)

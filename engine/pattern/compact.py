@@ -66,7 +66,7 @@ class Compact:
         self.meaning = meaning
         self._query = meaning.query
         self._max_matches = max_matches
-        self._states = list(self._unrolled())
+        self.states = list(self._unrolled())
         self._now = BEGIN_OF_TIME
 
     def _unrolled(self) -> Iterator[CompactState]:
@@ -84,11 +84,11 @@ class Compact:
 
     @property
     def held(self) -> int:
-        return sum(len(state.nodes) for state in self._states)
+        return sum(len(state.nodes) for state in self.states)
 
     @property
     def largest(self) -> int:
-        return max(len(state.nodes) for state in self._states)
+        return max(len(state.nodes) for state in self.states)
 
     def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
         """Takes the events with old < ts ≤ new, in order; the matches determined since, ordered."""
@@ -105,24 +105,24 @@ class Compact:
 
     def _instant(self, events: Sequence[Event], found: list[Match]) -> None:
         """All events of one time: none of them follows another in the next element."""
-        for state in self._states:
+        for state in self.states:
             state.committed = state.end
         for event in events:
             made = []
-            for number, state in enumerate(self._states):
+            for number, state in enumerate(self.states):
                 if self.meaning.fits(state.element, event):
                     way = self._node(number, state, event)
                     if way is not None:
                         made.append((number, *way))
             for number, node, start in made:
-                self._states[number].nodes.append(node)
-                self._states[number].starts.append(start)
-                if number + 1 == len(self._states):
+                self.states[number].nodes.append(node)
+                self.states[number].starts.append(start)
+                if number + 1 == len(self.states):
                     self._enumerate(node, found)
-        for number, state in enumerate(self._states):
+        for number, state in enumerate(self.states):
             if any(self.meaning.fits(n, e) for n in state.absences for e in events):
                 # For later events only: the gap is open at both ends.
-                state.low = max(state.low, self._states[number - 1].committed)
+                state.low = max(state.low, self.states[number - 1].committed)
 
     def _node(
         self, number: int, state: CompactState, event: Event
@@ -134,7 +134,7 @@ class Compact:
         if number == 0:
             starts.append(event.ts)
         else:
-            before = self._states[number - 1]
+            before = self.states[number - 1]
             high = before.committed if state.enters else before.end
             low = max(state.low, before.base)
             if low < high:
@@ -145,16 +145,16 @@ class Compact:
         """Every way back from a node of the last state that is within the window."""
         window = self._query.window
         earliest = BEGIN_OF_TIME if window is None else node.event.ts - window
-        last = len(self._states) - 1
+        last = len(self.states) - 1
         stack: list[tuple[int, CompactNode, _Way]] = [(last, node, _Way(node.event, last, None))]
         while stack:
             number, at, way = stack.pop()
-            state = self._states[number]
+            state = self.states[number]
             if number == 0:
                 if at.event.ts >= earliest:
                     found.append(self._match(way))
             else:
-                before = self._states[number - 1]
+                before = self.states[number - 1]
                 for child in before.reach(at.low, at.high, earliest):
                     one = before.nodes[child - before.base]
                     stack.append((number - 1, one, _Way(one.event, number - 1, way)))
@@ -172,7 +172,7 @@ class Compact:
         groups: list[list[Event]] = [[] for _ in self._query.elements]
         first = last = None
         while way is not None:
-            groups[self._states[way.state].element].append(way.event)
+            groups[self.states[way.state].element].append(way.event)
             first, last, way = first or way.event, way.event, way.after
         assert first is not None
         assert last is not None
@@ -182,7 +182,7 @@ class Compact:
         window = 0 if now == END_OF_STREAM else self._query.window
         if window is None:
             return
-        for state in self._states:
+        for state in self.states:
             gone = bisect_left(state.starts, now + 1 - window)
             del state.nodes[:gone]
             del state.starts[:gone]

@@ -1,88 +1,287 @@
-"""EXPLAIN for patterns: what a query says, which matcher runs it, its automaton and its lists."""
+"""Facts of a pattern for EXPLAIN: its text, which matcher runs it, its automaton and its lists."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from seustream.compiler.explain.marks import hanging, section, table
+from seustream.compiler.explain.marks import clip
+from seustream.compiler.explain.picture.diagram import Arrow, Box, Diagram, Legend
+from seustream.compiler.explain.text import Columns
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
 from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.engine.pattern.automaton import Automaton
-from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, costs
+from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, compares, costs
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import cost_order, supports
-from seustream.engine.pattern.recognize.explain import row_facts, row_text
+from seustream.engine.pattern.recognize.explain import decided, row_automaton
 
-_ANEW = "chosen each epoch from the lists' lengths and sampled selectivities"
 STAGES = ("automaton", "lists")
-Facts = dict[str, Any]
+Labelled = Iterator[tuple[str, str]]
 
 
-def facts(query: ir.MatchQuery, seen: Sample | None = None) -> Facts:
-    """Everything as plain values, for JSON; with a sample of its stream also what each matcher
-    would cost, and the order of a search."""
+@dataclass(frozen=True, slots=True)
+class ConditionFacts:
+    """A conjunct; `decided` is its class, or when it is decided."""
+
+    COLUMNS: ClassVar[Columns] = (
+        ("decided", "decided"),
+        ("mentions", "mentions"),
+        ("condition", "text"),
+    )
+
+    decided: str
+    mentions: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFacts:
+    COLUMNS: ClassVar[Columns] = (
+        ("from", lambda edge: edge.source or "start"),
+        ("edge", "kind"),
+        ("to", "target"),
+        ("if", lambda edge: " and ".join(edge.conditions)),
+    )
+
+    kind: str
+    source: str
+    target: str
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AutomatonFacts:
+    BELOW: ClassVar = (("", "edges"),)
+
+    name: str
+    text: str
+    runs: bool
+    states: tuple[str, ...]
+    edges: tuple[EdgeFacts, ...]
+    on_match: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"automaton of {self.name}"
+
+    @property
+    def labelled(self) -> Labelled:
+        if not self.runs:
+            yield "runs", "not: it cannot run groups"
+        for absence in self.on_match:
+            yield "on a match", absence
+
+    @property
+    def diagram(self) -> Diagram:
+        """States from left to right; begin and proceed go on, take and ignore come back."""
+        states = ["", *self.states]
+        boxes = [
+            Box(s, n, s or "start", kind="pill" if not s else "box") for n, s in enumerate(states)
+        ]
+        boxes[-1] = Box(states[-1], len(states) - 1, states[-1], kind="result")
+        arrows = [
+            Arrow(
+                edge.source,
+                edge.target,
+                edge.kind,
+                "crossed" if edge.kind == "ignore" else "",
+                hint=" and ".join(edge.conditions),
+                key=f"edge-{number}",
+            )
+            for number, edge in enumerate(self.edges)
+        ]
+        legend = [
+            f"{e.kind} {e.source or 'start'} → {e.target}: {' and '.join(e.conditions)}"
+            for e in self.edges
+            if e.conditions and e.kind != "ignore"
+        ]
+        legend += [f"on a match: {absence}" for absence in self.on_match]
+        return Diagram(self.title, boxes, arrows, self.text, legend=list(map(Legend, legend)))
+
+
+@dataclass(frozen=True, slots=True)
+class ListFacts:
+    COLUMNS: ClassVar[Columns] = (
+        ("list", "name"),
+        ("role", "role"),
+        ("keeps", lambda one: " and ".join(one.filter)),
+        ("then tested", lambda one: " and ".join(one.then)),
+    )
+
+    name: str
+    role: str
+    filter: tuple[str, ...]
+    then: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListsFacts:
+    BELOW: ClassVar = (("", "elements"),)
+
+    name: str
+    text: str
+    searched: bool
+    elements: tuple[ListFacts, ...]
+    horizon_ms: int | None
+    certain: str
+    order: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"ordered lists of {self.name}"
+
+    @property
+    def reach(self) -> str:
+        return "everything" if self.horizon_ms is None else f"{self.horizon_ms:,} ms"
+
+    @property
+    def labelled(self) -> Labelled:
+        if not self.searched:
+            yield "searched", "not by this strategy"
+        if self.elements:
+            anew = "chosen each epoch from the lists' lengths and sampled selectivities"
+            yield "kept", f"{self.reach}; a match is certain {self.certain}"
+            yield "order", ", ".join(self.order) or anew
+
+    @property
+    def diagram(self) -> Diagram:
+        """A line a list: what it keeps, and what is tested later."""
+        boxes, arrows = [], []
+        for number, one in enumerate(self.elements):
+            kind = "result" if one.role == "anchor" else "box"
+            kept = clip(" and ".join(one.filter) or "every event", 60)
+            boxes.append(Box(f"list-{number}", 0, one.name, one.role, kind))
+            boxes.append(Box(f"kept-{number}", 1, "keeps", kept))
+            arrows.append(Arrow(f"list-{number}", f"kept-{number}"))
+            if then := clip(" and ".join(one.then), 60):
+                boxes.append(Box(f"then-{number}", 2, "then tests", then))
+                arrows.append(Arrow(f"kept-{number}", f"then-{number}"))
+        certain = Legend(f"kept: {self.reach}; certain {self.certain}", ink="soft")
+        return Diagram(self.title, boxes, arrows, self.text, legend=[certain])
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFacts:
+    BELOW: ClassVar = (("", "conditions"), ("", "automaton"), ("", "lists"))
+
+    name: str
+    text: str
+    stream: str
+    window_ms: int | None
+    strategy: str
+    skip: str
+    partition: tuple[str, ...]
+    engine: str
+    why: str
+    columns: tuple[str, ...]
+    conditions: tuple[ConditionFacts, ...]
+    automaton: AutomatonFacts
+    lists: ListsFacts | None = None
+    never: str = ""
+    can: tuple[str, ...] = ()
+    costs_us: Mapping[str, float] = field(default_factory=dict)
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    elements: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"pattern {self.name}"
+
+    @property
+    def labelled(self) -> Labelled:
+        window = "unbounded" if self.window_ms is None else f"{self.window_ms:,} ms"
+        by = f", by {', '.join(self.partition)}" if self.partition else ""
+        yield "text", self.text
+        if self.elements:
+            yield "matches", "; ".join(self.elements)
+        yield "engine", f"{self.engine}: {self.why}"
+        others = [name for name in self.can if name != self.engine]
+        if others and not self.costs_us:
+            yield "or", f"{', '.join(others)}, where an epoch's sample shows that it costs far less"
+        for name, reason in self.cannot.items():
+            if name != "compiled" or reason != self.cannot.get("nfa"):  # said once of both
+                yield f"not {name}", reason
+        yield "strategy", f"{self.strategy}, window {window}, after a match {self.skip}"
+        yield "reads", self.stream + by
+        yield "returns", ", ".join(self.columns)
+        if self.never:
+            yield "no match", f"{self.never} is never true"
+
+
+def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
+    """The facts of a query; with a sample of its stream also what each matcher would cost, and the order
+    of a search."""
     if isinstance(query, RowQuery):
-        return row_facts(query)
+        return _rows(query)
     assert isinstance(query, ir.PatternQuery)
     chooser = EngineChooser(query, "auto")
     if seen is not None and chooser.open:
         chooser.by_cost(costs(query, seen))
     choice = chooser.choice
+    mode = f" {query.mode.value}" if query.kleene and query.strategy is Strategy.ANY else ""
+    return PatternFacts(
+        query.name,
+        query.text,
+        query.stream.name,
+        query.window,
+        query.strategy.value + mode,
+        query.skip.value,
+        tuple(query.partition),
+        choice.engine,
+        choice.why,
+        tuple(name for name, _, _ in fields(query)),
+        tuple(
+            ConditionFacts(c.cls.value, tuple(query.elements[i].variable for i in c.refs), c.text)
+            for c in query.conjuncts
+        ),
+        _automaton(query),
+        _lists(query, seen),
+        query.empty,
+        (choice.engine,) if compares(query) else tuple(candidates(query)),
+        dict(choice.costs),
+        {name: why for name, why in supports(query).items() if why is not None},
+        tuple(map(str, query.elements)) if "#" in query.name else (),
+    )
+
+
+def _rows(query: RowQuery) -> PatternFacts:
+    states, ways = row_automaton(query)
+    return PatternFacts(
+        query.name,
+        query.text,
+        query.stream.name,
+        query.window,
+        query.give.value,
+        query.skip.value,
+        tuple(query.partition),
+        "rows",
+        "by depth, the preferred way first, where it stood",
+        tuple(name for name, _, _ in fields(query)),
+        tuple(ConditionFacts(when, (name,), text) for when, name, text in decided(query)),
+        AutomatonFacts(
+            query.name, query.text, True, tuple(states), tuple(EdgeFacts(*way) for way in ways), ()
+        ),
+    )
+
+
+def _automaton(query: ir.PatternQuery) -> AutomatonFacts:
     meaning = Meaning(query)
     automaton = Automaton(meaning)
-    return {
-        "name": query.name,
-        "text": query.text,
-        "stream": query.stream.name,
-        "window_ms": query.window,
-        "strategy": query.strategy.value,
-        "mode": query.mode.value if query.kleene and query.strategy is Strategy.ANY else None,
-        "skip": query.skip.value,
-        "partition": list(query.partition),
-        "never": query.empty,
-        "engine": choice.engine,
-        "why": choice.why,
-        "can": candidates(query),
-        "costs_us": dict(choice.costs),
-        "order": None if seen is None else _order(query, seen),
-        "cannot": {name: reason for name, reason in supports(query).items() if reason is not None},
-        "columns": [name for name, _, _ in fields(query)],
-        "conditions": [_condition(c, query) for c in query.conjuncts],
-        "automaton": {
-            "runs": supports(query)["nfa"] is None,
-            "states": automaton.states,
-            "edges": [
-                {
-                    "kind": edge.kind,
-                    "from": edge.source,
-                    "to": edge.target,
-                    "conditions": list(edge.conditions),
-                }
-                for edge in automaton.edges
-            ],
-            "on_match": [
-                f"no {query.elements[i]}" + _on_absence(query, i) for i in meaning.forbidding
-            ],
-        },
-        "lists": {
-            "searched": supports(query)["optiseq"] is None,
-            "elements": [_list(query, number) for number in range(len(query.elements))],
-            "horizon_ms": query.horizon,
-            "certain": "one window after the first event" if query.waits else "with the last event",
-        },
-    }
-
-
-def _order(query: ir.PatternQuery, seen: Sample) -> list[str]:
-    order = cost_order(seen.anchors)[1] if seen.anchors.counts else ()
-    return [str(query.elements[query.anchors[place]]) for place in order]
-
-
-def _condition(c: ir.Conjunct, query: ir.PatternQuery) -> Facts:
-    names = [query.elements[i].variable for i in c.refs]
-    return {"class": c.cls.value, "mentions": names, "text": c.text}
+    return AutomatonFacts(
+        query.name,
+        query.text,
+        supports(query)["nfa"] is None,
+        tuple(automaton.states),
+        tuple(
+            EdgeFacts(edge.kind, edge.source, edge.target, tuple(edge.conditions))
+            for edge in automaton.edges
+        ),
+        tuple(f"no {query.elements[i]}" + _on_absence(query, i) for i in meaning.forbidding),
+    )
 
 
 def _on_absence(query: ir.PatternQuery, element: int) -> str:
@@ -90,7 +289,20 @@ def _on_absence(query: ir.PatternQuery, element: int) -> str:
     return f" where {' and '.join(texts)}" if texts else ""
 
 
-def _list(query: ir.PatternQuery, number: int) -> Facts:
+def _lists(query: ir.PatternQuery, seen: Sample | None) -> ListsFacts:
+    order = cost_order(seen.anchors)[1] if seen is not None and seen.anchors.counts else ()
+    return ListsFacts(
+        query.name,
+        query.text,
+        supports(query)["optiseq"] is None,
+        tuple(_list(query, number) for number in range(len(query.elements))),
+        query.horizon,
+        "one window after the first event" if query.waits else "with the last event",
+        tuple(str(query.elements[query.anchors[place]]) for place in order),
+    )
+
+
+def _list(query: ir.PatternQuery, number: int) -> ListFacts:
     element = query.elements[number]
     role = "absence" if element.negated else "group" if element.kleene else "anchor"
     filters = [element.filter] if element.filter else []
@@ -100,74 +312,4 @@ def _list(query: ir.PatternQuery, number: int) -> Facts:
         for c in query.conjuncts
         if c.cls is not Class.CONSTANT and number in c.refs and number == max(c.refs)
     ]
-    return {"name": str(element), "role": role, "filter": filters, "then": later}
-
-
-def as_text(
-    query: ir.MatchQuery, stage: str | None = None, seen: Sample | None = None
-) -> list[str]:
-    """The overview, or one stage."""
-    if isinstance(query, RowQuery):
-        return row_text(query, stage)
-    of = facts(query, seen)
-    if stage == "automaton":
-        return _automaton(of)
-    if stage == "lists":
-        return _lists(of)
-    return section(f"pattern {query.name}", [*_overview(of), "", *_automaton(of), "", *_lists(of)])
-
-
-def _overview(of: Facts) -> list[str]:
-    window = "unbounded" if of["window_ms"] is None else f"{of['window_ms']:,} ms"
-    how = of["strategy"] + (f" {of['mode']}" if of["mode"] else "")
-    lines = [
-        *hanging("", of["text"]),
-        "",
-        *hanging("engine   ", f"{of['engine']}: {of['why']}"),
-        *hanging("strategy ", f"{how}, window {window}, after a match {of['skip']}"),
-        *hanging("reads    ", of["stream"] + _by(of["partition"])),
-        *hanging("returns  ", ", ".join(of["columns"])),
-    ]
-    if of["never"]:
-        lines += hanging("no match: ", f"{of['never']} is never true")
-    others = [name for name in of["can"] if name != of["engine"]]
-    if others and not of["costs_us"]:
-        text = f"{', '.join(others)}, where an epoch's sample shows that it costs far less"
-        lines += hanging("or       ", text)
-    for name, reason in of["cannot"].items():
-        lines += hanging(f"not {name}: ", reason)
-    rows = [(c["class"], ", ".join(c["mentions"]), c["text"]) for c in of["conditions"]]
-    return [*lines, "", *table(("class", "mentions", "condition"), rows)] if rows else lines
-
-
-def _by(partition: list[str]) -> str:
-    return f", by {', '.join(partition)}" if partition else ""
-
-
-def _automaton(of: Facts) -> list[str]:
-    automaton = of["automaton"]
-    head = "automaton" if automaton["runs"] else "automaton (for the picture: it cannot run groups)"
-    rows = [
-        (e["from"] or "start", e["kind"], e["to"], " and ".join(e["conditions"]))
-        for e in automaton["edges"]
-    ]
-    lines = [f"  {head}", *table(("from", "edge", "to", "if"), rows)]
-    for absence in automaton["on_match"]:
-        lines += hanging("on a match: ", absence)
-    return lines
-
-
-def _lists(of: Facts) -> list[str]:
-    lists = of["lists"]
-    head = "ordered lists" if lists["searched"] else "ordered lists (not searched by this strategy)"
-    rows = [
-        (e["name"], e["role"], " and ".join(e["filter"]), " and ".join(e["then"]))
-        for e in lists["elements"]
-    ]
-    horizon = "everything" if lists["horizon_ms"] is None else f"{lists['horizon_ms']:,} ms"
-    return [
-        f"  {head}",
-        *table(("list", "role", "keeps", "then tested"), rows),
-        *hanging("kept: ", f"{horizon}; a match is certain {lists['certain']}"),
-        *hanging("order: ", ", ".join(of["order"]) if of["order"] else _ANEW),
-    ]
+    return ListFacts(str(element), role, tuple(filters), tuple(later))

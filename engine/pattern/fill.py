@@ -13,11 +13,14 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
 from seustream.engine.pattern.errors import PatternBudgetExceeded
-from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
 from seustream.engine.pattern.found import Found, GroupMembers, runs
 from seustream.engine.pattern.lists import Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.sampling import pieces
+
+LIMIT = 4_000_000
+"""Rows of partial matches at once."""
 
 Rows = dict[int, Array]
 """For each bound element a position in its list, a binding a row."""
@@ -30,9 +33,9 @@ class Completion:
         self,
         meaning: Meaning,
         lists: Lists,
-        epoch: tuple[int, int],
-        limit: int,
-        max_matches: int | None,
+        epoch: tuple[int, int] = (BEGIN_OF_TIME, END_OF_STREAM),
+        limit: int = LIMIT,
+        max_matches: int | None = None,
     ) -> None:
         self.parts: list[Found] = []
         self._meaning = meaning
@@ -80,8 +83,7 @@ class Completion:
         determined = self._determined(rows, groups)
         old, new = self._epoch
         keep = (determined > old) & (determined <= new)
-        for element in self._meaning.forbidding:
-            keep &= ~self._forbidden(element, rows, groups, size)
+        keep &= self._allowed(rows, groups, size)
         if not keep.any():
             return
         lists = self._lists
@@ -98,6 +100,22 @@ class Completion:
                 f"query {self._query.name}: more than {self._max_matches:,} matches at once",
                 "narrow WITHIN, add conditions, or raise max_matches",
             )
+
+    def allowed(self, found: Found) -> Bools:
+        """Returns which of some matches no event forbids."""
+        place: dict[int, Ints] = {}
+        for element, rows in enumerate(self._lists.rows):
+            place[element] = np.empty(len(self._lists.log), np.int64)
+            place[element][rows] = np.arange(len(rows))
+        singles: Rows = {e: place[e][rows] for e, rows in found.singles.items()}
+        groups = {e: GroupMembers(m.counts, place[e][m.rows]) for e, m in found.groups.items()}
+        return self._allowed(singles, groups, len(found))
+
+    def _allowed(self, rows: Rows, groups: dict[int, GroupMembers], size: int) -> Bools:
+        keep = np.ones(size, bool)
+        for element in self._meaning.forbidding:
+            keep &= ~self._forbidden(element, rows, groups, size)
+        return keep
 
     def _ends(self, rows: Rows, groups: dict[int, GroupMembers]) -> tuple[Array, Array]:
         """Positions of the first and the last event, in the layout of times."""

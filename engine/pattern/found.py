@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seustream.compiler.pattern import ir
+from seustream.engine.kernels import native
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints
 from seustream.engine.pattern.event import Event, Match
@@ -80,11 +81,14 @@ class Found:
         """In the order matches are given out: by D, then by the events of each element."""
         if len(self) < 2:
             return self
-        if self.groups:
-            keys = [match.order for match in self.matches(query)]
-            return self.reorder(np.array(sorted(range(len(keys)), key=keys.__getitem__)))
-        columns = [self.log.seq[self.singles[e]] for e in query.positives]
-        return self.reorder(np.lexsort((*reversed(columns), self.determined)))
+        counts, numbers, one = [], [], np.ones(len(self), np.int64)
+        for element in query.positives:
+            group = self.groups.get(element)
+            counts.append(one if group is None else group.counts)
+            numbers.append(self.log.seq[self.singles[element] if group is None else group.rows])
+        order = np.empty(len(self), np.int64)
+        native.ordered(self.determined, tuple(counts), tuple(numbers), order)
+        return self.reorder(order)
 
     def matches(self, query: ir.PatternQuery) -> list[Match]:
         """The same as single matches."""

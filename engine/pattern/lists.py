@@ -13,13 +13,16 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
+from seustream.engine.kernels import native
 from seustream.engine.pattern.aggregates import over_groups
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, Once, taken
 from seustream.engine.pattern.errors import PatternError
 from seustream.engine.pattern.found import GroupMembers
 from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.numbers import Numbers, numbers
 
 FAR = 1 << 62
 
@@ -38,6 +41,8 @@ class Lists:
         self.keys = 1
         self._columns: dict[tuple[int, str], pa.Array] = {}
         self._once: dict[int, tuple[Once, pa.Array | None]] = {}  # by what it keeps alive
+        self._numbers: dict[int, tuple[Once, Numbers | None]] = {}  # likewise
+        self._codes = native.Codes()
         if query.partition:
             self._lay_out()
 
@@ -119,6 +124,15 @@ class Lists:
             column = evaluate(part.part, self._alone, size, faults)
             self._once[id(part)] = part, None if faults.count else column
         return self._once[id(part)][1]
+
+    def numbers(self, part: Once, of: Type) -> Numbers | None:
+        """The numbers of a part of type `of` for its whole list; None where it has a fault."""
+        if id(part) not in self._numbers:
+            faults, size = Faults(), len(self.rows[part.element])
+            column = evaluate(part.part, self._alone, size, faults)
+            found = None if faults.count else numbers(column, of, self._codes)
+            self._numbers[id(part)] = part, found
+        return self._numbers[id(part)][1]
 
     def _alone(self, e: x.Leaf) -> pa.Array:
         assert isinstance(e, ir.Value)

@@ -7,14 +7,17 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.recognize.operator import RowOperator
+from seustream.engine.pattern.variants import VariantsOperator
 
 
 def operator_of(
     query: ir.MatchQuery, engine: str = "auto", late: str = "drop", faults: Faults | None = None
-) -> PatternOperator | RowOperator:
+) -> PatternOperator | VariantsOperator | RowOperator:
     """The operator that runs a PATTERN or MATCH_RECOGNIZE query on a stream."""
     if isinstance(query, RowQuery):
         # The matchers to choose from are those of PATTERN.
         return RowOperator(query, late=late, faults=faults)
     assert isinstance(query, ir.PatternQuery)
+    if query.variants:
+        return VariantsOperator(query, engine, late, faults)
     return PatternOperator(query, engine, late=late, faults=faults)

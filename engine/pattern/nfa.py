@@ -12,7 +12,6 @@ sources; sound where a run that ignores an event does nothing else with it, so n
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,12 +22,7 @@ from seustream.engine.pattern.buffer import BufferEntry, SharedBuffer
 from seustream.engine.pattern.errors import EngineRefused, InternalError, PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event, Match
 from seustream.engine.pattern.meaning import EventList, Meaning
-from seustream.engine.pattern.versions import Version, add_stage, increase, root
-
-
-class Numbering(enum.Enum):
-    PER_TAKE = "per_take"
-    PER_STATE = "per_state"
+from seustream.engine.pattern.versions import Numbering, Version, add_stage, increase, root
 
 
 @dataclass(slots=True, eq=False)

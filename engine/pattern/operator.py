@@ -23,6 +23,7 @@ from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
 from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser
 from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.errors import EngineRefused
 from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
@@ -86,7 +87,7 @@ class PatternOperator:
         self._needed = needed(query)
         self._arrivals = WaitingRows(query, set(self._needed) - {ir.TIME}, late)
         self._heap: list[tuple[int, int, Event]] = []
-        self._columns = self._new_columns() if self.engine == "columns" else None
+        self._columns = self._new_columns()
         self._matchers: dict[Key, Matcher] = {}
         self._skippers: dict[Key, Skipper] = {}
         self._retained: list[Event] = []
@@ -259,8 +260,13 @@ class PatternOperator:
             return Compact(self._meaning, max_matches=self._max_matches)
         return OptiSeq(self._meaning, self._order, max_matches=self._max_matches)
 
-    def _new_columns(self) -> ColumnSearch:
-        return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
+    def _new_columns(self) -> ColumnSearch | CompiledSearch | None:
+        """The matcher of all keys, if it is one that takes columns."""
+        if self.engine == "columns":
+            return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
+        if self.engine == "compiled":
+            return CompiledSearch(self._meaning, self._max_runs, self._max_rows)
+        return None
 
     # --- skipping -------------------------------------------------------------
 
@@ -306,6 +312,11 @@ class PatternOperator:
         return self.watermark + 1 if self.held else None
 
     @property
+    def latest(self) -> int:
+        """The time of the last event that waits, or the watermark."""
+        return max((ts for ts, _, _ in self._heap), default=self.watermark)
+
+    @property
     def held(self) -> int:
         """Everything kept: waiting events, lists, runs, buffers, pending matches."""
         matchers: Iterable[Matcher] = self._matchers.values()
@@ -318,7 +329,7 @@ class PatternOperator:
     def largest(self) -> int:
         """The events in the largest list or page."""
         if self._columns is not None:
-            return self._columns.largest
+            return self._columns.kept.largest
         return max((matcher.largest for matcher in self._matchers.values()), default=0)
 
     def _retain(self, watermark: int) -> None:
@@ -365,17 +376,17 @@ class PatternOperator:
 
     def _seen(self) -> list[Event]:
         """The events a matcher would have to see again."""
-        return self._retained if self._columns is None else self._columns.events()
+        return self._retained if self._columns is None else self._columns.kept.events()
 
     def _build(self, seen: list[Event]) -> None:
         """The matcher chosen, as if it had run from the start; what it finds was given out."""
-        self._matchers, self._retained, self._columns = {}, [], None
+        self._matchers, self._retained = {}, []
         with self._meaning.uncounted():
             self._run_again(seen)
 
     def _run_again(self, seen: list[Event]) -> None:
-        if self.engine == "columns":
-            self._columns = self._new_columns()
+        self._columns = self._new_columns()
+        if self._columns is not None:
             self._columns.advance(of_events(seen, self._needed), BEGIN_OF_TIME, self.watermark)
             return
         parts: dict[Key, list[Event]] = {}

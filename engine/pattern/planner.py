@@ -14,7 +14,9 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Mode, Strategy
 from seustream.engine.pattern.errors import EngineRefused
 
-ENGINES = ("auto", "columns", "optiseq", "nfa", "compact")
+ENGINES = ("auto", "columns", "compiled", "optiseq", "nfa", "compact")
+MOST_ELEMENTS = 62
+"""A bit each, of a number with a sign."""
 Order = tuple[int, ...]
 
 
@@ -168,8 +170,12 @@ def supports(query: ir.PatternQuery) -> Mapping[str, str | None]:
     elif columns is None and query.kleene and query.mode is Mode.SUBSETS:
         columns = "subsets of a group are no columns"
     automaton = "its groups are the largest there are" if query.grouped else None
+    compiled = automaton
+    if len(query.elements) > MOST_ELEMENTS:
+        compiled = f"it knows {MOST_ELEMENTS} elements"
     return {
         "columns": columns,
+        "compiled": compiled,
         "optiseq": lists,
         "nfa": automaton,
         "compact": _not_compact(query),
@@ -203,9 +209,12 @@ def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
         return engine, "asked for"
     if reasons["columns"] is None:
         return "columns", "ordered lists searched as whole columns"
-    if reasons["compact"] is None and query.kleene:
-        return "compact", "only constants: every step leads to a match"
+    plain = reasons["compact"] is None and query.kleene
+    if reasons["compiled"] is None and plain:
+        return "compiled", "only constants: every step leads to a match"
     if reasons["optiseq"] is None:
         return "optiseq", "groups between single events, searched by ordered lists"
+    if reasons["compiled"] is None:
+        return "compiled", f"only an automaton can: {reasons['optiseq']}"
     assert reasons["nfa"] is None, "every query has a matcher"
     return "nfa", f"only the automaton can: {reasons['optiseq']}"

@@ -1,17 +1,28 @@
-"""A pattern as an operator of the graph."""
+"""A pattern as an operator of the graph.
+
+Where only an event of some types can end a match, all others wait until one of these has come, so that a step
+without one costs next to nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.event import BEGIN_OF_TIME
+from seustream.engine.pattern.batch import whole
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.matchers import operator_of
+from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
+
+_MOST_WAIT = 4096
+"""Rows that may wait for one that ends a match."""
 
 
 class PatternNode:
@@ -27,22 +38,40 @@ class PatternNode:
         # The runner keeps the order.
         self.operator = operator_of(query, engine, late="error", faults=own)
         self.inputs = (query.stream.name,)
-        self._reached = BEGIN_OF_TIME
+        self._reached = self._given = BEGIN_OF_TIME
+        self._ending = None if own.strict else ending(query)
+        self._waiting: list[pa.Table] = []
+        self._begins, self._ends = END_OF_STREAM, BEGIN_OF_TIME
+        """The times between which there are events that end matches, not yet looked at."""
 
     @property
     def watermark(self) -> int:
-        return self.operator.output_watermark
+        return self.operator.output_watermark if self._ending is None else self._given
 
     def push(self, input: str, rows: pa.Table) -> None:
-        self.operator.push_table(rows)
+        if self._ending is None:
+            self.operator.push_table(rows)
+            return
+        if not rows.num_rows:
+            return
+        self._waiting.append(rows)
+        column, options = self._ending
+        if pc.call_function("is_in", [whole(rows[column])], options).true_count:
+            ts = rows.column("ts")
+            if self._ends <= self.operator.watermark:
+                self._begins = ts[0].as_py()
+            self._ends = ts[-1].as_py()
 
     def advance(self, input: str, watermark: int) -> None:
         self._reached = max(self._reached, watermark)
 
     def outputs(self) -> Iterator[Answer]:
-        if self._reached <= self.operator.watermark:
+        if self._reached <= self._given:
             return
-        found, times = self.operator.advance_table(self._reached)
+        self._given = self._reached
+        if not self._due():
+            return
+        found, times = self._caught_up()
         if not found.num_rows:
             return
         if self.query.defines is None:
@@ -51,7 +80,24 @@ class PatternNode:
             columns = [pa.array(times, pa.int64()), *found.columns]
             yield self.query.name, pa.table(columns, names=["ts", *found.column_names])
 
+    def _due(self) -> bool:
+        """Returns whether there may be matches, or too much waits."""
+        if self._ending is None or self._reached == END_OF_STREAM:
+            return True
+        if self._begins <= self._reached and self.operator.watermark < self._ends:
+            return True
+        return len(self._waiting) > 1 and sum(r.num_rows for r in self._waiting) > _MOST_WAIT
+
+    def _caught_up(self) -> tuple[pa.Table, Ints]:
+        """Matches up to where outputs have been given."""
+        if self._waiting:
+            self.operator.push_table(pa.concat_tables(self._waiting).combine_chunks())
+            self._waiting = []
+        return self.operator.advance_table(self._given)
+
     def snapshot(self) -> bytes:
+        if self._waiting or self.operator.watermark < self._given:
+            self._caught_up()  # what waits ends no match
         plain = {
             "text": self.query.text,
             "reached": self._reached,
@@ -67,4 +113,20 @@ class PatternNode:
             self.operator.restore(plain["operator"])
             restore(self.faults, plain["faults"])
             # Of releases that saved only after the outputs, nothing beyond them was reached.
-            self._reached = plain.get("reached", self.operator.watermark)
+            self._given = self.operator.watermark
+            self._reached = plain.get("reached", self._given)
+            if isinstance(self.operator, PatternOperator):
+                self._begins, self._ends = self._given, self.operator.latest
+
+
+def ending(query: ir.MatchQuery) -> tuple[str, pc.SetLookupOptions] | None:
+    """The column that has the types of events, and those that end a match; None where anything may."""
+    if not isinstance(query, ir.PatternQuery) or query.waits or query.skip is not ir.Skip.NONE:
+        return None
+    last = query.elements[-1]
+    if query.variants or not last.single or not last.types or query.type_column is None:
+        return None
+    column = next(c for c in query.stream.columns if c.name.lower() == query.type_column)
+    if not column.type.is_text:
+        return None
+    return column.name, pc.SetLookupOptions(pa.array(last.types, pa.string()))

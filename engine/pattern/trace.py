@@ -9,6 +9,7 @@ event shows that of its key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from seustream.compiler.pattern import ir
@@ -22,22 +23,35 @@ from seustream.engine.pattern.event import (
     key_of,
 )
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.nfa import Move, Nfa, Numbering
+from seustream.engine.pattern.nfa import Move, Nfa
 from seustream.engine.pattern.optiseq import OptiSeq, OrderStep
 from seustream.engine.pattern.optiseq import show as events_of
 from seustream.engine.pattern.planner import supports
-from seustream.engine.pattern.versions import show
+from seustream.engine.pattern.versions import Numbering, show
 
 TRACED = ("nfa", "optiseq")
 
+Kept = dict[str, list[tuple[str, str]]]
+"""By state or element, the events that are kept there, each with what is to be said of it."""
+
 
 class TracedRun(Protocol):
-    """A matcher of one key that tells what it does."""
+    """A matcher of one key that tells what it does, and what it keeps."""
 
     def take(self, event: Event) -> Iterator[str]: ...
     def end(self) -> Iterator[str]: ...
+    def kept(self) -> Kept: ...
     @property
     def found(self) -> list[Match]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """An event, or the end of a key's events: what happened then, and what is kept after it."""
+
+    title: str
+    lines: list[str]
+    kept: Kept
 
 
 def traced_engine(query: ir.PatternQuery, engine: str) -> str:
@@ -60,6 +74,26 @@ def trace(
     engine: str = "auto",
 ) -> Iterator[str]:
     """Lines for every event, in order; the last lines are the matches, before AFTER MATCH."""
+    found: list[Match] = []
+    for one in watch(query, events, numbering, engine, found):
+        yield f"── {one.title}"
+        yield from (f"   {line}" for line in one.lines)
+    yield "── matches"
+    for match in found:
+        yield f"   {events_of(match.groups)}"
+    if not found:
+        yield "   none"
+
+
+def watch(
+    query: ir.PatternQuery,
+    events: Iterable[Event],
+    numbering: Numbering,
+    engine: str,
+    found: list[Match],
+) -> Iterator[TraceStep]:
+    """Every event in order, then the end of each key that has more to tell. All matches are in
+    `found` by then, in their order."""
     chosen = traced_engine(query, engine)
     meaning = Meaning(query)
     watched: dict[tuple[object, ...], TracedRun] = {}
@@ -69,20 +103,14 @@ def trace(
             watched[key] = (
                 WatchedLists(meaning) if chosen == "optiseq" else WatchedRuns(meaning, numbering)
             )
-        yield f"── {_key(query, key)}{event!r} {_attributes(event)}".rstrip()
-        yield from (f"   {line}" for line in watched[key].take(event))
-    found: list[Match] = []
+        title = f"{_key(query, key)}{event!r} {_attributes(event)}".rstrip()
+        yield TraceStep(title, list(watched[key].take(event)), watched[key].kept())
     for key, one in watched.items():
         lines = list(one.end())
         if lines:
-            yield f"── {_key(query, key)}end of the stream"
-            yield from (f"   {line}" for line in lines)
+            yield TraceStep(f"{_key(query, key)}end of the stream", lines, one.kept())
         found += one.found
-    yield "── matches"
-    for match in sorted(found, key=lambda match: match.order):
-        yield f"   {events_of(match.groups)}"
-    if not found:
-        yield "   none"
+    found.sort(key=lambda match: match.order)
 
 
 def _key(query: ir.PatternQuery, key: tuple[object, ...]) -> str:
@@ -121,6 +149,17 @@ class WatchedRuns:
         self.found += self._nfa.advance([], self._before, END_OF_STREAM)
         self._moves.clear()  # runs that expire now were never to be completed
         return iter(())
+
+    def kept(self) -> Kept:
+        runs: dict[int, list[str]] = {}
+        for run in self._nfa.runs:
+            runs.setdefault(id(run.entry), []).append(show(run.version))
+        found: Kept = {}
+        for entry in sorted(self._nfa.buffer.entries(), key=lambda e: e.event.order):
+            said = "".join(f"run {version} " for version in runs.get(id(entry), ()))
+            said += ", ".join(_edge(target, show(version)) for target, version in entry.edges)
+            found.setdefault(str(entry.state), []).append((repr(entry.event), said))
+        return found
 
     def _told(self) -> Iterator[str]:
         for move in self._moves:
@@ -182,14 +221,18 @@ class WatchedLists:
     def end(self) -> Iterator[str]:
         yield from self._search(END_OF_STREAM)
 
+    def kept(self) -> Kept:
+        lists = zip(self._meaning.query.elements, self._lists.lists, strict=True)
+        return {str(element): [(repr(event), "") for event in one.events] for element, one in lists}
+
     def _search(self, now: int) -> Iterator[str]:
         self.found += self._lists.advance(self._waiting, self._before, now)
         self._waiting, self._before = [], now
         yield from map(_step, self._steps)
         self._steps.clear()
-        for element, one in zip(self._meaning.query.elements, self._lists.lists, strict=True):
-            if len(one):
-                yield f"list {element}: {' '.join(map(repr, one.events))}"
+        for element, events in self.kept().items():
+            if events:
+                yield f"list {element}: {' '.join(event for event, _ in events)}"
 
 
 def _step(step: OrderStep) -> str:

@@ -1,8 +1,9 @@
 """The fast path: OptiSeq on whole columns.
 
 A step of the search is a step for all bindings at once: two bisections give each its range in the
-next list, every binding is repeated as often as its range is long, and the conditions that are now
-settled are evaluated as columns. The bindings are cut into pieces where a step would make too
+next list. Where comparisons of two events are settled now, a kernel looks through the range for those
+that fit (`links`); else every binding is repeated as often as its range is long. All other conditions
+that are settled are evaluated as columns. The bindings are cut into pieces where a step would make too
 many, and each piece is carried through to the end; so no more than `limit` rows of partial matches
 exist, unless a single binding has more partners than that.
 
@@ -12,23 +13,26 @@ With `tighten`, a range holds only what a chain of events within the window lead
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
-from seustream.engine.pattern.batch import EventBatch, concat
+from seustream.engine.kernels import native
+from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
-from seustream.engine.pattern.event import END_OF_STREAM, Event
-from seustream.engine.pattern.fill import Completion, Rows
+from seustream.engine.pattern.fill import LIMIT, Completion, Rows
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, joined, runs
+from seustream.engine.pattern.kept import KeptEvents
+from seustream.engine.pattern.links import PatternLink, link, partners
 from seustream.engine.pattern.lists import FAR, Bindings, Lists
 from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.reach import Reach, reach
-from seustream.engine.pattern.sampling import fitting, pieces, share
-
-LIMIT = 4_000_000
+from seustream.engine.pattern.sampling import pieces, share
+from seustream.hdl.isa import Condition
 
 
 class ColumnSearch:
@@ -54,72 +58,41 @@ class ColumnSearch:
         self._max_matches = max_matches
         self._anchors = query.anchors
         self._pairs = meaning.of(Class.PAIR)
-        self._log: EventBatch | None = None
-        self._rows: list[Ints] = [np.zeros(0, np.int64) for _ in query.elements]
+        self._links: dict[int, PatternLink] = {
+            id(c): found for c in self._pairs if (found := link(c.conjunct)) is not None
+        }
+        self.kept = KeptEvents(meaning)
         self._order: Order = ()
         self._lists: Lists | None = None
         self._reach: Reach | None = None
 
     @property
     def held(self) -> int:
-        return 0 if self._log is None else len(self._log)
-
-    @property
-    def largest(self) -> int:
-        return max(map(len, self._rows), default=0)
+        return len(self.kept)
 
     @property
     def order(self) -> Order:
         return self._order
 
-    def events(self) -> list[Event]:
-        """Returns what is kept, as single events."""
-        return [] if self._log is None else self._log.rows()
-
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
         ordered, or None."""
-        self._take(batch)
+        _, fits = self.kept.take(batch)
+        last = self._query.positives[-1]
+        ends = self._query.waits or last not in self._anchors or len(fits[last]) > 0
         found = None
-        if self._log is not None and not self._query.empty:
-            found = self._search(self._log, old, new)
-        self._expire(new)
+        if ends and len(self.kept) and not self._query.empty:
+            found = self._search(old, new)
+        self.kept.expire(new)
         return found
-
-    # --- lists ----------------------------------------------------------------
-
-    def _take(self, batch: EventBatch) -> None:
-        elements = range(len(self._rows))
-        fits = [fitting(self._query, element, batch, self.meaning.faults) for element in elements]
-        # Under STRICT any event at all comes between two others.
-        kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
-        for rows in fits:
-            kept[rows] = True
-        base = 0 if self._log is None else len(self._log)
-        places = np.cumsum(kept) - 1 + base
-        for element, rows in enumerate(fits):
-            self._rows[element] = np.concatenate([self._rows[element], places[rows]])
-        if kept.any():
-            self._log = concat(self._log, batch if kept.all() else batch.take(np.flatnonzero(kept)))
-
-    def _expire(self, now: int) -> None:
-        horizon = 0 if now == END_OF_STREAM else self._query.horizon
-        if horizon is None or self._log is None:
-            return
-        gone = int(np.searchsorted(self._log.ts, max(now + 1 - horizon, -FAR), "left"))
-        if now == END_OF_STREAM:
-            gone = len(self._log)
-        if gone:
-            left = len(self._log) - gone
-            self._log = self._log.take(slice(gone, None)) if left else None
-            self._rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self._rows]
 
     # --- search ---------------------------------------------------------------
 
-    def _search(self, log: EventBatch, old: int, new: int) -> Found | None:
-        if not all(len(self._rows[e]) for e in self._anchors):
+    def _search(self, old: int, new: int) -> Found | None:
+        log = self.kept.log
+        if log is None or not all(len(self.kept.rows[e]) for e in self._anchors):
             return None
-        lists = self._lists = Lists(self._query, log, list(self._rows))
+        lists = self._lists = Lists(self._query, log, list(self.kept.rows))
         self._bounds = self._determining(old, new)
         completion = Completion(self.meaning, lists, (old, new), self._limit, self._max_matches)
         self._completion = completion
@@ -134,7 +107,8 @@ class ColumnSearch:
             self._order = self.chooser.choose(lists.counts(self._anchors), lists.span * lists.keys)
             self._reach = reach(lists.T, self._query.positives) if self._tighten else None
             start = self._anchors[self._order[0]]
-            first = self._settled({start: self._starts()}, start)
+            alone = {start: self._starts()}
+            first = self._settled(alone, start, self._completed(alone, start))
             for piece in range(0, max(len(first[start]), 1), self._limit):
                 part = {e: r[piece : piece + self._limit] for e, r in first.items()}
                 self._extend(part, self._order[0], self._order[0], 1)
@@ -181,6 +155,16 @@ class ColumnSearch:
         begin, end = self._range(rows, low, high, place)
         counts = np.maximum(end - begin, 0)
         total = int(counts.sum())
+        settled = self._completed({**rows, element: begin}, element)
+        tests, rest = self._tests(settled, element, rows)
+        wider = min(low, place), max(high, place), step + 1
+        if tests:
+            self.levels[step - 1] += total
+            for who, found in partners(begin, end, tests, self._limit):
+                longer = {e: r[who] for e, r in rows.items()}
+                longer[element] = found
+                self._extend(self._settled(longer, element, rest), *wider)
+            return
         if total > self._limit and size > 1:
             for piece in pieces(counts, self._limit):
                 part = {e: r[piece] for e, r in rows.items()}
@@ -191,12 +175,27 @@ class ColumnSearch:
         longer = {e: r[repeated] for e, r in rows.items()}
         longer[element] = runs(begin, counts)
         self.peak_rows = max(self.peak_rows, total)
-        settled = self._settled(longer, element)
-        self._extend(settled, min(low, place), max(high, place), step + 1)
+        self._extend(self._settled(longer, element, rest), *wider)
 
-    def _settled(self, rows: Rows, element: int) -> Rows:
+    def _tests(
+        self, settled: list[BoundCondition], element: int, rows: Rows
+    ) -> tuple[list[native.Test], list[BoundCondition]]:
+        """Splits the conditions that an element completes into tests for a kernel and the others."""
+        tests, rest = [], []
+        for condition in settled:
+            known = self._links.get(id(condition))
+            test = None if known is None else known.test(self._ready, element, rows)
+            if test is None:
+                rest.append(condition)
+            else:
+                tests.append(test)
+        # The first is looked at for a block of events at once: an equality leaves the fewest.
+        tests.sort(key=lambda one: one[0] != Condition.EQ)
+        return tests, rest
+
+    def _settled(self, rows: Rows, element: int, conditions: Iterable[BoundCondition]) -> Rows:
         """The rows for which the conditions hold that this anchor completes."""
-        for condition in self._completed(rows, element):
+        for condition in conditions:
             bindings = Bindings(self._ready, len(rows[element]), rows)
             true = holds(condition.prepared, bindings, self.meaning.faults)
             rows = {e: r[true] for e, r in rows.items()}

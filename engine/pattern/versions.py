@@ -6,6 +6,8 @@ version `w` is an ancestor of `v`: `compatible(v, w)`.
 
 from __future__ import annotations
 
+import enum
+
 Version = tuple[int, ...]
 
 
@@ -34,3 +36,8 @@ def compatible(v: Version, w: Version) -> bool:
 
 def show(version: Version) -> str:
     return ".".join(map(str, version))
+
+
+class Numbering(enum.Enum):
+    PER_TAKE = "per_take"
+    PER_STATE = "per_state"

@@ -16,7 +16,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow, has_end
-from seustream.engine.host.answers import blaming
+from seustream.engine.host.answers import Blaming
 from seustream.engine.host.complete import selected
 from seustream.engine.host.grouping import Arrivals, Grouping, Members, end_of
 from seustream.engine.host.stores import Stores
@@ -87,7 +87,7 @@ class TreeOperator:
         yield from self._advance(Arrived(new, Frontier(self.stores.position, latest)))
 
     def _advance(self, arrived: Arrived) -> Iterator[Answer]:
-        with blaming(self.query, self.own_faults):
+        with Blaming(self.query, self.own_faults):
             certain, frontier = self.root.step(arrived)
             certain = self._filtered(certain)
             # A watermark never retreats: a slice may end within one time.

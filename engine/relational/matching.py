@@ -78,7 +78,7 @@ class JoinStep:
         self.sides = (part(join.left, frame, faults), part(join.right, frame, faults))
         self.kept = [Combinations.none(len(frame.sources)) for _ in self.sides]
         self.conjuncts = x.conjuncts(join.condition)
-        self.equalities = list(_equalities(join))
+        self.equalities = list(equalities(join))
 
     def nodes(self) -> Iterator[JoinStep]:
         for side in self.sides:
@@ -340,7 +340,7 @@ def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | J
     return SourceTuples(side, frame) if isinstance(side, int) else JoinStep(side, frame, faults)
 
 
-def _equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
+def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
     """Finds what is equal on both sides wherever they match: left, right."""
     left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
     for e in x.conjuncts(join.condition):

@@ -36,6 +36,7 @@ Exprs = tuple[x.Expression, ...]
 
 _LAST = np.iinfo(np.int64).max
 _TIME = x.Literal(0, BIGINT)
+_RANKS = ("row_number", "rank", "dense_rank")
 _ROWS = x.AggregateCall("count", (), (), BIGINT)
 
 
@@ -142,10 +143,10 @@ class OverOperator:
 
 
 def _frame_of(e: logical.Over) -> logical.Frame | None:
-    """The rows a function looks back on; None for `row_number`, which only counts."""
+    """The rows a function looks back on; None for ranks, which only count."""
     if e.aggregate is not None:
         return e.frame
-    if e.function == "row_number":
+    if e.function in _RANKS:
         return None
     if e.function == "lag":
         return logical.Frame(False, e.offset)
@@ -163,10 +164,8 @@ class _Frame:
     def begin(self) -> None:
         """Takes stock of the functions, and begins without rows."""
         if self.frame is None:
-            self.keys, self.counts = (
-                KeyNumbers([arrow_type(e.type) for e in self.partition]),
-                Growing(),
-            )
+            self.keys = KeyNumbers([arrow_type(e.type) for e in self.partition])
+            self.counts, self.moments = Growing(), Growing()
             return
         aggregates, numbers, whole = [], [], set[int]()
         for e in self.functions:
@@ -205,8 +204,8 @@ class _Frame:
     ) -> dict[x.Leaf, pa.Array]:
         """The values of the functions in new rows."""
         if self.frame is None:
-            numbers = pa.array(self._counted(keys, len(times)))
-            return dict.fromkeys(self.functions, numbers)
+            found_of = dict(zip(_RANKS, map(pa.array, self._counted(keys, times)), strict=True))
+            return {e: found_of[e.function] for e in self.functions}
         arrival, clocks, ends = np.arange(len(times)), tuple[Ints, ...](), tuple[Ints, ...]()
         if self.frame.by_time:
             moments, arrival = np.unique(times, return_inverse=True)
@@ -225,17 +224,27 @@ class _Frame:
                 got[e] = pc.if_else(there, got[e], pa.scalar(None, got[e].type))
         return got
 
-    def _counted(self, keys: list[pa.Array], count: int) -> Ints:
-        """The number of each new row in its partition."""
+    def _counted(self, keys: list[pa.Array], times: Ints) -> tuple[Ints, Ints, Ints]:
+        """The number of each new row in its partition, that of the first row of its time, and how many
+        times there are up to its own. All rows of a time come together."""
+        count = len(times)
         group = self.keys.numbers(keys, count)
-        self.counts.append(np.zeros(len(self.keys) - len(self.counts), np.int64))
+        for counts in (self.counts, self.moments):
+            counts.append(np.zeros(len(self.keys) - len(counts), np.int64))
         order = np.argsort(group, kind="stable")
-        mine = group[order]
+        mine, when = group[order], times[order]
         first = np.searchsorted(mine, mine)
-        found = np.empty(count, np.int64)
-        found[order] = self.counts.view[mine] + np.arange(count) - first + 1
-        np.maximum.at(self.counts.view, group, found)
-        return found
+        begins = np.ones(count, np.bool_)
+        begins[1:] = (mine[1:] != mine[:-1]) | (when[1:] != when[:-1])
+        since = np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+        distinct = np.cumsum(begins)
+        found = np.empty((3, count), np.int64)
+        found[0, order] = self.counts.view[mine] + np.arange(count) - first + 1
+        found[1, order] = self.counts.view[mine] + since - first + 1
+        found[2, order] = self.moments.view[mine] + distinct - distinct[first] + 1
+        np.maximum.at(self.counts.view, group, found[0])
+        np.maximum.at(self.moments.view, group, found[2])
+        return found[0], found[1], found[2]
 
     # --- state ----------------------------------------------------------------
 
@@ -254,7 +263,8 @@ class _Frame:
         if self.frame is None:
             all_keys = np.arange(len(self.keys))
             keys = [words.take(all_keys) for words in self.keys.columns]
-            columns, count = [*keys, pa.array(self.counts.view)], len(self.keys)
+            counts = [pa.array(self.counts.view), pa.array(self.moments.view)]
+            columns, count = [*keys, *counts], len(self.keys)
         else:
             count, keys, values, ends = self.sliding.held()
             columns = [*keys, *values, *map(pa.array, ends)]
@@ -267,9 +277,10 @@ class _Frame:
         if self.frame is None:
             self.keys.numbers(keys, rows.num_rows)
             self.counts.append(np.asarray(rest[0]))
+            self.moments.append(np.asarray(rest[1]))
             return
         values, ends = rest[: len(self.read)], rest[len(self.read) :]
         self.sliding.fill(rows.num_rows, keys, values, [np.asarray(end) for end in ends])
 
     def _ends(self) -> int:
-        return 1 if self.frame is None else self.sliding.clocks
+        return 2 if self.frame is None else self.sliding.clocks

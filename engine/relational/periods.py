@@ -2,7 +2,7 @@
 
 Rows wait until no window that is still open has them. When the watermark passes ends of windows, their
 groups become points of `Aggregates`, and each row counts at a run of them: the windows of its group that
-have it follow each other, since none of them is empty.
+have it follow each other, since none of them is empty. With EMIT CHANGES they are given as they grow.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import spanned
 from seustream.engine.host.rows import leaves
+from seustream.engine.relational.growth import changes_of
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures, Rows
+from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import timestamps
-from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.stream.spans import extremes
 
@@ -71,6 +73,7 @@ class PeriodOperator:
         )  # rows so far, and the times of the last ones
         self.counts: pa.Array | None = None  # which of the rows just read
         self.done: int | None = None  # the last window whose groups were given, by number
+        self.told = EARLIEST  # up to here, what changes is given
         self.quiet: int | None = None  # before this watermark no window of a row kept is over
 
     @property
@@ -87,6 +90,14 @@ class PeriodOperator:
             self.kept = pa.concat_tables([self.kept, fresh]) if self.kept.num_rows else fresh
         now = self.count - 1 if self.numbered else self.watermark
         self.came = np.concatenate([np.empty(0, np.int64), *came])
+        if self.node.changes and self.kept.num_rows and now > self.told:
+            self.kept = self.kept.combine_chunks()
+            group, faults = self.group(self.kept), self.faults[self.node.name]
+            span = (self.told, now)
+            changed = changes_of(self.node, self.measures, self.kept, group, span, faults)
+            if changed.num_rows:
+                yield self.node.name, changed
+        self.told = max(self.told, now)
         if not self.kept.num_rows or (self.quiet is not None and now < self.quiet):
             return
         self.kept = self.kept.combine_chunks()
@@ -95,7 +106,7 @@ class PeriodOperator:
             closed, stays = self._sessions(self.node.every, ts, now)
         else:
             closed, stays = self._periods(self.node.every, ts, now)
-        if closed is not None:
+        if closed is not None and not self.node.changes:
             found = self._groups(closed)
             if found.num_rows:
                 yield self.node.name, found
@@ -108,6 +119,7 @@ class PeriodOperator:
         plain = {
             "text": self.node.text,
             "done": self.done,
+            "told": self.told,
             "count": self.count,
             "inputs": self.input.plain(),
             "faults": fault_report(self.faults),
@@ -121,6 +133,7 @@ class PeriodOperator:
         if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
             return
         self.kept, self.done, self.count = kept, state.plain["done"], state.plain["count"]
+        self.told = state.plain["told"]
         self.input.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
 
@@ -157,7 +170,7 @@ class PeriodOperator:
         """The times of the last instants of windows."""
         return self.came[end - 1 - (self.count - len(self.came))] if self.numbered else end - 1
 
-    def _group(self, rows: pa.Table) -> Ints:
+    def group(self, rows: pa.Table) -> Ints:
         return self.measures.groups(
             [column.combine_chunks() for column in rows.columns[2:]], rows.num_rows
         )
@@ -165,19 +178,18 @@ class PeriodOperator:
     # --- windows --------------------------------------------------------------
 
     def _periods(self, every: logical.Periodic, ts: Ints, now: int) -> tuple[_Closed | None, Bools]:
-        """Window k begins at k times the slide behind the offset."""
-        size, slide, offset = every.size, every.slide, every.offset
-        first, last = (ts - offset - size) // slide + 1, (ts - offset) // slide
+        first, last = numbers(every, ts)
         if self.done is not None:
             first = np.maximum(first, self.done + 1)
-        over = min((now + 1 - size - offset) // slide, int(last[-1]))
-        self.quiet = max(over + 1, int(first[0])) * slide + size + offset - 1
+        # The first that is not over is the first that ends behind the next instant.
+        over = min(int(numbers(every, now + 1)[0]) - 1, int(last[-1]))
+        self.quiet = int(edges(every, max(over + 1, int(first[0])))[1]) - 1
         self.done = over if self.done is None else max(over, self.done)
         inside = np.flatnonzero((first <= last) & (first <= over))
         stays = last > over
         if not len(inside):
             return None, stays
-        group = self._group(self.kept.take(pa.array(inside)))
+        group = self.group(self.kept.take(pa.array(inside)))
         order = np.argsort(group, kind="stable")
         rows, group = inside[order], group[order]
         low, high = first[rows], np.minimum(last[rows], over)
@@ -191,18 +203,14 @@ class PeriodOperator:
         key = group[of] * len(known) + np.searchsorted(known, window)
         lo = np.searchsorted(key, group * len(known) + np.searchsorted(known, low))
         hi = np.searchsorted(key, group * len(known) + np.searchsorted(known, high)) + 1
-        start = window * slide + offset
-        return _Closed(rows, group, lo, hi, group[of], start, start + size, of), stays
+        start, end = edges(every, window)
+        return _Closed(rows, group, lo, hi, group[of], start, end, of), stays
 
     def _sessions(
         self, every: logical.Sessions, ts: Ints, now: int
     ) -> tuple[_Closed | None, Bools]:
-        group = self._group(self.kept)
-        rows = np.argsort(group, kind="stable")
-        group, times = group[rows], ts[rows]
-        begins = np.ones(len(rows), np.bool_)
-        begins[1:] = (group[1:] != group[:-1]) | (times[1:] - times[:-1] >= every.gap)
-        session = np.cumsum(begins) - 1
+        rows, group, begins = sessions(every.gap, self.group(self.kept), ts)
+        times, session = ts[rows], np.cumsum(begins) - 1
         first = np.flatnonzero(begins)
         latest = times[np.append(first[1:], len(rows)) - 1]
         over = latest <= now + 1 - every.gap

@@ -8,12 +8,12 @@ should visit the other sites; only those rows travel. `seustream.cosim.sites` ru
     costs      unit costs between nodes                      errors  the errors of all of them
     synopsis   counts by key, filter, sizes of joins         planner orders: exact and heuristic
     messages   one class a message: fields, receiver, reply  codec   messages and layouts as bytes
-    outbox     messages repeated until answered              ledger  costs of messages
+    outbox     messages repeated until answered              explain decisions, for people
     site, centre, sink   the roles, without thread or clock
-    auto, account        the roles where a hub may be cheaper, and what may be spent
+    auto, hub, account   the roles where a hub may be cheaper, and what may be spent
     node       a layout, and the roles on one machine        shared  the same for several queries
     store, device_store  a site's rows, in memory or on a device
-    network    a simulated network, its faults from a seed   explain decisions, for people
-    query      X-SQL queries as joins, tables as blocks      results combinations as rows of SELECT
+    query      X-SQL queries as joins, tables as blocks
+    exchange   the rows that are in a combination, for the graph
     needs, prefilter     the filter before a single device
 """

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from seustream.engine.sites.errors import BadCosts
 
+ENTRY = 0.25
+"""The weight of a synopsis entry, in rows."""
+
 MOVE_GAIN = 0.2
 """The centre moves only if the sum of its distances falls by more than this part."""
 

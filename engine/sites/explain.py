@@ -1,13 +1,8 @@
 """Records the centre's decision for each block and its outcome: order, filter, cost.
 
-    record = watch(network)          # before blocks are submitted
-    ...
-    print(text(record.blocks()))
-    save(record.blocks(), Path("run.json"))
-
 Predicted and actual cost of a block's rows agree while synopses are exact and nothing waits to be
 deleted; a difference shows late deletions, hash buckets, residual conditions, or classes that are not
-independent. `seustream.cosim.sites.cluster.Cluster.blocks` records the same of processes.
+independent. `seustream run --record FILE` writes the blocks of a run, `explain --stage sites` shows them.
 """
 
 from __future__ import annotations
@@ -15,18 +10,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
+from seustream.compiler.explain.text import Columns
 from seustream.engine.sites.errors import SitesError
-from seustream.engine.sites.ledger import Ledger
 from seustream.engine.sites.messages import Announce, Delta, Plan
-from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.network import SiteNetwork
-from seustream.engine.sites.node import SiteLayout
-
-HEAD = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
+from seustream.engine.sites.model import BlockId, EquiJoin
 
 
 class BadRecord(SitesError):
@@ -37,6 +29,16 @@ class BadRecord(SitesError):
 class Block:
     """One plan and its execution: rows of the block, rows that passed the filter, the sites they
     visited or the hub they went to. Of a block at a hub the cost is not predicted."""
+
+    COLUMNS: ClassVar[Columns] = (
+        ("block of", "stream"),
+        ("no", "block"),
+        ("time", lambda block: f"{block.tau:g}"),
+        ("rows sent", lambda block: f"{block.sent} of {block.rows}"),
+        ("order", "way"),
+        ("predicted", lambda block: "-" if block.hub is not None else f"{block.predicted:g}"),
+        ("actual", lambda block: f"{block.actual:g}"),
+    )
 
     stream: str
     block: int
@@ -55,121 +57,72 @@ class Block:
             return f"{self.stream} → hub at node {self.hub}"
         return " → ".join((self.stream, *self.order)) if self.order else "stays"
 
+    @property
+    def taken(self) -> str:
+        """The way with its stream, whether or not rows left it."""
+        return self.way if self.sent else f"{self.stream} stays"
 
-def block_of(join: EquiJoin, delta: Delta | Announce, plan: Plan, actual: float = 0.0) -> Block:
-    """A block with its plan."""
+    def named(self, names: Mapping[str, str]) -> Block:
+        """The block with other names for its sites."""
+        order = tuple(names[site] for site in self.order)
+        return dataclasses.replace(self, stream=names[self.stream], order=order)
+
+
+def block_of(join: EquiJoin, delta: Delta | Announce, plan: Plan) -> Block:
+    """A block with its plan, which has cost nothing yet."""
     names = [stream.name for stream in join.streams]
     hub = None if plan.way is None else plan.way.hub
     kept = sum(plan.keep.values()) if hub is None else delta.rows
     order = tuple(names[k] for k in plan.order)
-    return Block(
-        names[plan.stream],
-        plan.no,
-        plan.tau,
-        plan.epoch,
-        delta.rows,
-        kept,
-        order,
-        hub,
-        plan.predicted,
-        actual,
-    )
+    of = (names[plan.stream], plan.no, plan.tau, plan.epoch, delta.rows, kept)
+    return Block(*of, order, hub, plan.predicted, 0.0)
 
 
-@dataclass
-class Record:
-    """All decisions of a run, in the order in which they were made; of a block planned anew
-    after a crash the last one."""
-
-    join: EquiJoin
-    ledger: Ledger
-    decisions: dict[tuple[int, int], Block] = field(default_factory=dict)
-
-    def note(self, delta: Delta | Announce, plan: Plan) -> None:
-        self.decisions[plan.stream, plan.no] = block_of(self.join, delta, plan)
-
-    def blocks(self) -> list[Block]:
-        return with_costs(
-            self.decisions, {key: self.ledger.of_block(*key) for key in self.decisions}
-        )
+Decided: TypeAlias = tuple[int, BlockId]
+"""A block by the number of its join and its own."""
+Report: TypeAlias = tuple[Mapping[Decided, Block], Mapping[Decided, float]]
+"""The blocks whose plan a process remembers, and what it knows that blocks have cost."""
 
 
-def with_costs(
-    decisions: Mapping[tuple[int, int], Block], costs: Mapping[tuple[int, int], float]
-) -> list[Block]:
-    """Decisions with what their blocks came to cost."""
-    return [
-        dataclasses.replace(block, actual=costs.get(key, 0.0)) for key, block in decisions.items()
-    ]
+def gathered(reports: Iterable[Report]) -> dict[int, list[Block]]:
+    """By join, the blocks of all processes in the order of time; of one planned anew after a crash
+    the last plan."""
+    decided: dict[Decided, Block] = {}
+    costs: dict[Decided, float] = {}
+    for blocks, spent in reports:
+        for key, block in blocks.items():
+            if key not in decided or decided[key].epoch < block.epoch:
+                decided[key] = block
+        costs |= spent
+    found: dict[int, list[Block]] = {}
+    for key, block in decided.items():
+        whole = dataclasses.replace(block, actual=costs.get(key, 0.0))
+        found.setdefault(key[0], []).append(whole)
+    return {g: sorted(some, key=lambda b: (b.tau, b.stream, b.block)) for g, some in found.items()}
 
 
-def watch(network: SiteNetwork) -> Record:
-    """Records what the centres of a network decide from now on, whichever of them leads."""
-    assert isinstance(network.layout, SiteLayout)
-    record = Record(network.layout.join, network.ledger)
-    for node in network.nodes.values():
-        node.on_accept(record.note)
-    return record
+def save(record: Mapping[str, Sequence[Block]], path: Path) -> None:
+    """Writes the blocks of each query."""
+    plain = {name: [dataclasses.asdict(one) for one in blocks] for name, blocks in record.items()}
+    path.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
 
 
-# --- for people, and for files -------------------------------------------------
-
-
-def rows(blocks: Sequence[Block]) -> list[tuple[str, ...]]:
-    """A line a block, under `HEAD`."""
-    return [
-        (
-            block.stream,
-            str(block.block),
-            f"{block.tau:g}",
-            f"{block.sent} of {block.rows}",
-            block.way,
-            "-" if block.hub is not None else f"{block.predicted:g}",
-            f"{block.actual:g}",
-        )
-        for block in blocks
-    ]
-
-
-def text(blocks: Sequence[Block]) -> str:
-    table = [HEAD, *rows(blocks)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
-
-
-def facts(blocks: Sequence[Block]) -> list[dict[str, object]]:
-    """For JSON."""
-    return [
-        {**dataclasses.asdict(block), "epoch": list(block.epoch), "order": list(block.order)}
-        for block in blocks
-    ]
-
-
-def save(blocks: Sequence[Block], path: Path) -> None:
-    path.write_text(json.dumps(facts(blocks), indent=1, ensure_ascii=False) + "\n")
-
-
-def load(path: Path) -> list[Block]:
-    """Raises `BadRecord`, or `OSError`."""
-    names = {field.name for field in dataclasses.fields(Block)}
+def load(path: Path) -> dict[str, list[Block]]:
+    """The blocks by query; raises `BadRecord`, or `OSError`."""
     try:
         found = json.loads(path.read_text())
-        blocks = []
-        if not isinstance(found, list):
-            raise ValueError("want a list of blocks")
-        for one in found:
-            if set(one) != names:
-                raise ValueError(f"a block has {', '.join(sorted(names))}")
-            one |= {"epoch": tuple(one["epoch"]), "order": tuple(map(str, one["order"]))}
-            blocks.append(Block(**one))
-            numbers = (one["tau"], one["rows"], one["sent"], one["predicted"], one["actual"])
-            if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
-                raise ValueError("times, rows and costs are numbers")
-    except (ValueError, TypeError) as error:
-        raise BadRecord(
-            f"{path}: no record of a run: {error}", "seustream.engine.sites.explain.save writes one"
-        ) from None
-    return blocks
+        return {name: [_block(one) for one in blocks] for name, blocks in found.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        hint = "seustream run --site … --record FILE writes one"
+        raise BadRecord(f"{path}: no record of a run: {error}", hint) from None
+
+
+def _block(one: dict[str, Any]) -> Block:
+    names = {field.name for field in dataclasses.fields(Block)}
+    if set(one) != names:
+        raise ValueError(f"a block has {', '.join(sorted(names))}")
+    block = Block(**one | {"epoch": tuple(one["epoch"]), "order": tuple(map(str, one["order"]))})
+    numbers = (block.tau, block.rows, block.sent, block.predicted, block.actual)
+    if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
+        raise ValueError("times, rows and costs are numbers")
+    return block

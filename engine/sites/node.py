@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from seustream.engine.sites import messages as m
-from seustream.engine.sites.auto import AutoCentre, AutoSite, Hub
+from seustream.engine.sites.auto import AutoCentre, AutoSite
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadCosts, BadQuery
-from seustream.engine.sites.ledger import Ledger
+from seustream.engine.sites.hub import Hub
 from seustream.engine.sites.model import BlockRows, EquiJoin, Result
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import PLANNERS
@@ -72,21 +72,10 @@ class SiteLayout:
             return 1, self.first_centre
         return 1, self.costs.centre(range(len(self.join)), self.candidates)
 
-    # What a simulated network needs of a layout, be it of one join or of several.
-
     def node(
         self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
     ) -> SiteNode:
         return SiteNode(self, number, emit, attempt, store)
-
-    def charge(
-        self, ledger: Ledger, sender: int, to: int, message: m.SiteMessage, costs: UnitCosts
-    ) -> None:
-        ledger.charge(sender, to, message, costs)
-
-    def without_centre(self, message: m.SiteMessage) -> m.SiteMessage | None:
-        """The part of a message that reaches a node whose centre is dead."""
-        return None if message.CENTRE else message
 
 
 class SiteNode:
@@ -132,6 +121,11 @@ class SiteNode:
         if auto and (self.site is not None or self.sink is not None):
             self.hub = Hub(layout.join, number, self.outbox, layout.query_node, layout.costs)
             self.hub.follow(layout.first_epoch)
+
+    @property
+    def members(self) -> dict[int, SiteNode]:
+        """The nodes of single joins it is made of."""
+        return {0: self}
 
     def _new_centre(self, attempt: int) -> Centre:
         layout = self.layout

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
 from seustream.compiler.plan.keys import implied
 from seustream.engine.host.rows import leaves
@@ -49,8 +50,10 @@ class Where:
             place = 1 + self.columns[at].index(column.name)
             values = [payload[at][place] for payload in payloads]  # type: ignore[index]  # of that place: a tuple
             columns[column.source, column.name] = pa.array(values, column_type(column))
-        held: list[bool] = holds(self.condition, leaves(columns), len(payloads)).tolist()
-        return held
+        doubts = Faults()
+        held: list[bool] = holds(self.condition, leaves(columns), len(payloads), doubts).tolist()
+        # A fault is counted where results are made, so what has one goes on there.
+        return [True] * len(payloads) if doubts.total else held
 
 
 def column_type(column: x.ColumnReference) -> pa.DataType:

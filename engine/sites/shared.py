@@ -21,9 +21,8 @@ from dataclasses import dataclass, field, replace
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
-from seustream.engine.sites.ledger import ENTRY, Ledger
 from seustream.engine.sites.model import BlockRows, Column, EquiJoin, Result, SiteStream
-from seustream.engine.sites.node import Emit, SiteLayout, SiteNode
+from seustream.engine.sites.node import Emit, SiteLayout, SiteNode, Strategy
 from seustream.engine.sites.store import Store
 
 
@@ -122,6 +121,7 @@ class SharedLayout:
     planner: str = "auto"
     deliver: bool = True
     retry: float = 20.0
+    strategy: Strategy = "planned"
     groups: tuple[Group, ...] = field(init=False)
     layouts: tuple[SiteLayout, ...] = field(init=False)
 
@@ -158,36 +158,14 @@ class SharedLayout:
             tuple(sorted({*range(len(group.sites)), first})),
             self.deliver,
             retry=self.retry,
+            strategy=self.strategy,
             first_centre=first,
         )
-
-    # What a simulated network needs of a layout, be it of one join or of several.
 
     def node(
         self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
     ) -> SharedNode:
         return SharedNode(self, number, emit, attempt)
-
-    def charge(
-        self, ledger: Ledger, sender: int, to: int, bundle: Bundle, costs: UnitCosts
-    ) -> None:
-        """Charges a bundle: a key that several of its messages hold counts once."""
-        seen: set[tuple[object, ...]] = set()
-        for g, message in bundle.parts:
-            less = 0.0
-            if isinstance(message, m.Delta | m.Plan | m.Expire):
-                group = self.groups[g]
-                columns = group.columns(message.stream)
-                held = message.keep if isinstance(message, m.Plan) else message.counts
-                for entry in held:
-                    key = (type(message), group.sites[message.stream], columns, entry)
-                    less += ENTRY * (key in seen)
-                    seen.add(key)
-            ledger.charge(sender, to, message, costs, g, less)
-
-    def without_centre(self, bundle: Bundle) -> Bundle:
-        """The part of a bundle that reaches a node whose centres are dead."""
-        return Bundle(tuple(part for part in bundle.parts if not part[1].CENTRE))
 
 
 class SharedNode:

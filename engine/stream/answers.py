@@ -10,12 +10,33 @@ import pyarrow as pa
 from seustream.compiler.logical.program import RESULT_TIMES, Relation
 from seustream.engine.stream.schema import arrow_type
 
+_KEPT = 4096
+_schemas: dict[int, tuple[Relation, pa.Schema, pa.Table]] = {}
+"""The schemas of late and tables without rows, by the number of their query, which is kept with them: a step asks for
+one."""
+
 
 def result_schema(node: Relation) -> pa.Schema:
     """The columns of a query's results: its SELECT list, then the two times."""
+    return _known(node)[1]
+
+
+def no_results(node: Relation) -> pa.Table:
+    """The results of a step that has none."""
+    return _known(node)[2]
+
+
+def _known(node: Relation) -> tuple[Relation, pa.Schema, pa.Table]:
+    known = _schemas.get(id(node))
+    if known is not None:
+        return known
+    if len(_schemas) >= _KEPT:
+        _schemas.clear()
     fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in node.items]
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
-    return pa.schema([*fields, *times])
+    schema = pa.schema([*fields, *times])
+    known = _schemas[id(node)] = node, schema, schema.empty_table()
+    return known
 
 
 def answer(node: Relation, columns: Sequence[Any]) -> pa.Table:

@@ -384,8 +384,11 @@ def _whole(
 
 def real_only(value: pa.Array) -> pa.Array:
     """The column with NULL for NaN."""
-    total = pc.sum(value).as_py()
-    return value if total is None or total == total else pc.if_else(pc.is_nan(value), None, value)
+    if not len(value):
+        return value
+    stored = np.frombuffer(value.buffers()[1], value.type.to_pandas_dtype())
+    bad = np.isnan(stored[value.offset : value.offset + len(value)])
+    return pc.if_else(pc.is_nan(value), None, value) if bad.any() else value
 
 
 def _aggregate(work: _Evaluator, e: x.AggregateCall) -> Column:

@@ -7,10 +7,29 @@ those that read its results; all others go on.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from seustream.engine.stream.errors import EngineError
+
+
+class Containment:
+    """A part of a run in which a failure is that of some queries."""
+
+    __slots__ = ("_failures", "_queries")
+
+    def __init__(self, failures: Failures, queries: Iterable[str]) -> None:
+        self._failures, self._queries = failures, queries
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not self._failures.contained or not isinstance(error, Exception):
+            return False
+        for query in self._queries:
+            self._failures.why.setdefault(query, reason(error))
+        return True
 
 
 class Failures:
@@ -20,15 +39,9 @@ class Failures:
         self.contained = contained
         self.why: dict[str, str] = {}
 
-    @contextlib.contextmanager
-    def of(self, query: str) -> Iterator[None]:
-        """Contains what fails meanwhile: it is a failure of this query."""
-        try:
-            yield
-        except Exception as error:
-            if not self.contained:
-                raise
-            self.why.setdefault(query, reason(error))
+    def of(self, *queries: str) -> Containment:
+        """Contains what fails meanwhile: it is a failure of these queries."""
+        return Containment(self, queries)
 
     def __contains__(self, query: str) -> bool:
         return query in self.why

@@ -37,8 +37,11 @@ END_OF_STREAM = FOREVER
 _LONG = 1 << 16
 """Runs of so many rows are not joined to others."""
 
+_SHORT = 4
+"""So few runs are not joined, as they may be released together before that pays."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Slice:
     """Consecutive tuples of the total order: the stream of each, and per stream its rows in
     order. Timestamps and everything else are in the rows."""
@@ -96,16 +99,24 @@ class Merger:
     def bound(self) -> tuple[int, int] | None:
         """Nothing still to come is before this (timestamp, stream number); None while a stream
         has promised nothing, or when all have stopped."""
-        bounds = [(q.promise, i) for i, q in enumerate(self.queues) if not q.stopped]
-        found = [(promise, i) for promise, i in bounds if promise is not None]
-        return min(found) if found and len(found) == len(bounds) else None
+        least: tuple[int, int] | None = None
+        for number, queue in enumerate(self.queues):
+            if queue.stopped:
+                continue
+            if queue.promise is None:
+                return None
+            if least is None or queue.promise < least[0]:
+                least = queue.promise, number
+        return least
 
     @property
     def watermark(self) -> int:
         """Nothing that is released later has a time at or before this."""
-        if all(queue.stopped for queue in self.queues):
-            return END_OF_STREAM
-        return EARLIEST - 1 if self.bound is None else self.bound[0] - 1
+        bound = self.bound
+        if bound is not None:
+            return bound[0] - 1
+        ended = all(queue.stopped for queue in self.queues)
+        return END_OF_STREAM if ended else EARLIEST - 1
 
     def advance(self, name: str, watermark: int) -> None:
         """Nothing at or before this time comes on a stream any more; `END_OF_STREAM` ends it."""
@@ -127,16 +138,23 @@ class Merger:
         if not rows.num_rows:
             return
         ts = timestamps(rows)
-        highest = np.maximum.accumulate(ts)
-        if queue.highest is not None:
-            highest = np.maximum(highest, queue.highest)
-        before = np.concatenate(([ts[0] if queue.highest is None else queue.highest], highest[:-1]))
+        first = int(ts[0])
+        floor = EARLIEST if queue.promise is None else queue.promise
+        known = first if queue.highest is None else queue.highest
+        if first >= max(floor, known) and _in_order(ts):
+            # The usual case, in which nothing is compared with the highest before it.
+            queue.highest = int(ts[-1])
+            self._promise(queue, queue.highest - self.slack)
+            queue.runs.append(_Run(rows, ts, floor, len(ts)))
+            _join_short(queue.runs)
+            return
+        highest: Ints = np.maximum(np.maximum.accumulate(ts), known)
+        before: Ints = np.concatenate(([known], highest[:-1]))
         # How far it fell back fits 64 bits without a sign, whatever the two timestamps are.
         late = (ts < before) & (before.view(np.uint64) - ts.view(np.uint64) > self.slack)
         if queue.promise is not None:
             # Only a boundary promises more than the highest timestamp does.
             late |= ts < queue.promise
-        floor = EARLIEST if queue.promise is None else queue.promise
         queue.highest = int(highest[-1])
         self._promise(queue, queue.highest - self.slack)
         if late.any():
@@ -164,25 +182,38 @@ class Merger:
         bound = self.bound
         if bound is None and not all(queue.stopped for queue in self.queues):
             return
-        parts = [_take(queue.runs, i, bound) for i, queue in enumerate(self.queues)]
-        ts = np.concatenate([_NONE, *(timestamps(part) for part in parts if part)])
-        of = np.repeat(np.arange(len(parts)), [part.num_rows if part else 0 for part in parts])
-        # A stable sort keeps equal timestamps in stream order, and a stream in its own.
-        of = of[np.argsort(ts, kind="stable")]
+        parts = [
+            _take(queue.runs, i, bound) if queue.runs else None
+            for i, queue in enumerate(self.queues)
+        ]
+        some = [i for i, part in enumerate(parts) if part is not None]
+        if not some:
+            return
+        sizes = [0 if part is None else part.num_rows for part in parts]
+        if len(some) == 1:
+            of = np.full(sum(sizes), some[0])
+        else:
+            # A stable sort keeps equal timestamps in stream order, and a stream in its own.
+            ts = np.concatenate([timestamps(part) for part in parts if part is not None])
+            of = np.repeat(np.arange(len(parts)), sizes)[np.argsort(ts, kind="stable")]
         taken = [0] * len(parts)
         for start in range(0, len(of), most):
             mine = of[start : start + most]
-            counts = np.bincount(mine, minlength=len(parts))
+            counts = np.bincount(mine, minlength=len(parts)).tolist()
             rows = []
             for index, part in enumerate(parts):
-                count = int(counts[index])
-                rows.append(part.slice(taken[index], count) if part else _EMPTY)
-                taken[index] += count
+                if part is None:
+                    rows.append(_EMPTY)
+                elif counts[index] == part.num_rows:
+                    rows.append(part)
+                else:
+                    rows.append(part.slice(taken[index], counts[index]))
+                taken[index] += counts[index]
             yield Slice(mine, tuple(rows))
 
     def _promise(self, queue: _Queue, t: int) -> None:
-        t = max(t, EARLIEST)
-        queue.promise = t if queue.promise is None else max(queue.promise, t)
+        if queue.promise is None or queue.promise < t:
+            queue.promise = max(t, EARLIEST)
 
 
 def never_late(stream: str, rows: pa.Table) -> None:
@@ -211,7 +242,11 @@ def narrowed(part: Slice, names: Sequence[str], own: Sequence[str]) -> Slice:
 
 
 def timestamps(rows: pa.Table) -> Ints:
-    return np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
+    """The times of rows; those of one chunk are not copied."""
+    ts = rows.column("ts")
+    whole = ts.chunk(0) if ts.num_chunks == 1 else ts.combine_chunks()
+    times: Ints = whole.to_numpy().astype(np.int64, copy=False)
+    return times
 
 
 def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Table | None:
@@ -223,7 +258,9 @@ def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Ta
             keep += runs[index:]
             break
         cut = len(run.ts) if bound is None else _place(run.ts, bound[0], after)
-        if cut:
+        if cut == len(run.ts):
+            parts.append((run.rows, run.ts))
+        elif cut:
             parts.append((run.rows.slice(0, cut), run.ts[:cut]))
         if cut < len(run.ts):
             keep.append(_rest(run, cut) if cut else run)
@@ -232,7 +269,10 @@ def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Ta
 
 
 def _place(ts: Ints, t: int, after: bool) -> int:
-    return int(np.searchsorted(ts, t, side="right" if after else "left"))
+    last = int(ts[-1])
+    if last < t or (after and last == t):
+        return len(ts)
+    return int(ts.searchsorted(t, side="right" if after else "left"))
 
 
 def _rest(run: _Run, cut: int) -> _Run:
@@ -246,7 +286,7 @@ def _rest(run: _Run, cut: int) -> _Run:
 def _join_short(runs: list[_Run]) -> None:
     """Joins runs at the end like the digits of a binary counter, so that few remain and a row
     is copied once for each doubling."""
-    while len(runs) > 1 and len(runs[-1].ts) >= len(runs[-2].ts) and runs[-1].size < _LONG:
+    while len(runs) > _SHORT and len(runs[-1].ts) >= len(runs[-2].ts) and runs[-1].size < _LONG:
         last, before = runs.pop(), runs.pop()
         rows, ts = _joined([(before.rows, before.ts), (last.rows, last.ts)])
         runs.append(_Run(rows, ts, before.floor, len(ts)))
@@ -261,15 +301,18 @@ def _joined(parts: list[tuple[pa.Table, Ints]]) -> tuple[pa.Table, Ints]:
 
 
 def _sorted(rows: pa.Table, ts: Ints) -> tuple[pa.Table, Ints]:
-    if np.any(ts[1:] < ts[:-1]):
+    if not _in_order(ts):
         order = np.argsort(ts, kind="stable")
         return rows.take(pa.array(order)), ts[order]
     return rows, ts
+
+
+def _in_order(ts: Ints) -> bool:
+    return len(ts) < 2 or not (ts[1:] < ts[:-1]).any()
 
 
 def _copied(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
-_NONE = np.empty(0, np.int64)
 _EMPTY = pa.table({"ts": pa.array([], pa.int64())})

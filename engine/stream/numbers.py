@@ -6,17 +6,26 @@ too; texts, and decimals of more digits than 64 bits hold, have only `Codes`.
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.convert import may_lack_value
 from seustream.compiler.language.types import Kind, Type
 from seustream.engine.kernels import native
+from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Numbers = tuple[Ints, Flags]
 """Numbers, and where there is none: None if there are all."""
+
+Key = tuple[x.Expression, Type]
+"""An expression, and the type its values are compared in."""
 
 _WHOLE = (
     Kind.SMALLINT,
@@ -28,6 +37,15 @@ _WHOLE = (
     Kind.INTERVAL,
     Kind.BOOLEAN,
 )
+_COMPARED = (
+    Condition.LT,
+    Condition.EQ,
+    Condition.GT,
+    Condition.GE,
+    Condition.LE,
+    Condition.NE,
+)
+_INT64 = pa.int64()
 _SIGN = np.int64(np.iinfo(np.int64).max)
 
 
@@ -39,6 +57,22 @@ def is_ordered(of: Type) -> bool:
 def has_numbers(of: Type) -> bool:
     """Tells the types that have numbers at all."""
     return is_ordered(of) or of.is_text or of.is_decimal
+
+
+def comparable(e: x.Expression) -> bool:
+    """Tells the comparisons that kernels make: of numbers, which both sides always have."""
+    if not isinstance(e, x.Compare) or e.condition not in _COMPARED:
+        return False
+    by_value = e.condition in (Condition.EQ, Condition.NE)
+    if not (has_numbers(e.of) if by_value else is_ordered(e.of)):
+        return False
+    return not (may_lack_value(e.left.type, e.of) or may_lack_value(e.right.type, e.of))
+
+
+def converted(key: Key) -> x.Expression:
+    """The expression in the type it is compared in."""
+    e, of = key
+    return x.Cast(e, of, quiet=True) if e.type != of else e
 
 
 def numbers(column: pa.Array, of: Type, codes: native.Codes) -> Numbers:
@@ -55,19 +89,45 @@ def numbers(column: pa.Array, of: Type, codes: native.Codes) -> Numbers:
         codes.of_values(words.view(np.uint8), 16, found)
         return found, flags
     if of.is_inexact:
-        doubles = np.asarray(column.cast(pa.float64()).fill_null(0.0)) + 0.0  # -0.0 becomes 0.0
-        return of_doubles(doubles), flags
-    stored = column
-    if of.kind in (Kind.DATE, Kind.TIME):
-        stored = stored.cast(pa.int32())
-    stored = stored.cast(pa.int64())
-    return np.asarray(stored.fill_null(0) if flags is not None else stored), flags
+        found = of_doubles(stored(column).astype(np.float64, copy=False) + 0.0)  # no -0.0
+    elif of.kind is Kind.BOOLEAN:
+        found = np.asarray(column.fill_null(False)).astype(np.int64)
+    else:
+        found = stored(column).astype(np.int64, copy=False)
+    return found if flags is None else np.where(flags, found, 0), flags
+
+
+@functools.cache
+def stored_as(of: pa.DataType) -> str:
+    """The NumPy type of the buffer of an Arrow column whose values have 1, 2, 4 or 8 bytes."""
+    kind = "f" if pa.types.is_floating(of) else "i"
+    return f"{kind}{of.bit_width // 8}"
+
+
+def stored(column: pa.Array) -> npt.NDArray[Any]:
+    """The values of such a column, without a copy; of NULL any."""
+    data = column.buffers()[1]
+    if data is None:
+        return np.empty(0, stored_as(column.type))
+    values = np.frombuffer(data, stored_as(column.type))
+    return values[column.offset : column.offset + len(column)]
+
+
+def as_column(
+    values: npt.NDArray[Any], of: pa.DataType = _INT64, nulls: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Such values as a column again, without a copy, which takes a third of the time of `pyarrow.array` where they
+    are few."""
+    validity = None if nulls is None else pa.array(~nulls).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(of, len(values), [validity, data])
 
 
 def of_doubles(doubles: npt.NDArray[np.float64]) -> Ints:
     """Integers in the order of doubles that are numbers and no negative zeros."""
     bits: Ints = doubles.view(np.int64)
-    return np.where(bits < 0, bits ^ _SIGN, bits)
+    negative = bits < 0
+    return np.where(negative, bits ^ _SIGN, bits) if negative.any() else bits
 
 
 def together(columns: list[Numbers], codes: native.Codes) -> Numbers:

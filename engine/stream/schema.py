@@ -36,6 +36,17 @@ def arrow_type(of: Type) -> pa.DataType:
     return _ARROW[of.kind]
 
 
+def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
+    """The rows of a stream that names the column of its time, with it as their column ts as well; NULL where
+    there is none."""
+    folded = [name.lower() for name in rows.column_names]
+    time = rows.column(folded.index(str(stream.time).lower()))
+    if pa.types.is_timestamp(time.type):
+        time = time.cast(pa.timestamp("ms", time.type.tz), safe=False)
+    own = rows.select([at for at, name in enumerate(folded) if name != "ts"])
+    return own.add_column(0, pa.field("ts", pa.int64()), time.cast(pa.int64()))
+
+
 def stream_schema(stream: Stream) -> pa.Schema:
     """The columns of a stream's rows: their time, and its own."""
     fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]

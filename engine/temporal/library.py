@@ -28,9 +28,17 @@ def calling(shown: str) -> Iterator[None]:
     except LibraryFailed:
         raise
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        raise LibraryFailed(f"{shown}: {type(error).__name__}: {error} ({where})") from error
+        raise LibraryFailed(f"{shown}: {type(error).__name__}: {error} ({_line(error)})") from error
+
+
+def reason(error: Exception) -> str:
+    """Names a fault of a function that raised: the same for all rows of one cause."""
+    return f"{type(error).__name__} ({_line(error)})"
+
+
+def _line(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def ints(shown: str, found: object) -> Ints:

@@ -1,21 +1,15 @@
-"""Ten minutes of a small network: name lookups, the flows that follow them, alerts.
-
-python examples/network/generate.py --tuples 3000 -o data
-"""
+"""Ten minutes of a small network: name lookups, the flows that follow them, alerts."""
 
 from __future__ import annotations
 
-import argparse
-import json
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
+TUPLES = 3_000
+SEED = 2006
 BEGIN = int(datetime(2006, 3, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
 FLOWS_A_SECOND = 5
 HOSTS = 40
@@ -84,32 +78,3 @@ def _lookups(
 
 def _times(milliseconds: np.ndarray) -> pa.Array:
     return pa.array(milliseconds, pa.int64()).cast(pa.timestamp("ms"))
-
-
-def write(rows: pa.Table, path: Path) -> None:
-    """A stream as a file; the suffix tells the format."""
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(rows, path)
-    elif path.suffix == ".jsonl":
-        lines = (json.dumps(row, default=str) + "\n" for row in rows.to_pylist())
-        path.write_text("".join(lines), encoding="utf-8")
-    else:
-        pa.csv.write_csv(rows, path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Ten minutes of a small network.")
-    parser.add_argument("--tuples", type=int, default=3000, help="flows (default: 3000)")
-    parser.add_argument("--seed", type=int, default=2006)
-    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
-    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    for name, rows in streams(options.tuples, options.seed).items():
-        path = options.output / f"{name}.{options.format}"
-        write(rows, path)
-        print(f"{path}: {rows.num_rows} tuples")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,20 +1,14 @@
-"""A morning's traffic: vehicles that report every 30 seconds, accidents, and tolls.
-
-python examples/road/generate.py --tuples 4000 -o data
-"""
+"""A morning's traffic: vehicles that report every 30 seconds, accidents, and tolls."""
 
 from __future__ import annotations
 
-import argparse
-import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
+TUPLES = 4_000
+SEED = 2006
 BEGIN = int(datetime(2006, 3, 1, 7, 30, tzinfo=UTC).timestamp() * 1000)
 REPORTS = 20  # of each vehicle, one in 30 seconds
 PERIOD = 30_000
@@ -104,32 +98,3 @@ def _tolls(chance: np.random.Generator, length: int) -> pa.Table:
 
 def _times(milliseconds: np.ndarray) -> pa.Array:
     return pa.array(milliseconds, pa.int64()).cast(pa.timestamp("ms"))
-
-
-def write(rows: pa.Table, path: Path) -> None:
-    """A stream as a file; the suffix tells the format."""
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(rows, path)
-    elif path.suffix == ".jsonl":
-        lines = (json.dumps(row, default=str) + "\n" for row in rows.to_pylist())
-        path.write_text("".join(lines), encoding="utf-8")
-    else:
-        pa.csv.write_csv(rows, path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="A morning's traffic.")
-    parser.add_argument("--tuples", type=int, default=4000, help="vehicle reports (default: 4000)")
-    parser.add_argument("--seed", type=int, default=2006)
-    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
-    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    for name, rows in streams(options.tuples, options.seed).items():
-        path = options.output / f"{name}.{options.format}"
-        write(rows, path)
-        print(f"{path}: {rows.num_rows} tuples")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,22 +1,18 @@
-"""A stock ticker, the same on every machine: every draw is a hash of the seed and the event's number.
+"""A stock ticker: prices and volumes of twenty symbols.
 
-Twenty symbols A to T of four weights; a price walk for each, in cents, folded into a band; about
-one event a second.
+Symbols A to T of four weights; a price walk for each, in cents, folded into a band; about one event a
+second. Every draw is a hash of the seed and the event's number.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
+TUPLES = 20_000
 SEED = 20230205
 SYMBOLS = "ABCDEFGHIJKLMNOPQRST"
 WEIGHTS = tuple((8, 1, 4, 2)[j % 4] for j in range(len(SYMBOLS)))
@@ -44,6 +40,10 @@ class Ticks:
                 "volume": self.volume.astype(np.int32),
             }
         )
+
+
+def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
+    return {"stocks": ticks(tuples, seed).table()}
 
 
 def ticks(count: int, seed: int = SEED) -> Ticks:
@@ -74,32 +74,3 @@ def _draw(seed: int, count: int, which: int, below: int) -> Ints:
         z *= np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
     return (z % np.uint64(below)).astype(np.int64)
-
-
-def write(rows: pa.Table, path: Path) -> None:
-    """A stream as a file; the suffix tells the format."""
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(rows, path)
-    elif path.suffix == ".jsonl":
-        lines = (json.dumps(row) + "\n" for row in rows.to_pylist())
-        path.write_text("".join(lines), encoding="utf-8")
-    else:
-        pa.csv.write_csv(rows, path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="A stock ticker.")
-    parser.add_argument("--tuples", type=int, default=20_000, help="(default: 20000)")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
-    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    path = options.output / f"stocks.{options.format}"
-    rows = ticks(options.tuples, options.seed).table()
-    write(rows, path)
-    print(f"{path}: {rows.num_rows} tuples")
-
-
-if __name__ == "__main__":
-    main()

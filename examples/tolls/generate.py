@@ -1,20 +1,14 @@
-"""Rush hour: vehicles that report every 30 seconds, more or less, and miles on which they crawl.
-
-python examples/tolls/generate.py --tuples 6000 -o data
-"""
+"""Rush hour: vehicles that report about every 30 seconds, and miles on which they crawl."""
 
 from __future__ import annotations
 
-import argparse
-import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
+TUPLES = 6_000
+SEED = 2006
 BEGIN = int(datetime(2006, 3, 1, 7, 30, tzinfo=UTC).timestamp() * 1000)
 PERIOD = 30_000
 REPORTS = 30  # of each vehicle
@@ -23,6 +17,10 @@ SEGMENTS = 100  # of a highway, one mile each; vehicles start within the first f
 STARTS = 8
 MILE = 5280  # feet
 DIRECTIONS = np.array(["east", "west"])
+
+
+def streams(tuples: int, seed: int, jitter: int = 0) -> dict[str, pa.Table]:
+    return {"PosSpeedStr": reports(tuples, seed, jitter)}
 
 
 def reports(tuples: int, seed: int, jitter: int = 0) -> pa.Table:
@@ -59,35 +57,3 @@ def reports(tuples: int, seed: int, jitter: int = 0) -> pa.Table:
         }
     )
     return table.take(np.argsort(ts, kind="stable")).slice(0, tuples)
-
-
-def write(rows: pa.Table, path: Path) -> None:
-    """A stream as a file; the suffix tells the format."""
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(rows, path)
-    elif path.suffix == ".jsonl":
-        lines = (json.dumps(row, default=str) + "\n" for row in rows.to_pylist())
-        path.write_text("".join(lines), encoding="utf-8")
-    else:
-        pa.csv.write_csv(rows, path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Rush hour.")
-    parser.add_argument("--tuples", type=int, default=6000, help="vehicle reports (default: 6000)")
-    parser.add_argument("--seed", type=int, default=2006)
-    parser.add_argument(
-        "--jitter", type=int, default=0, help="milliseconds around 30 s (default: 0)"
-    )
-    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
-    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    path = options.output / f"PosSpeedStr.{options.format}"
-    rows = reports(options.tuples, options.seed, options.jitter)
-    write(rows, path)
-    print(f"{path}: {rows.num_rows} tuples")
-
-
-if __name__ == "__main__":
-    main()

@@ -10,6 +10,19 @@ class SettingRefused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkAddress:
+    """A board's own: four numbers, and the port its host link listens at. The hardware address is a
+    locally administered one, made of them."""
+
+    ip: tuple[int, int, int, int]
+    port: int
+
+    @property
+    def mac(self) -> tuple[int, ...]:
+        return (0x02, 0x53, *self.ip)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """An FPGA: how nextpnr calls it, and what is in it.
 

@@ -16,13 +16,13 @@ class Framer(wiring.Component):
     two bytes.
 
     latency     2 cycles from `start` to the first flag
-    throughput  a byte in 3 cycles
+    throughput  a byte a cycle, and 5 cycles a frame
 
     start       a frame with this head waits
     head        its head
     identity    its payload is the identity, not the stream
     taken       pulse: the frame was begun, with the head as it is
-    place, byte a byte of the payload, at most 2 cycles after its place in the stream
+    place, byte a byte of the payload, a cycle after its place in the stream
     bytes       onto the line
     """
 
@@ -46,21 +46,42 @@ class Framer(wiring.Component):
         shifted = Signal(8 * HEADER)  # what goes out next of head or checksum
         left = Signal(8)  # bytes of this part, the one at hand included
         length, from_stream = Signal(8), Signal()
-        place = Signal(PLACE_BITS)
-        byte = Signal(8)
+        place, next_place = Signal(PLACE_BITS), Signal(PLACE_BITS)
         rom = Array(Const(value, 8) for value in self.identity_bytes)
         rom_bits = len(self.identity_bytes).bit_length()
-        m.d.comb += self.place.eq(place)
-        with m.If(self.bytes.ready):
-            m.d.sync += self.bytes.valid.eq(0)
-        free = ~self.bytes.valid | self.bytes.ready
+        m.d.comb += [next_place.eq(place), self.place.eq(next_place)]
+        m.d.sync += place.eq(next_place)
+
+        # A byte at hand goes out, perhaps as two.
+        byte, has, second = Signal(8), Signal(), Signal()
+        counted, fresh = Signal(), Signal()  # it goes into the checksum, and has not yet
+        special, free, advance = Signal(), Signal(), Signal()
+        m.d.comb += [
+            special.eq((byte == FLAG) | (byte == ESCAPE)),
+            free.eq(~self.bytes.valid | self.bytes.ready),
+            advance.eq(~has | (free & (second | ~special))),
+            checksum.data.eq(byte),
+            checksum.valid.eq(fresh & counted),
+        ]
+        m.d.sync += fresh.eq(0)
 
         def put(value: object) -> None:
             m.d.sync += [self.bytes.valid.eq(1), self.bytes.payload.eq(value)]
 
-        special = (byte == FLAG) | (byte == ESCAPE)
-        counted, second = Signal(), Signal()  # it goes into the checksum; it was escaped
-        m.d.comb += checksum.data.eq(byte)
+        with m.If(self.bytes.ready):
+            m.d.sync += self.bytes.valid.eq(0)
+        with m.If(has & free):
+            with m.If(special & ~second):
+                put(ESCAPE)
+                m.d.sync += second.eq(1)
+            with m.Else():
+                put(byte ^ Mux(second, ESCAPED, 0))
+                m.d.sync += [second.eq(0), has.eq(0)]
+
+        def bring(value: object, counts: int) -> None:
+            m.d.sync += [byte.eq(value), has.eq(1), fresh.eq(1), counted.eq(counts)]
+            m.d.sync += left.eq(left - 1)
+
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += checksum.start.eq(1)
@@ -71,59 +92,37 @@ class Framer(wiring.Component):
                         shifted.eq(self.head.as_value()),
                         length.eq(self.head.length),
                         from_stream.eq(~self.identity),
-                        place.eq(Mux(self.identity, 0, self.head.sequence)),
                         left.eq(HEADER),
                     ]
+                    m.d.comb += next_place.eq(Mux(self.identity, 0, self.head.sequence))
                     m.next = "HEAD"
             with m.State("HEAD"):
-                m.d.sync += [byte.eq(shifted[:8]), shifted.eq(shifted >> 8), counted.eq(1)]
-                m.next = "PUT"
+                with m.If(advance):
+                    bring(shifted[:8], 1)
+                    m.d.sync += shifted.eq(shifted >> 8)
+                    with m.If(left == 1):
+                        m.d.sync += left.eq(length)
+                        m.next = "CHECKSUM"
+                        with m.If(length != 0):
+                            m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
-                m.d.sync += [
-                    byte.eq(Mux(from_stream, self.byte, rom[place[:rom_bits]])),
-                    place.eq(place + 1),
-                    counted.eq(1),
-                ]
-                m.next = "PUT"
+                with m.If(advance):
+                    bring(Mux(from_stream, self.byte, rom[place[:rom_bits]]), 1)
+                    m.d.comb += next_place.eq(place + 1)
+                    with m.If(left == 1):
+                        m.next = "CHECKSUM"
             with m.State("CHECKSUM"):
-                m.d.sync += [
-                    shifted.eq(checksum.crc),
-                    left.eq(TRAILER),
-                    length.eq(0),
-                ]
-                m.next = "TRAILER"
-            with m.State("TRAILER"):
-                m.d.sync += [byte.eq(shifted[:8]), shifted.eq(shifted >> 8), counted.eq(0)]
-                m.next = "PUT"
-            with m.State("PUT"):
-                with m.If(free):
-                    with m.If(special & ~second):
-                        put(ESCAPE)
-                        m.d.sync += second.eq(1)
-                    with m.Else():
-                        put(byte ^ Mux(second, ESCAPED, 0))
-                        m.d.sync += [second.eq(0), left.eq(left - 1)]
-                        m.d.comb += checksum.valid.eq(counted)
-                        m.next = "NEXT"
-            with m.State("NEXT"):
-                # Parts: head, payload, checksum; the last is not counted into itself.
-                payload = Signal()
-                with m.If(~counted):
+                with m.If(~has):
+                    m.d.sync += [shifted.eq(checksum.crc), left.eq(TRAILER)]
                     m.next = "TRAILER"
-                    with m.If(left == 0):
+            with m.State("TRAILER"):
+                with m.If(advance):
+                    bring(shifted[:8], 0)
+                    m.d.sync += shifted.eq(shifted >> 8)
+                    with m.If(left == 1):
                         m.next = "END"
-                with m.Elif(left != 0):
-                    m.next = "HEAD"
-                    with m.If(payload):
-                        m.next = "PAYLOAD"
-                with m.Elif(~payload & (length != 0)):
-                    m.d.sync += [left.eq(length), payload.eq(1)]
-                    m.next = "PAYLOAD"
-                with m.Else():
-                    m.d.sync += payload.eq(0)
-                    m.next = "CHECKSUM"
             with m.State("END"):
-                with m.If(free):
+                with m.If(~has & free):
                     put(FLAG)
                     m.next = "IDLE"
         return m

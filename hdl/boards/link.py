@@ -21,17 +21,21 @@ class Link(wiring.Component):
     dropped (`clear` until `cleared`); before that no stream flows.
 
     latency     that of its parts
-    throughput  a byte in 3 cycles
+    throughput  a byte a cycle
 
     received, transmitted   the line, in bytes
     from_host, to_host      the streams
     clear, cleared          drop what is under way; it is so
     open                    a session is open
     bad                     pulse: something on the line was no frame
+    stranger                what comes is not from the host: it may open a session, no more
+    opens                   pulse: a host opens a new session with the frame that came last
+
+    `ring` is how many bytes are kept each way.
     """
 
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
+    def __init__(self, identity: Identity, ring: int = RING) -> None:
+        self.identity, self.ring = identity, ring
         super().__init__(
             {
                 "received": In(stream.Signature(8)),
@@ -42,6 +46,8 @@ class Link(wiring.Component):
                 "cleared": In(1),
                 "open": Out(1),
                 "bad": Out(1),
+                "stranger": In(1),
+                "opens": Out(1),
             }
         )
 
@@ -49,8 +55,8 @@ class Link(wiring.Component):
         m = Module()
         identity = self.identity.encode()
         m.submodules.deframer = deframer = Deframer()
-        m.submodules.receiver = receiver = Receiver(RING)
-        m.submodules.sender = sender = Sender(RING)
+        m.submodules.receiver = receiver = Receiver(self.ring)
+        m.submodules.sender = sender = Sender(self.ring)
         m.submodules.framer = framer = Framer(identity)
         wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
         wiring.connect(m, deframer.payload, receiver.payload)
@@ -61,11 +67,12 @@ class Link(wiring.Component):
         head = deframer.head
         session, lost = Signal(16), Signal(16)
         opening = Signal()
-        mine, asks, brings = Signal(), Signal(), Signal()
+        good, mine, asks, brings = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             asks.eq(head.kind == FrameKind.ASK),
+            good.eq(deframer.good & ((head.kind == FrameKind.OPEN) | ~self.stranger)),
             mine.eq(
-                deframer.good
+                good
                 & ((head.kind == FrameKind.DATA) | asks)
                 & self.open
                 & (head.session == session)
@@ -85,21 +92,24 @@ class Link(wiring.Component):
         ]
 
         # What is to be said, until it is.
-        say_opened, say_lost, acknowledge = Signal(), Signal(), Signal()
+        say_opened, say_lost, acknowledge, say_gap = Signal(), Signal(), Signal(), Signal()
         with m.If(framer.taken):
             with m.If(say_opened):
                 m.d.sync += say_opened.eq(0)
             with m.Elif(say_lost):
                 m.d.sync += say_lost.eq(0)
             with m.Else():
-                m.d.sync += acknowledge.eq(0)
+                m.d.sync += [acknowledge.eq(0), say_gap.eq(0)]
+        with m.If(receiver.gap):
+            m.d.sync += say_gap.eq(1)
         with m.If(mine & (asks | brings)):
             m.d.sync += acknowledge.eq(1)
-        with m.If(deframer.good):
+        with m.If(good):
             with m.If(head.kind == FrameKind.OPEN):
                 with m.If((head.session != session) | ~(self.open | opening)):
                     m.d.sync += [session.eq(head.session), opening.eq(1), self.open.eq(0)]
-                    m.d.sync += acknowledge.eq(0)
+                    m.d.sync += [acknowledge.eq(0), say_gap.eq(0)]
+                    m.d.comb += self.opens.eq(1)
                 with m.Elif(self.open):
                     m.d.sync += say_opened.eq(1)
             with m.Elif(~mine & ~opening):
@@ -110,11 +120,19 @@ class Link(wiring.Component):
         news, streams = Signal(), Signal()
         m.d.comb += [
             streams.eq(~say_opened & ~say_lost),
-            news.eq(self.open & ((sender.length != 0) | acknowledge | receiver.eager)),
+            news.eq(self.open & ((sender.length != 0) | acknowledge | say_gap | receiver.eager)),
             framer.start.eq(say_opened | say_lost | news),
             framer.identity.eq(say_opened),
             framer.head.kind.eq(
-                Mux(say_opened, FrameKind.OPENED, Mux(say_lost, FrameKind.LOST, FrameKind.DATA))
+                Mux(
+                    say_opened,
+                    FrameKind.OPENED,
+                    Mux(
+                        say_lost,
+                        FrameKind.LOST,
+                        Mux(say_gap, FrameKind.GAP, FrameKind.DATA),
+                    ),
+                )
             ),
             # A host that hears LOST looks for the number it used.
             framer.head.session.eq(Mux(say_lost & ~say_opened, lost, session)),

@@ -6,9 +6,12 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from seustream.hdl.boards.board import NetworkAddress
 from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.link import Link
+from seustream.hdl.boards.network import NetworkPort
 from seustream.hdl.boards.port import HostPort
+from seustream.hdl.boards.protocol import RING
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.top import Wjasip
 
@@ -17,18 +20,22 @@ class Linked(wiring.Component):
     """The part of a board's top behind its UART: a link, and the processor or loop-back it leads to.
 
     received, transmitted   the line, in bytes
-    open, bad   of the link
+    open, bad, stranger, opens   of the link
     idle        nothing is in flight behind it
+
+    `ring` is how many bytes the link keeps each way.
     """
 
-    def __init__(self, identity: Identity) -> None:
-        self.link = Link(identity)
+    def __init__(self, identity: Identity, ring: int = RING) -> None:
+        self.link = Link(identity, ring)
         super().__init__(
             {
                 "received": In(stream.Signature(8)),
                 "transmitted": Out(stream.Signature(8)),
                 "open": Out(1),
                 "bad": Out(1),
+                "stranger": In(1),
+                "opens": Out(1),
                 "idle": Out(1),
             }
         )
@@ -40,14 +47,14 @@ class LinkedWjasip(Linked):
     latency     that of its parts
     throughput  the slowest of them, which is the line before the link
 
-    received, transmitted, open, bad, idle   as in `Linked`
+    received, transmitted, open, bad, stranger, opens, idle   as in `Linked`
     """
 
-    def __init__(self, config: DeviceConfig, identity: Identity) -> None:
+    def __init__(self, config: DeviceConfig, identity: Identity, ring: int = RING) -> None:
         self.config = config
         self.port = HostPort(config)
         self.wjasip = Wjasip(config)
-        super().__init__(identity)
+        super().__init__(identity, ring)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -71,5 +78,54 @@ class LinkedWjasip(Linked):
             link.cleared.eq(port.cleared),
             self.open.eq(link.open),
             self.bad.eq(link.bad),
+            link.stranger.eq(self.stranger),
+            self.opens.eq(link.opens),
+        ]
+        return m
+
+
+class Networked(wiring.Component):
+    """network <-> link, and what it leads to
+
+    latency     that of its parts
+    throughput  the slowest of them
+
+    received, receiving, sent, sending, overflow   of `NetworkPort`
+    open, bad, idle   of `Linked`
+    """
+
+    def __init__(self, linked: Linked, address: NetworkAddress) -> None:
+        self.linked = linked
+        self.address = address
+        super().__init__(
+            {
+                "received": In(8),
+                "receiving": In(1),
+                "sent": Out(8),
+                "sending": Out(1),
+                "overflow": Out(1),
+                "open": Out(1),
+                "bad": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.network = network = NetworkPort(self.address)
+        m.submodules.linked = linked = self.linked
+        wiring.connect(m, network.bytes, linked.received)
+        wiring.connect(m, linked.transmitted, network.replies)
+        m.d.comb += [
+            network.received.eq(self.received),
+            network.receiving.eq(self.receiving),
+            self.sent.eq(network.sent),
+            self.sending.eq(network.sending),
+            self.overflow.eq(network.overflow),
+            linked.stranger.eq(network.stranger),
+            network.opens.eq(linked.opens),
+            self.open.eq(linked.open),
+            self.bad.eq(linked.bad),
+            self.idle.eq(linked.idle),
         ]
         return m

@@ -13,14 +13,14 @@ again.
 
 *Time.* Only the host keeps it. When nothing comes that it waits for, it asks (`ASK`): the
 board goes back to what the host acknowledged, sends that again, and acknowledges. So it does
-when something comes that is not next. The board never repeats anything of its own accord.
+when something comes that is not next; the board sends a `GAP` then, once, and the host sends again what
+comes after. The board never repeats anything of its own accord.
 
 *Sessions.* The host opens one under a number of its own (`OPEN`); the board drops what was
 under way, and answers `OPENED` with its identity once nothing is. A frame of another session
 is answered `LOST`, so that a host notices a board that was reset.
 
-*Messages* are what the streams carry: an opcode, then a payload of the length that belongs
-to it, least significant byte first.
+*Messages* are what the streams carry (`seustream.hdl.boards.messages`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,17 @@ MOST, LEAST, STEP = 248, 16, 8
 to LEAST, for most of the short ones get through where hardly a long one does; with each
 acknowledgement of something new they grow by STEP."""
 RING = 2048
-"""Bytes that a board keeps each way, in a block RAM: a round trip of 7 ms at 3 megabaud, of which
-a USB port takes one or two."""
+"""Bytes that a board keeps each way behind a serial port, in a block RAM: a round trip of 7 ms at
+3 megabaud, of which a USB port takes one or two."""
+NETWORK_RING = 8192
+"""And behind a network's: a round trip of 70 microseconds at a gigabit."""
 HEADER, TRAILER = 10, 4
-VERSION = 1
+LONGEST = 2 * (HEADER + MOST + TRAILER) + 2
+"""Bytes of a frame on the line, at most: all of them escaped, and two flags."""
+PORT, DATAGRAM = 21333, 1472
+"""UDP port of a board, unless its address says another; and bytes of a datagram, at most: a frame of
+Ethernet less the headers of IP and UDP."""
+VERSION = 2
 """Of this protocol; the first byte of an identity."""
 
 
@@ -62,6 +69,7 @@ class FrameKind(enum.IntEnum):
     DATA = 3
     ASK = 4  # DATA that wants an answer
     LOST = 5
+    GAP = 6  # DATA, after something that was not next
 
 
 class Opcode(enum.IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,11 +16,12 @@ class Receiver(wiring.Component):
     only when it is known to be good and the next in order; else it is overwritten.
 
     latency     2 cycles from `keep` to the first byte
-    throughput  a byte in, and one out in 2 cycles
+    throughput  a byte a cycle
 
     payload     of the frame that comes
     keep        pulse: the frame was good ...
     sequence, length   ... and its payload has this place
+    gap         pulse: that place is not reached yet, for the first time since something was kept
     bytes       the stream
     ack, credit the place of the next byte wanted, and how many there is room for
     eager       there is much more room than was last acknowledged
@@ -40,6 +41,7 @@ class Receiver(wiring.Component):
                 "keep": In(1),
                 "sequence": In(PLACE_BITS),
                 "length": In(8),
+                "gap": Out(1),
                 "bytes": Out(stream.Signature(8)),
                 "ack": Out(PLACE_BITS),
                 "credit": Out(PLACE_BITS),
@@ -65,26 +67,38 @@ class Receiver(wiring.Component):
             write.en.eq(self.payload.valid & (payload.place < had)),
             write.addr.eq((end + payload.place)[:address]),
             write.data.eq(payload.byte),
-            read.addr.eq(first[:address]),
             self.ack.eq(end),
             self.credit.eq(room),
         ]
+        told = Signal()
         with m.If(self.keep & (self.sequence == end) & (self.length <= had)):
             m.d.sync += end.eq(end + self.length)
+            with m.If(self.length != 0):
+                m.d.sync += told.eq(0)
+        # What is further behind than half of all places was had before.
+        m.d.sync += self.gap.eq(0)
+        with m.If(self.keep & (self.length != 0) & ~told):
+            ahead = Signal(PLACE_BITS)
+            m.d.comb += ahead.eq(self.sequence - end)
+            with m.If((ahead != 0) & ~ahead[-1]):
+                m.d.sync += [self.gap.eq(1), told.eq(1)]
 
-        # A byte is read, then offered.
-        reading = Signal()
-        free = ~self.bytes.valid | self.bytes.ready
-        m.d.comb += read.en.eq((first != end) & ~reading)
-        with m.If(self.bytes.ready):
-            m.d.sync += self.bytes.valid.eq(0)
-        m.d.sync += reading.eq(read.en | (reading & ~free))
-        with m.If(reading & free):
-            m.d.sync += [
-                self.bytes.valid.eq(1),
-                self.bytes.payload.eq(read.data),
-                first.eq(first + 1),
-            ]
+        # A byte is read, then offered; one that is not taken at once waits in `kept`.
+        asked, reading = Signal(PLACE_BITS), Signal()
+        kept, keeps = Signal(8), Signal()
+        m.d.comb += [
+            read.en.eq((asked != end) & ~(self.bytes.valid & ~self.bytes.ready)),
+            read.addr.eq(asked[:address]),
+            self.bytes.valid.eq(reading | keeps),
+            self.bytes.payload.eq(Mux(keeps, kept, read.data)),
+        ]
+        m.d.sync += [reading.eq(read.en), keeps.eq(self.bytes.valid & ~self.bytes.ready)]
+        with m.If(read.en):
+            m.d.sync += asked.eq(asked + 1)
+        with m.If(~keeps):
+            m.d.sync += kept.eq(read.data)
+        with m.If(self.bytes.valid & self.bytes.ready):
+            m.d.sync += first.eq(first + 1)
 
         promised = Signal(PLACE_BITS)  # first place the other side knows to be too far
         limit = Signal(PLACE_BITS)
@@ -96,8 +110,10 @@ class Receiver(wiring.Component):
             m.d.sync += [
                 first.eq(0),
                 end.eq(0),
+                asked.eq(0),
                 reading.eq(0),
+                keeps.eq(0),
+                told.eq(0),
                 promised.eq(self.depth),
-                self.bytes.valid.eq(0),
             ]
         return m

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 from seustream.boards import board_named, constraints_of, tools
-from seustream.commands.common import load_config
+from seustream.commands.common import add_config_argument, load_config
 from seustream.cosim.verilated.build import cache
 from seustream.errors import UserError
 from seustream.hdl.boards.board import BOARDS, SettingRefused
-from seustream.hdl.config import CONFIGURATIONS
 from seustream.progress import Notes
 
 
@@ -20,12 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board", required=True, metavar="NAME", help=f"the board: {', '.join(BOARDS)}"
     )
-    parser.add_argument(
-        "--config",
-        default="default",
-        metavar="NAME|FILE",
-        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
-    )
+    add_config_argument(parser)
     parser.add_argument(
         "--clock", type=float, metavar="MHZ", help="of the processor (default: the board's)"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -12,8 +13,6 @@ from pathlib import Path
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError, nearest, suggest
-from seustream.compiler.explain import explain
-from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.types import read_interval
 from seustream.compiler.pipeline import (
@@ -27,7 +26,7 @@ from seustream.compiler.pipeline import (
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
 from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
-from seustream.engine.pattern.explain import as_text
+from seustream.cosim.bridge.access import Access
 from seustream.engine.stream.faults import Lines
 from seustream.errors import UserError
 from seustream.frames import declarations, stream_of
@@ -46,12 +45,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         default="cost",
         help="how routes are chosen (default: cost; thesis: numbered as in the thesis)",
     )
-    parser.add_argument(
-        "--config",
-        default="default",
-        metavar="NAME|FILE",
-        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
-    )
+    add_config_argument(parser)
     parser.add_argument(
         "--max-terms",
         type=int,
@@ -161,6 +155,54 @@ def device_count(given: str | None) -> int | None:
     return int(given)
 
 
+def add_config_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        default="default",
+        metavar="NAME|FILE",
+        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
+    )
+
+
+def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--overflow",
+        choices=("software", "error"),
+        default="software",
+        help="what to do when a window needs more than its buffer (default: join in software)",
+    )
+    parser.add_argument(
+        "--slack",
+        type=duration,
+        metavar="TIME",
+        help="how far a stream's timestamps may fall back before a tuple is late: 500ms, 5s"
+        " (default: what each stream says, 0)",
+    )
+
+
+def add_access_arguments(
+    parser: argparse.ArgumentParser, whose: str = "the bridge's token"
+) -> None:
+    """Adds the files that a client comes in with."""
+    parser.add_argument("--token-file", metavar="F", help=whose)
+    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
+    parser.add_argument(
+        "--tls-cert", metavar="F", help="a certificate of one's own, if the bridge wants one, PEM"
+    )
+    parser.add_argument("--tls-key", metavar="F", help="and its key")
+
+
+def access(arguments: argparse.Namespace) -> Access:
+    """The files that open the bridge."""
+    given = {
+        name: getattr(arguments, name) for name in ("token_file", "tls_ca", "tls_cert", "tls_key")
+    }
+    try:
+        return Access(**given)
+    except ValueError as error:
+        raise UserError([f"--tls-cert, --tls-key: {error}"], hint="give both, or none") from None
+
+
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
@@ -225,9 +267,9 @@ def compile_file(
     will be files. `streams` are those an APAS query may read."""
     if is_apas(arguments) and streams is None:
         raise UserError(
-            [f"{arguments.file}: an APAS query has no image"],
-            hint="it runs in the engine: seustream run; or in a set of queries: CREATE STREAM …;"
-            " REGISTER QUERY q AS APAS $$ … $$",
+            [f"{arguments.file}: an APAS query does not say what columns its streams have"],
+            hint="seustream run takes them from its inputs, seustream query register from a bridge;"
+            " or write CREATE STREAM …; REGISTER QUERY q AS APAS $$ … $$ into a file .xsql",
         )
     if arguments.max_terms < 1:
         raise UserError([f"--max-terms {arguments.max_terms}: want 1 or more"])
@@ -341,20 +383,17 @@ def answer_requests(c: Compilation) -> None:
     """Prints what SHOW and EXPLAIN statements in the text ask for, on stderr: stdout is for
     results."""
     for request in c.program.requests:
+        text = "\n".join(request.lines)
         if request.verb == "explain":
-            patterns = {query.name: query for query in c.program.patterns}
-            if request.target in patterns:
-                print("\n".join(as_text(patterns[request.target])), file=sys.stderr)
-            elif request.target.lower() in (apas := apas_queries(c)):
-                print(explain_apas(apas[request.target.lower()]), file=sys.stderr)
-            else:
-                print(explain(c, None, "text", query=request.target), file=sys.stderr)
-        else:
-            print("\n".join(request.lines), file=sys.stderr)
+            # Its modules take longer to import than a small query to run.
+            from seustream.engine.explain import explain
+
+            text = explain(c, query=request.target)
+        print(text, file=sys.stderr)
 
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
-    """Rows under a head, numbers to the right."""
+    """Rows under a head, numbers to the right; folded where a terminal is narrower."""
     cells = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
     widths = [max(len(r[i]) for r in [list(head), *cells]) for i in range(len(head))]
     right = [all(isinstance(row[i], int) for row in rows) for i in range(len(head))]
@@ -365,4 +404,25 @@ def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
             for cell, width, numeric in zip(row, widths, right, strict=True)
         ).rstrip()
 
+    if sys.stdout.isatty() and sum(widths) + 2 * len(head) - 2 > shutil.get_terminal_size().columns:
+        return _folded(cells, head, right)
     return "\n".join([line(list(head)), "  ".join("─" * w for w in widths), *map(line, cells)])
+
+
+def _folded(cells: Sequence[Sequence[str]], head: Sequence[str], right: Sequence[bool]) -> str:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(
+        box=SIMPLE_HEAD, header_style="", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for name, numeric in zip(head, right, strict=True):
+        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        made.add_row(*map(Text, row))
+    console = Console(no_color=True, highlight=False, width=shutil.get_terminal_size().columns)
+    with console.capture() as shown:
+        console.print(made)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines())

@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", dest="output", type=Path, default=Path(), metavar="DIR", help="where the files go"
     )
+    parser.add_argument(
+        "--words",
+        action="store_true",
+        help="also write the image as writes to the control port of the Verilog core",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,15 +45,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError([f"{c.source.name}: there is nothing for a device in it"], hint=hint)
     answer_requests(c)
     stem = arguments.file.stem
-    outputs = [arguments.output / f"{stem}{suffix}" for suffix in (".wjas", ".json", ".lst")]
+    outputs = [
+        arguments.output / f"{stem}{suffix}" for suffix in (".wjas", ".json", ".lst", ".words")
+    ]
     keep_apart(outputs, input_files(arguments))
     files = {
         f"{stem}.wjas": c.image,
         f"{stem}.json": manifest(c, f"{stem}.wjas").encode(),
         f"{stem}.lst": (explain(c, "listing", "text") + "\n").encode(),
     }
+    contents = ["image", "manifest", "listing"]
+    if arguments.words:
+        from seustream.cosim.export.words import load_words, packed
+
+        files[f"{stem}.words"] = packed(load_words(c.image, c.options.config))
+        contents.append("register writes")
     write_all(arguments.output, files)
-    contents = ("image", "manifest", "listing")
     print(
         table(
             [

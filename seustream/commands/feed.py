@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seustream.commands.common import (
+    access,
+    add_access_arguments,
     add_compile_arguments,
+    add_delivery_arguments,
     add_strict_argument,
     compile_file,
     duration,
@@ -88,20 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", default="0 seconds", metavar="TIME", help="how often to look for more"
     )
-    parser.add_argument(
-        "--overflow",
-        choices=("software", "error"),
-        default="software",
-        help="what to do when a window needs more than its buffer (default: join in software)",
-    )
-    parser.add_argument(
-        "--slack",
-        type=duration,
-        default=0,
-        metavar="TIME",
-        help="how far a stream's timestamps may fall back before a tuple is late: 500ms, 5s"
-        " (default: 0)",
-    )
+    add_delivery_arguments(parser)
     parser.add_argument(
         "--lag",
         type=duration,
@@ -115,8 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf", action="append", default=[], metavar="NAME=VALUE", help="Spark's configuration"
     )
-    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
-    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
+    add_access_arguments(parser)
     add_strict_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.add_argument(
@@ -132,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, c, sources)
     need_spark()
     for url in arguments.bridge:
-        client(url, arguments.token_file, arguments.tls_ca).close()
+        client(url, access(arguments)).close()
 
     from pyspark.errors import PySparkException
 
@@ -165,8 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
                     arguments.overflow, arguments.slack, arguments.lag, strict=arguments.strict
                 ),
                 select=select,
-                token_file=arguments.token_file,
-                tls_ca=arguments.tls_ca,
+                access=access(arguments),
                 late=_late(arguments),
                 prefilter=arguments.prefilter,
             )
@@ -195,7 +183,7 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
     problems = []
     if not arguments.bridge:
         problems.append("--bridge is missing: where is the device served?")
-    if arguments.slack < 0:
+    if (arguments.slack or 0) < 0:
         problems.append(f"--slack {arguments.slack}: want 0 or more")
     if arguments.lag is not None and arguments.lag < 0:
         problems.append(f"--lag {arguments.lag}: want 0 or more")

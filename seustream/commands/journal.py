@@ -17,6 +17,7 @@ from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, J
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.salvage import Export, Salvaged, at_rest, copy_sound, saved
 from seustream.cosim.bridge.survey import FORMAT, Survey
+from seustream.encoding import parquet_options
 from seustream.errors import OutputError, UserError
 
 
@@ -182,7 +183,8 @@ def _write(export: Export, folder: Path) -> None:
             file = names.setdefault((kind, name), f"{kind}/{_safe(name, len(names))}.parquet")
             if file not in writers:
                 (folder / kind).mkdir(exist_ok=True)
-                made = parquet.ParquetWriter(folder / file, rows.schema)
+                options = parquet_options(rows.schema)
+                made = parquet.ParquetWriter(folder / file, rows.schema, **options)
                 writers[file] = stack.enter_context(made)
             writers[file].write_table(rows)
             counts[file] = counts.get(file, 0) + rows.num_rows

@@ -7,17 +7,19 @@ import datetime
 import sys
 from pathlib import Path
 
-from seustream.commands.common import read_text, table
+from seustream.commands.common import access, add_access_arguments, read_text, table
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.statements import quoted
 from seustream.devices import client
+from seustream.engine.completeness import BEGINNING
 from seustream.errors import UserError
 from seustream.writing import OutputSet
 
 _WAIT_MS = 1000
 _MOST = 1 << 14
+_FIGURES = ("selectivity", "time", "cycles", "state KiB", "lag ms")
 """Results of one answer."""
 
 
@@ -55,15 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="grpc://HOST:PORT",
             help="which bridge (default: %(default)s)",
         )
-        one.add_argument("--token-file", metavar="F", help="the bridge's token")
-        one.add_argument("--tls-ca", metavar="F", help="who signed its certificate, PEM")
+        add_access_arguments(one)
 
 
 def run(arguments: argparse.Namespace) -> int:
     text = read_text(arguments.file) if arguments.action == "register" else ""
     if arguments.action == "results" and arguments.start < 0:
         raise UserError([f"--start {arguments.start}: want 0 or more"])
-    with client(arguments.bridge, arguments.token_file, arguments.tls_ca, patience=5) as bridge:
+    with client(arguments.bridge, access(arguments), patience=5) as bridge:
         match arguments.action:
             case "register":
                 return _register(bridge, arguments, text)
@@ -109,7 +110,8 @@ def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) ->
                 f"{kind} {name} is {'created' if kind == 'stream' else 'dropped'}", file=sys.stderr
             )
     for one in found["registered"]:
-        print(f"{one['name']} is {one['phase']}, run {one['run']}", file=sys.stderr)
+        late = "" if one["complete"] == BEGINNING else f", complete {one['complete']}"
+        print(f"{one['name']} is {one['phase']}, run {one['run']}{late}", file=sys.stderr)
     return 0
 
 
@@ -126,8 +128,12 @@ def listing(bridge: BridgeClient) -> str:
             _shown(q["p50_ms"]),
             _shown(q["p99_ms"]),
             _shown(q["selectivity"]),
+            *(_percent(q[share]) for share in ("time_share", "cycle_share")),
+            "-" if q["state_bytes"] is None else f"{q['state_bytes'] / 1024:,.1f}",
             _shown(q["lag_ms"]),
+            _shown(q["priority"]),
             _when(q["until"]),
+            q["complete"],
         )
         for q in found["queries"]
     ]
@@ -137,11 +143,15 @@ def listing(bridge: BridgeClient) -> str:
     ]
     head = ("query", "phase", "run", "results", "kept", "p50 ms", "p99 ms")
     parts = [
-        table(queries, (*head, "selectivity", "lag ms", "until")),
+        table(queries, (*head, *_FIGURES, "priority", "until", "complete")),
         "",
         table(streams, ("stream", "state", "accepted", "rejected", "schema")),
     ]
     return "\n".join(parts)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.3g} %"
 
 
 def _shown(value: float | None) -> str:
@@ -172,8 +182,13 @@ def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
     run_number, end = found["run"], found["end"]
     if start > end:
         raise BridgeError("gap", f"there are {end:,} results, none from {start:,} on")
+    shed = ""
     with OutputSet("-", arguments.format, {name: bridge.schema("query", name)}) as output:
         while True:
+            if found["shed"] != shed:
+                shed = found["shed"]
+                said = f"gives way to others: {shed}" if shed else "is back"
+                print(f"warning: {name} {said}", file=sys.stderr)
             if found["run"] != run_number:
                 what = f"{name}: the results of run {run_number} are gone"
                 raise BridgeError("trimmed", what, f"run {found['run']} is the latest")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +12,14 @@ import pyarrow as pa
 from seustream import sites
 from seustream.boards import SHAPES
 from seustream.commands.common import (
+    access,
+    add_access_arguments,
     add_compile_arguments,
+    add_delivery_arguments,
     add_strict_argument,
     answer_requests,
     compile_file,
     described,
-    duration,
     input_files,
     is_apas,
     keep_apart,
@@ -27,19 +28,18 @@ from seustream.commands.common import (
 from seustream.commands.summary import apart, as_json, summary
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
-from seustream.compiler.logical.program import Program
 from seustream.compiler.pattern.ir import PatternQuery
-from seustream.compiler.pipeline import STAGES, Compilation, planned
+from seustream.compiler.pipeline import STAGES, Compilation
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
-from seustream.engine.pattern.nfa import Numbering
+from seustream.engine.meters import RunMeters
 from seustream.engine.pattern.planner import ENGINES
+from seustream.engine.pattern.versions import Numbering
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.times import Times
 from seustream.errors import UserError
 from seustream.hdl.device import Device, UnitCycles
 from seustream.intervals import by_files, read_intervals
-from seustream.patterns import trace_file
 from seustream.progress import Progress
 from seustream.reading import Tuples, read, read_timed
 from seustream.writing import OutputSet
@@ -73,10 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what joins: the engine by itself, a device, or the bridge that serves one:"
         f" {', '.join((*BACKENDS, *SHAPES, 'grpc://…'))} (default: %(default)s)",
     )
-    parser.add_argument(
-        "--token-file", metavar="F", help="the token of the bridge, or of the sites"
-    )
-    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
+    add_access_arguments(parser, "the token of the bridge, or of the sites")
     parser.add_argument(
         "--waves",
         type=Path,
@@ -87,20 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", dest="output", default=".", metavar="DIR", help="where the results go; - is stdout"
     )
     parser.add_argument("--format", choices=FORMATS, default="csv", help="of the results")
-    parser.add_argument(
-        "--overflow",
-        choices=("software", "error"),
-        default="software",
-        help="what to do when a window needs more than its buffer (default: join in software)",
-    )
-    parser.add_argument(
-        "--slack",
-        type=duration,
-        default=0,
-        metavar="TIME",
-        help="how far a stream's timestamps may fall back before a tuple is late: 500ms, 5s"
-        " (default: 0)",
-    )
+    add_delivery_arguments(parser)
     parser.add_argument("--late", metavar="DIR", help="write late tuples there, a file a stream")
     parser.add_argument(
         "--engine",
@@ -139,14 +123,14 @@ def run(arguments: argparse.Namespace) -> int:
     count = 0 if arguments.backend == ENGINE else None
     known = by_files(arguments.input, read_intervals) if is_apas(arguments) else {}
     streams = [stream for stream, _ in known.values()] if known else described(arguments)
-    c = compile_file(arguments, "predicate" if remote else STAGES[-1], True, count, streams)
+    c = compile_file(arguments, STAGES[-1], True, count, streams)
     require_queries(c)
     if arguments.engine not in ENGINES:
         raise UserError(
             [f"there is no engine {arguments.engine!r}"],
             hint=suggest(arguments.engine, ENGINES, "engines"),
         )
-    if arguments.slack < 0:
+    if (arguments.slack or 0) < 0:
         raise UserError([f"--slack {arguments.slack}: want 0 or more"])
     if arguments.waves is not None and arguments.backend != "verilated":
         raise UserError(
@@ -161,38 +145,38 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
-    joined, program = sites.SitesOutcome(), c.program
+    exchanged = sites.Exchanged()
+    if arguments.record is not None and not remote:
+        raise UserError(["--record is of a run across sites"], hint="--site STREAM=grpc://…")
     if remote:
-        joined = _across(c, remote, dict(inputs), arguments)
-        c = planned(c, joined.rest)
+        exchanged = _exchanged(c, remote, dict(inputs), arguments)
     with devices(
         arguments.backend,
         c.options.config,
         len(c.devices),
         arguments.waves,
-        arguments.token_file,
-        arguments.tls_ca,
+        access(arguments),
     ) as made:
         found = {name: tuples for name, (_, tuples) in known.items()} or _tuples_of(inputs)
-        return _run(c, made, program, found, joined, arguments)
+        return _run(c, made, found, exchanged, arguments)
 
 
-def _across(
+def _exchanged(
     c: Compilation,
     remote: sites.Sites,
     inputs: Mapping[Stream, Path],
     arguments: argparse.Namespace,
-) -> sites.SitesOutcome:
-    """Runs across sites what can be joined there."""
+) -> sites.Exchanged:
+    """The rows that come of streams at sites."""
     sites.check_streams(c, remote)
     if arguments.late is not None:
         raise UserError(["--late: late tuples of streams at sites stay there"], hint="leave it out")
     try:
-        return sites.run_across(
+        return sites.exchanged(
             c,
             remote,
             lambda stream: read(inputs[stream], stream),
-            arguments.slack,
+            arguments.slack or 0,
             arguments.strict,
         )
     except SitesError as error:
@@ -202,32 +186,35 @@ def _across(
 def _run(
     c: Compilation,
     devices: Sequence[Device],
-    program: Program,
     found: Mapping[str, Tuples],
-    joined: sites.SitesOutcome,
+    exchanged: sites.Exchanged,
     arguments: argparse.Namespace,
 ) -> int:
-    """Runs what has not been joined across sites over the tuples of each stream; `program` is all
-    that was asked for."""
+    """Runs the queries over the tuples of each stream, wherever they come from."""
     late: list[tuple[str, pa.Table]] = []
-    keep = late.append if arguments.late is not None else lambda found: None
+    on_stdout = arguments.output == "-"
+    aside = {
+        s.name
+        for s in c.streams
+        if arguments.late is not None or (s.late == "side" and not on_stdout)
+    }
     run = GraphRun(
         c,
         devices,
         arguments.overflow,
         arguments.slack,
-        on_late=lambda stream, rows: keep((stream, rows)),
+        on_late=lambda stream, rows: late.append((stream, rows)) if stream in aside else None,
         engine=arguments.engine,
         strict=arguments.strict,
+        meters=RunMeters() if any(one.verb == "analyze" for one in c.program.requests) else None,
     )
     answer_requests(c)
     clocks = [(device, _cycles(device), _units(device)) for device in devices]
     used = streams_read(c.program)
     tables = {name: tuples.rows for name, tuples in found.items() if name in used}
-    tables |= joined.fetched
-    times = Times(program, {name: tuples.time for name, tuples in found.items()})
-    schemas = {name: rows.schema for name, rows in joined.results.items()}
-    schemas |= answer_schemas(c.program)
+    tables |= {name: rows for name, rows in exchanged.tables.items() if name in used}
+    times = Times(c.program, {name: tuples.time for name, tuples in found.items()})
+    schemas = answer_schemas(c.program)
     total = sum(rows.num_rows for rows in tables.values())
     with (
         OutputSet(
@@ -238,18 +225,27 @@ def _run(
         Progress("run", total, "tuples") as progress,
     ):
         run.on_progress = progress.add
-        for name, results in chain(joined.results.items(), drive(run, tables)):
+        for name, results in drive(run, tables):
             outputs.write(name, times.results(name, results))
         if late:
             late = [(stream, times.rows(stream, rows)) for stream, rows in late]
-            _write_late(arguments.late, arguments.format, late)
+            _write_late(arguments, late)
+    if arguments.record is not None:
+        from seustream.engine.sites.explain import save
+
+        save(exchanged.record, arguments.record)
+    if asked := {one.target for one in c.program.requests if one.verb == "analyze"}:
+        from seustream.engine.analyze import analyzed
+
+        figures = analyzed(run, asked)
+        print(*figures, "", sep="\n", file=sys.stderr)
     if arguments.json:
-        print(as_json(c, run, joined), file=sys.stderr if arguments.output == "-" else sys.stdout)
+        print(as_json(c, run), file=sys.stderr if arguments.output == "-" else sys.stdout)
     elif not arguments.quiet:
-        print(summary(c, run, joined, arguments), file=sys.stderr)
+        print(summary(c, run, arguments), file=sys.stderr)
         for line in apart(c, run.report.results, tables):
             print(line, file=sys.stderr)
-        for line in joined.lines:
+        for line in exchanged.lines:
             print(line, file=sys.stderr)
         for device, begun, units in clocks:
             if begun is not None:
@@ -268,10 +264,10 @@ def _tuples_of(inputs: list[tuple[Stream, Path]]) -> dict[str, Tuples]:
 
 def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace) -> int:
     """The teaching view, on stdout."""
-    patterns = {query.name.lower(): query for query in c.program.patterns}
+    patterns = {way.name.lower(): way for query in c.program.patterns for way in query.ways}
     query = patterns.get(arguments.trace.lower())
     if query is None:
-        known = [pattern.name for pattern in c.program.patterns]
+        known = [way.name for way in patterns.values()]
         raise UserError(
             [f"there is no pattern {arguments.trace!r}"],
             hint=suggest(arguments.trace, known, "patterns"),
@@ -287,6 +283,8 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
             [f"--trace {query.name}: its stream {query.stream.name} is derived"],
             hint="trace a pattern over a file",
         )
+    from seustream.patterns import trace_file
+
     rows = read(files[query.stream.name], query.stream)
     for line in trace_file(query, rows, arguments.versions, arguments.engine):
         print(line)
@@ -342,8 +340,8 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
     late = files(arguments.late, (stream.name for stream in c.streams))
-    waves = [arguments.waves] if arguments.waves is not None else []
-    keep_apart([*results, *late, *waves], [*input_files(arguments), *inputs])
+    others = [path for path in (arguments.waves, arguments.record) if path is not None]
+    keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {path.resolve() for path in results} & {path.resolve() for path in late}
     if both:
         raise UserError(
@@ -351,12 +349,15 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
         )
 
 
-def _write_late(directory: str, format: str, late: list[tuple[str, pa.Table]]) -> None:
-    """Late tuples, a file a stream, in the shape of inputs."""
-    schemas = {stream: rows.schema for stream, rows in late}
-    with OutputSet(directory, format, schemas) as files:
+def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]) -> None:
+    """Late tuples, a file a stream, in the shape of inputs; beside the results where a stream asks for them
+    with late = 'side'."""
+    before = "late." if arguments.late is None else ""
+    directory = arguments.output if arguments.late is None else arguments.late
+    schemas = {before + stream: rows.schema for stream, rows in late}
+    with OutputSet(directory, arguments.format, schemas) as files:
         for stream, rows in late:
-            files.write(stream, rows)
+            files.write(before + stream, rows)
 
 
 def _inputs(

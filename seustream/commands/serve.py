@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import re
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from seustream.boards import SHAPES
-from seustream.commands.common import add_strict_argument, device_count, load_config
+from seustream.commands.common import (
+    add_config_argument,
+    add_strict_argument,
+    device_count,
+    duration,
+    load_config,
+)
+from seustream.commands.signals import EndSignal
 from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.pipeline import FITS
+from seustream.compiler.plan.place import MOST_DEVICES
+from seustream.cosim.bridge.bridge import MOST_CALLS, Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.metrics import MetricsServer, prometheus
 from seustream.cosim.bridge.security import Address, AddressRefused, check_listening, read_token
-from seustream.cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
+from seustream.cosim.bridge.service import IDLE, Service
 from seustream.cosim.bridge.sources import source_address
 from seustream.cosim.sites.service import SiteService
-from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
+from seustream.devices import (
+    BACKENDS,
+    ENGINE,
+    SpareDevices,
+    check_backend,
+    check_devices,
+    device,
+    devices,
+)
 from seustream.errors import UserError
-from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
@@ -56,15 +73,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--devices",
-        metavar="N",
-        help="simulated devices of a backend, which query sets are spread over (default: 1)",
+        metavar="auto|N",
+        help="simulated devices of a backend, which query sets are spread over (default: 1), or as many"
+        " as they need",
     )
     parser.add_argument(
-        "--config",
-        default="default",
-        metavar="NAME|FILE",
-        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
+        "--fit",
+        choices=FITS,
+        default="auto",
+        help="statements no device has room for: the engine joins, or they are refused (default: %(default)s)",
     )
+    add_config_argument(parser)
     parser.add_argument(
         "--listen",
         default="grpc://127.0.0.1:8815",
@@ -106,6 +125,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="tcp://127.0.0.1:PORT",
         help="take live sources there; loopback only (default: none)",
     )
+    parser.add_argument(
+        "--max-latency",
+        type=duration,
+        default=usual.max_latency,
+        metavar="TIME",
+        help="how long rows of live sources may wait to be processed together: 20ms, 1s; under load a half of it"
+        " (default: %(default)s ms)",
+    )
     add_library_argument(parser)
     for name, what in (
         ("batch-rows", "rows of one record batch"),
@@ -114,6 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("waiting-rows", "rows committed and not yet processed, before writers wait"),
         ("result-rows", "rows of results kept for readers, before processing waits"),
         ("result-bytes", "bytes of results kept for readers, before processing waits"),
+        ("call-seconds", "seconds a function of a library may take, before its query fails"),
     ):
         parser.add_argument(
             f"--most-{name}",
@@ -143,9 +171,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_backend(arguments.backend, remote=False)
     check_devices(arguments.backend, arguments.devices)
     count = 0 if arguments.backend == ENGINE else device_count(arguments.devices)
-    if count is None:
-        hint = "query sets come later: say how many devices there are"
-        raise UserError(["--devices auto: want a number"], hint=hint)
+    if arguments.fit == "strict" and arguments.backend == ENGINE:
+        hint = "--backend golden, or leave --fit out"
+        raise UserError(["--fit strict: backend engine has no device"], hint=hint)
     libraries = load_libraries(arguments.library)
     config = load_config(arguments.config)
     limits = _limits(arguments)
@@ -162,7 +190,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.site:
         return _serve_site(arguments, address, token, tls)
     with contextlib.ExitStack() as stack:
-        made = stack.enter_context(devices(arguments.backend, config, count))
+        made: Sequence[Device]
+        if count is None:
+            one = functools.partial(device, arguments.backend, config)
+            made = SpareDevices(MOST_DEVICES, lambda: stack.enter_context(one()))
+        else:
+            made = stack.enter_context(devices(arguments.backend, config, count))
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
@@ -188,10 +221,11 @@ def run(arguments: argparse.Namespace) -> int:
                 raise UserError([f"--sources {arguments.sources}: {error.strerror}"]) from None
             print(f"sources on tcp://{sources.host}:{port}", file=sys.stderr)
         at = Address(address.host, service.port, address.tls)
+        end = stack.enter_context(EndSignal())
         print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)
         if not address.loopback and tls is None:
             print("warning: without TLS the token can be read on the way", file=sys.stderr)
-        if not _serve(service, bridge):
+        if not _serve(service, bridge, end):
             # Something computes that cannot be told to stop. Nothing is lost by leaving it: all
             # that was accepted is in the journal, and is processed when the bridge starts again.
             if arguments.journal is None:
@@ -202,14 +236,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(service: Service, bridge: Bridge) -> bool:
+def _serve(service: Service, bridge: Bridge, end: EndSignal) -> bool:
     """Serves until a signal; then what is open gets some time to end. False if not all did."""
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
     # The service answers from the moment it is made; its own serve() only waits, and would put
     # Flight's signal handlers in the place of these.
-    asked.wait()
+    end.wait()
     print("stopping", file=sys.stderr, flush=True)
     ended = service.stop(_GRACE)
     return bridge.close(_GRACE) and ended
@@ -223,23 +254,22 @@ def _serve_site(
 ) -> int:
     """Serves streams from files until a signal."""
     sources = site_sources(arguments.site)
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
     try:
         service = SiteService(str(address), sources, token, tls)
     except OSError as error:
         raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
-    with service:
+    with service, EndSignal() as end:
         at = Address(address.host, service.port, address.tls)
         print(f"serving stream {', '.join(sources)} on {at}", flush=True)
-        asked.wait()
+        end.wait()
     print("stopped", file=sys.stderr)
     return 0
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
-    given = {}
+    if arguments.max_latency < 1:
+        raise UserError([f"--max-latency {arguments.max_latency}ms: want 1ms or more"])
+    given = {"max_latency": arguments.max_latency}
     for name in (
         "batch_rows",
         "epoch_rows",
@@ -247,6 +277,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         "waiting_rows",
         "result_rows",
         "result_bytes",
+        "call_seconds",
     ):
         value = getattr(arguments, f"most_{name}")
         if value < 1:
@@ -308,8 +339,8 @@ def _metrics_address(text: str | None, token: str | None) -> Address | None:
 
 
 def _note(event: str, detail: str) -> None:
-    """Reports refused sources, which get no reason themselves."""
-    if event in ("source refused", "header refused"):
+    """Reports refused sources, which get no reason themselves, and queries that give way."""
+    if event in ("source refused", "header refused", "shed", "back", "late", "stuck"):
         print(f"{event}: {detail}", file=sys.stderr, flush=True)
 
 
@@ -333,6 +364,7 @@ def _bridge(
             note=_note,
             strict=arguments.strict,
             config=config,
+            fit=arguments.fit,
         )
     except JournalDamaged as error:
         hint = f"seustream journal check {folder}: says what is there and what can be saved"

@@ -12,14 +12,16 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from seustream.commands.common import table
+from seustream.commands.common import access, add_access_arguments, table
 from seustream.compiler.errors import Problems
-from seustream.compiler.xsql.parse import split
+from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.bridge.service import Service
 from seustream.devices import client
+from seustream.engine.completeness import BEGINNING
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -45,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="grpc://HOST:PORT",
         help="which bridge (default: an engine in this process, which ends with it)",
     )
-    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
-    parser.add_argument("--tls-ca", metavar="F", help="who signed its certificate, PEM")
+    add_access_arguments(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             service = Service(here, "grpc://127.0.0.1:0", None, None)
             stack.callback(service.stop, 1)
             url = f"grpc://127.0.0.1:{service.port}"
-        bridge = client(url, arguments.token_file, arguments.tls_ca, patience=5)
+        bridge = client(url, access(arguments), patience=5)
         stack.callback(bridge.close)
         talk = Conversation(bridge, here, files)
         if sys.stdin.isatty():
@@ -150,7 +151,8 @@ class Conversation:
             print(f"query {name} is dropped")
         for one in found["registered"]:
             self.names[one["name"]] = one["run"], 0
-            print(f"query {one['name']} is {one['phase']}")
+            late = "" if one["complete"] == BEGINNING else f", complete {one['complete']}"
+            print(f"query {one['name']} is {one['phase']}{late}")
         if self.here is not None and self.names:
             self._feed(self.here)
 

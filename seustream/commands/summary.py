@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seustream import sites
 from seustream.commands.common import fault_lines, table
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.layout import uses_device
@@ -28,24 +27,18 @@ def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str
     )
 
 
-def _results(
-    c: Compilation, counts: Mapping[str, int], joined: sites.SitesOutcome
-) -> list[tuple[str, int]]:
-    across = [(name, rows.num_rows) for name, rows in joined.results.items()]
-    return [*across, *((name, counts[name]) for name in c.program.names if name in counts)]
-
-
-def as_json(c: Compilation, run: GraphRun, joined: sites.SitesOutcome) -> str:
+def as_json(c: Compilation, run: GraphRun) -> str:
     """The summary for a program."""
     report = run.report
     faults = {
         name: [{"place": at, "rows": rows, "first": first} for at, (rows, first) in places.items()]
-        for name, places in {**joined.faults, **report.faults}.items()
+        for name, places in report.faults.items()
     }
     found = {
-        "results": dict(_results(c, report.results, joined)),
+        "results": {name: report.results[name] for name in c.program.names},
         "tuples": dict(report.taken),
         "late": dict(report.late),
+        "without_time": dict(report.timeless),
         "faults": {name: places for name, places in faults.items() if places},
         "in_software": dict(report.join.in_software),
     }
@@ -73,11 +66,9 @@ def apart(
             )
 
 
-def summary(
-    c: Compilation, run: GraphRun, joined: sites.SitesOutcome, arguments: argparse.Namespace
-) -> str:
+def summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str:
     report = run.report
-    lines = [_files(_results(c, report.results, joined), arguments), ""]
+    lines = [_files([(name, report.results[name]) for name in c.program.names], arguments), ""]
     taken = sum(report.taken.values())
     lines.append(f"{taken:,} tuples in{_joined_by(run, arguments.backend)}")
     lines += _left_to_the_engine(c)
@@ -85,12 +76,19 @@ def summary(
         engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
         lines.append(f"patterns: {engines}")
     lines += [f"{count:,} tuples of {name} from APAS" for name, count in report.derived.items()]
+    aside = {s.name for s in c.streams if s.late == "side" and arguments.output != "-"}
     for stream, count in report.late.items():
+        side = stream in aside and arguments.late is None
         kept = f"written to {arguments.late}" if arguments.late else "not processed"
+        kept = f"in {arguments.output}/late.{stream}.{arguments.format}" if side else kept
         lines.append(
             f"warning: stream {stream}: {_tuples(count, 'late ')}, {kept};"
             " --slack MS accepts them, --late DIR keeps them"
         )
+    lines += [
+        f"warning: stream {stream}: {_tuples(count)} without a time, left out"
+        for stream, count in report.timeless.items()
+    ]
     lines += [
         f"warning: stream {stream}: {_tuples(count)} not taken by patterns: no time, or one beyond"
         " ±2^61 ms, which no window can be added to"
@@ -106,7 +104,7 @@ def summary(
         f"warning: {_tuples(count)} with key 0 dropped from time-tables of {name}"
         for name, count in report.bad_keys.items()
     ]
-    lines += fault_lines({**joined.faults, **report.faults}, arguments.verbose)
+    lines += fault_lines(report.faults, arguments.verbose)
     for stream, count in report.join.in_software.items():
         lines.append(
             f"note: stream {stream}: {_tuples(count)} joined in software"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from seustream.cosim.boards import build
-from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.boards.simulated import SimulatedBoard
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.link.device import BoardDevice
@@ -22,6 +22,7 @@ from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
+from tests.cosim.link.lines import SimulatedLine
 
 processor.PATIENCE = 2_000_000  # of a random case that stands still one wants to hear soon
 

@@ -79,7 +79,7 @@ def test_comparisons_are_unsigned_and_keep_their_operands_apart(
     agrees(new_device, [query], arrivals(there + back))
 
 
-@pytest.mark.parametrize(("name", "top"), [("thesis", 0xFF), ("default", 0xFFFFFFFF)])
+@pytest.mark.parametrize(("name", "top"), [("serial", 0xFF), ("default", 0xFFFFFFFF)])
 def test_attributes_of_every_width_are_unsigned(new_device: NewDevice, name: str, top: int) -> None:
     raws = arrivals([(R, 0, (v,)) for v in (0, 1, top)] + [(S, 0, (v,)) for v in (0, 1, top)])
     query = Query({R: UNBOUNDED, S: UNBOUNDED}, ((On(R, 0, ">", S, 0),),))

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from seustream.compiler.catalogue import Column, Stream
-from seustream.compiler.explain import explain
+from seustream.compiler.explain import explain, shown
 from seustream.compiler.language.types import DOUBLE, VARCHAR
 from seustream.compiler.pattern.statements import compile_pattern
 from seustream.compiler.pipeline import Options, compile_text
-from seustream.engine.pattern.picture import picture as pattern_picture
+from seustream.engine.pattern.explain import pattern
 from tests.docs import figures, functions
 from tests.docs.blocks import ROOT, run_page
 
@@ -37,7 +37,8 @@ PATTERN = (
 def picture(name: str) -> str:
     if name in PATTERNS:
         stock = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE)))
-        return pattern_picture(compile_pattern(PATTERN, stock), PATTERNS[name]) + "\n"
+        facts = pattern(compile_pattern(PATTERN, stock))
+        return shown(getattr(facts, PATTERNS[name]).diagram, "svg") + "\n"
     plan, query = PICTURES[name]
     path = Path("examples/eight/eight.xsql")
     text = (ROOT / path).read_text(encoding="utf-8")
@@ -49,7 +50,8 @@ def main() -> None:
     docs = ROOT / "docs"
     for name in (*PICTURES, *PATTERNS):
         (docs / "pictures" / f"{name}.svg").write_text(picture(name), encoding="utf-8")
-    pages = [docs / "tutorial.md", *(docs / "how-to").glob("*.md")]
+    names = ("", "-patterns", "-fpga")
+    pages = [*(docs / f"tutorial{name}.md" for name in names), *(docs / "how-to").glob("*.md")]
     for path in (*pages, *(docs / "explanation").glob("*.md")):
         with tempfile.TemporaryDirectory() as directory:
             path.write_text(run_page(path, Path(directory)), encoding="utf-8")

@@ -17,14 +17,17 @@ import pytest
 from tests.docs.blocks import ROOT, agrees, blocks, execute, outputs, sandbox
 from tests.docs.figures import MEASURED, filled
 from tests.docs.refresh import PATTERNS, PICTURES, picture
+from tests.docs.site import links, slug
 
 DOCS = ROOT / "docs"
+BESIDE = [DOCS / "how-to" / name for name in ("join-across-sites.md", "watch-a-query.md")]
+"""Pages about what takes several machines, or a browser: their commands are in other tests."""
 FOLLOWED = [
-    DOCS / "tutorial.md",
+    *(DOCS / f"tutorial{name}.md" for name in ("", "-patterns", "-fpga")),
     DOCS / "reference" / "match-recognize.md",
-    *sorted((DOCS / "how-to").glob("*.md")),
+    *sorted(set((DOCS / "how-to").glob("*.md")) - set(BESIDE)),
 ]
-SHOWN = sorted((DOCS / "explanation").glob("*.md"))
+SHOWN = [*sorted((DOCS / "explanation").glob("*.md")), *BESIDE]
 PAGES = [
     path
     for path in sorted([*DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -99,7 +102,7 @@ def test_pictures_are_what_explain_draws(name: str) -> None:
     assert shown == picture(name)
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "pictures").iterdir()), ids=name_of)
+@pytest.mark.parametrize("path", sorted((DOCS / "pictures").glob("*.svg")), ids=name_of)
 def test_pictures_are_well_formed(path: Path) -> None:
     root = ElementTree.parse(path).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -116,14 +119,8 @@ def test_pages_are_plain(path: Path) -> None:
         assert local not in text
 
 
-def links(page: str) -> list[str]:
-    prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
-    return re.findall(r"\]\(([^)\s]+)\)", prose)
-
-
 def anchors(page: str) -> set[str]:
-    heads = re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads}
+    return {slug(head) for head in re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)}
 
 
 def test_glossary_is_in_order_and_names_a_thing_once() -> None:

@@ -38,7 +38,7 @@ from seustream.hdl import device, isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import LoadRefused
 from tests.docs import functions
-from tests.docs.blocks import ROOT, blocks
+from tests.docs.blocks import ROOT, agrees, blocks, execute, outputs, sandbox
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -74,6 +74,32 @@ def codes(cell: str) -> list[str]:
 
 # --- X-SQL --------------------------------------------------------------------
 
+STATEMENTS = sorted((REFERENCE / "statements").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", STATEMENTS, ids=lambda path: path.stem)
+def test_a_page_of_a_statement_works_as_typed(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is Python runs in this process."""
+    text = path.read_text(encoding="utf-8")
+    assert path.stem == "index" or outputs(text)
+    for block, shown in outputs(text):
+        assert shown is not None, "an example shows what it prints"
+        if block.language == "python":
+            exec(block.text, {})
+            assert agrees(shown.text, capsys.readouterr().out)
+        else:
+            assert agrees(shown.text, execute(block, tmp_path, sandbox(tmp_path)))
+
+
+def test_every_statement_has_a_page() -> None:
+    grammar = (ROOT / "compiler" / "xsql" / "xsql.lark").read_text(encoding="utf-8")
+    (first,) = re.findall(r"\?start: (.*?)\n\n", grammar, flags=re.DOTALL)
+    pages = " ".join(path.stem.replace("-", "_") for path in STATEMENTS)
+    for rule in re.findall(r"\w+", first):
+        assert rule.split("_")[0].replace("query", "select") in f"{pages} describe", rule
+
 
 def test_xsql_examples_compile() -> None:
     text = "".join(block.text for block in blocks(page("xsql")) if block.language == "xsql")
@@ -81,6 +107,25 @@ def test_xsql_examples_compile() -> None:
     assert {"careful", "near"} <= {*compiled.program.names}
     near = next(query for query in compiled.program.queries if query.name == "near")
     assert [item.name for item in near.items] == ["a", "twice", "upper(note)"]
+
+
+OTHER_SQL = (
+    "CREATE STREAM R (a int, b real, c varchar(9)); CREATE STREAM S (k int NOT NULL, v int);"
+)
+REFUSED = [(codes(row[0])[0], row[1]) for row in table(page("other-sql"), "refused")]
+
+
+@pytest.mark.parametrize(("refused", "instead"), REFUSED, ids=lambda cell: cell[:40])
+def test_what_is_refused_says_what_to_write_instead(refused: str, instead: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_text(f"{OTHER_SQL} {refused}")
+    hint = caught.value.to_json()[0]["hint"]
+    assert hint
+    assert not str(hint).startswith(("the form is", "known ", "did you mean", "a statement begins"))
+    written = [code for code in codes(instead) if code.startswith(("SELECT", "CREATE"))]
+    assert written or instead.startswith("none")
+    for text in written:
+        compile_text(f"{OTHER_SQL} {text}")
 
 
 EXPRESSIONS = [(row[0], row[1]) for row in table(page("xsql"), "expression")]

@@ -22,6 +22,12 @@ REGISTER QUERY over AS SELECT a, moment FROM J WINDOW NOW;
 REGISTER QUERY one AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a + 1 FROM R WINDOW NOW;
 REGISTER QUERY tumbling AS SELECT window_start AS since, window_end - 1 AS n FROM R GROUP BY TUMBLE(ts, 1 s);
 REGISTER QUERY all_of AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a FROM S WINDOW NOW;
+CREATE STREAM M AS SELECT a, window_end AS e, count(*) AS n FROM R GROUP BY a, TUMBLE(ts, 1 s);
+REGISTER QUERY ranked AS SELECT e, e + 1 AS more, rank() OVER (PARTITION BY e ORDER BY n) AS r FROM M;
+REGISTER QUERY both AS SELECT M.e, R.ts AS t FROM M LEFT JOIN R ON M.a = R.a WINDOW RANGE 1 min;
+REGISTER QUERY windowed AS SELECT window_start, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 1 s);
+REGISTER QUERY unlike AS SELECT e FROM M UNION ALL SELECT CAST(a AS bigint) FROM R;
+REGISTER QUERY once AS SELECT DISTINCT ts AS t FROM R WINDOW RANGE 5;
 REGISTER QUERY rise AS PATTERN X x; Y+ y FROM R TYPE BY kind WHERE y[i].a > x.a WITHIN 5 s RETURN x, y.ts AS times, y.a;
 """
 BEGIN = 1767225600000
@@ -47,6 +53,7 @@ def test_integers_stay_integers() -> None:
 def test_a_column_that_is_a_time_has_its_streams_type() -> None:
     """What is computed of a time is a number; a query over both streams has integers."""
     zoned = "timestamp[ms, tz=UTC]"
+    own = {"ts_oldest": zoned, "ts_newest": zoned}
     assert types(R=UTC_MS) == {
         "pair": {"ts": zoned},
         "alone": {"ts": zoned, "ts_oldest": zoned, "ts_newest": zoned},
@@ -54,6 +61,11 @@ def test_a_column_that_is_a_time_has_its_streams_type() -> None:
         "over": {},
         "one": {"ts_oldest": zoned, "ts_newest": zoned},
         "tumbling": {"since": zoned, "ts_oldest": zoned, "ts_newest": zoned},
+        "ranked": {"e": zoned, **own},
+        "both": {"e": zoned, "t": zoned, **own},
+        "windowed": {"window_start": zoned, "window_end": zoned, **own},
+        "unlike": own,
+        "once": {"t": zoned, **own},
         "all_of": {},
         "rise": {"x_ts": zoned, "times": f"list<item: {zoned}>"},
     }

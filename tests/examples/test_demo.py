@@ -15,16 +15,27 @@ import pytest
 from examples import demo
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun, accepted
+from seustream.engine.graph import GraphRun
+from seustream.engine.intake import accepted
 from seustream.engine.stream.answers import result_schema
-from seustream.spark_feeder.progress import FeedCounts
 from tests.docs.blocks import ROOT
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17")
 def test_the_whole_way() -> None:
     """On the golden model, which needs no build; the RTL is `nox -s demo`'s."""
-    options = ("--backend", "golden", "--examples", "network", "--tuples", "300", "--seed", "7")
+    options = (
+        "--backend",
+        "golden",
+        "--examples",
+        "network",
+        "--tuples",
+        "300",
+        "--seed",
+        "7",
+        "--rows",
+        "0",
+    )
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples/demo.py"), *options],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
@@ -33,11 +44,12 @@ def test_the_whole_way() -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "network: " in done.stdout
+    assert "── network, by the golden: 4 queries over 3 streams" in done.stdout
     assert done.stdout.count("✓") >= 3
     assert "✗" not in done.stdout
-    assert "tuples/s from Spark to Spark" in done.stdout
-    assert done.stdout.endswith("Every result is DuckDB's, and none is missing.\n")
+    assert "Every result is DuckDB's, and none is missing." in done.stdout
+    assert done.stdout.endswith(demo.NEXT + "\n")
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("change", ["none", "one row less", "one row twice", "another value"])
@@ -88,14 +100,28 @@ def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
 
 
-def test_cycles_are_given_where_there_is_a_clock(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = FeedCounts(rows={"R": 50, "S": 50}, results={"q": 5}, epochs=2)
-    demo.report(counts, 2.0, "golden")
-    assert capsys.readouterr().out == (
-        "100 tuples in 2 epochs, 5 results in 2.0 s: 50 tuples/s from Spark to Spark\n"
+def test_figures_say_where_the_time_went(capsys: pytest.CaptureFixture[str]) -> None:
+    demo.report(
+        [
+            demo.Run("q", "rtl", 100, 5, 2.0, bridge=1.5, device=1.0, cycles=5000),
+            demo.Run("one", "engine", 1000, 7, 2.0, bridge=0.5),
+            demo.Run("one", "Spark's join", 1000, 7, 5.0),
+        ]
     )
-    counts.device = {"cycles": 5000, "taken": 100}
-    demo.report(counts, 2.0, "verilated")
-    assert "5,000 cycles of the processor, 50 a tuple: 20,000 tuples/s for each MHz" in (
-        capsys.readouterr().out
-    )
+    shown = capsys.readouterr().out
+    assert "one      Spark's join  1,000        7  5.0 s     200" in shown
+    assert "q        rtl        0.5 s          0.5 s   1.0 s" in shown
+    assert "one      engine     1.5 s          0.5 s   –" in shown
+    assert "5,000 cycles of the processor, 50 a row. Rows a second: " in shown
+    assert "2,500,000 at the 125 MHz of ECPIX-5 85F" in shown
+    assert "Spark's join took 2.5 times as long as the engine behind the bridge." in shown
+
+
+def test_a_build_is_seen() -> None:
+    what = "building the processor (default3), once"
+    notes = [
+        f"{what}: {step}" for step in ("Verilog", "C++", "compiling 0 of 4", "compiling 4 of 4")
+    ]
+    assert [demo.progress(note) for note in notes] == [
+        ("Verilog", 0.0), ("C++", 0.25), ("compiling", 0.4), ("compiling", 1.0),
+    ]  # fmt: skip

@@ -15,11 +15,14 @@ from amaranth.lib import data
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import Target
+from seustream.hdl.control_words import NEEDS_BITS, Target
+from seustream.hdl.decider import RowDecider, join_layout
 from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.emitter import Emitter
 from seustream.hdl.execution import ExecutionUnit
 from seustream.hdl.factors import decide
 from seustream.hdl.probe_queue import ProbeQueue
+from seustream.hdl.program import AreaProgram, JoinRow
 from seustream.hdl.program_store import ProgramStore
 from seustream.hdl.table_bus import write_signature
 from tests.formal.harness import (
@@ -40,6 +43,12 @@ NUMBER = 1
 PROGRAMS = {
     "two-joins": (isa.Cmp(1, 0, 2, 1, 0), isa.Emit(0, 0), isa.Emit(63, 1)),
     "jmpli": (isa.Cmp(0, 2, 1, 0, 1), isa.Jmpli(), isa.Emit(32, 1), isa.Emit(48, 0)),
+    "either": (
+        isa.Cmp(0, 0, 0, 1, 0),
+        isa.Cmp(1, 0, 2, 1, 1),
+        isa.OrRegisters(0, 1, 16),
+        isa.Emit(16, 0),
+    ),
     "late-cmp": (isa.Emit(63, 0), isa.Cmp(3, 0, 0, 5, 1), isa.Emit(1, 1)),
     "jumps": (
         isa.Cmp(0, 0, 0, 1, 0),
@@ -52,9 +61,13 @@ PROGRAMS = {
 }
 # 8 instructions and 2 route tags, so that the memories are small.
 ADDRESS, TAG = {"ADDRESS_BITS": 3}, {"TAG_BITS": 1}
+JOINS = {"join_layout": altered(join_layout, **ADDRESS, **TAG)}
+ROWS = {"ROW_BITS": 2, "JOIN_ROWS": 4}
 SMALL = {
     **ADDRESS,
     **TAG,
+    "RowDecider": altered(RowDecider, **ADDRESS, **TAG, **ROWS),
+    "Emitter": altered(Emitter, **TAG, **JOINS),
     "ProgramStore": altered(ProgramStore, **ADDRESS, **TAG),
     "ProbeQueue": altered(ProbeQueue, **ADDRESS),
     "write_signature": altered(write_signature, **ADDRESS),
@@ -157,6 +170,7 @@ class ExecutionIsTheProgram(Specification):
     As an area does, a probe that was taken back is entered again, in its turn of its level,
     and its pairs begin anew with the one that the unit asks for. `alone`: there is but the
     followed one, nothing is late but the router, and so more can happen in as many cycles.
+    `by_rows`: they are joined by the rows that the program comes to.
     """
 
     def __init__(
@@ -165,10 +179,16 @@ class ExecutionIsTheProgram(Specification):
         lanes: int = 1,
         alone: bool = False,
         fault: tuple[str, str] | None = None,
+        by_rows: bool = False,
     ) -> None:
         super().__init__()
-        self.program, self.lanes, self.alone = program, lanes, alone
-        self.make = altered(ExecutionUnit, *((fault,) if fault else ()), **SMALL)
+        self.program, self.lanes, self.alone, self.by_rows = program, lanes, alone, by_rows
+        parts = dict(SMALL)
+        changes = (fault,) if fault else ()
+        if by_rows and fault:
+            parts["RowDecider"] = altered(RowDecider, fault, **ADDRESS, **TAG, **ROWS)
+            changes = ()
+        self.make = altered(ExecutionUnit, *changes, **parts)
 
     def describe(self, m: Module) -> None:
         config = small(streams=3, depth=2, lanes=self.lanes, factors=2, attribute_width=1)
@@ -182,8 +202,15 @@ class ExecutionIsTheProgram(Specification):
         length = program.length
 
         # Load, then exchange the halves.
+        rows: list[list[JoinRow]] = [[], []]
+        if self.by_rows:
+            assert self.program
+            words = (*(i.encode() for i in PROGRAMS[self.program]), 0)
+            rows = [AreaProgram(words).rows(tag, 4) or [] for tag in range(2)]
+        table = [pack_row(row) for own in rows for row in own]
+        assert len(table) <= 4
         clock = Signal(4)
-        loaded = clock == length + 2
+        loaded = clock == length + 2 + len(table)
         with m.If(~loaded):
             m.d.sync += clock.eq(clock + 1)
         bus = unit.write
@@ -194,6 +221,12 @@ class ExecutionIsTheProgram(Specification):
                 bus.target.eq(Target.INSTRUCTION),
                 bus.address.eq(clock),
                 bus.data.eq(Array(program.words)[clock]),
+            ]
+        with m.Elif(clock >= length + 2):
+            m.d.comb += [
+                bus.target.eq(Target.JOIN_ROW),
+                bus.address.eq(clock - length - 2),
+                bus.data.eq(Array(table or [0])[(clock - length - 2)[:2]]),
             ]
         with m.Else():
             m.d.comb += [
@@ -212,6 +245,15 @@ class ExecutionIsTheProgram(Specification):
             self.assume(m, ~shape(probes[n]).reference.carries[NUMBER])
         self.assume(m, (shape(probes[0]).reference.tag < 2) & (shape(probes[1]).reference.tag < 2))
         other = anything(m, size, "other")
+        for it in (*probes, other):
+            probe = shape(it)
+            if any(rows):
+                self.assume(
+                    m, probe.rows == Mux(probe.reference.tag[0], len(rows[1]), len(rows[0]))
+                )
+                self.assume(m, probe.row == Mux(probe.reference.tag[0], len(rows[0]), 0))
+            else:
+                self.assume(m, probe.rows == 0)
         done, entered = Signal(2), Signal(2)  # of level 0
         which = (done + entered)[:2]
         higher, wants = anything(m, 1, "enter_higher"), anything(m, 1, "wants")
@@ -257,6 +299,13 @@ class ExecutionIsTheProgram(Specification):
             self.assume(m, wants & ~higher & (which == 0) | (which == 1) & ~wants)
             self.assume(m, mine == 0)
         is_mine = (held != 0) & ~first.high & (first.which == mine)
+        # Of the probe whose pairs are decided, which may be ahead.
+        decided = Signal(3)
+        m.d.sync += decided.eq(Mux(unit.rewind, 0, decided + unit._decided - unit.commit))
+        self.claim(m, ~unit._decided | (decided < held))
+        self.claim(m, ~unit.commit | (decided != 0))
+        decides = Array(queue)[decided[:2]]
+        decides_mine = (decided < held) & ~decides.high & (decides.which == mine)
 
         # Pairs: the probe they are of, and how far: two places, then the end. `order` is which
         # window tuple is met first.
@@ -332,13 +381,21 @@ class ExecutionIsTheProgram(Specification):
         joined = Signal(2 * length)  # those that came out
         slot = unit.emitted.slots[NUMBER]
         mark = Signal(2 * length)
-        m.d.comb += mark.eq(1 << (unit._emitting.pc + Mux(slot, length, 0)))
+        emitting, address = unit._emitter.emitting, Signal(3)
+        m.d.comb += address.eq(emitting.pc)
+        if any(rows):  # each JOIN of these has a tag of its own
+            code = PROGRAMS[self.program] if self.program else ()
+            for at, instruction in enumerate(code):
+                if isinstance(instruction, isa.Emit):
+                    with m.If(emitting.tag == instruction.tag):
+                        m.d.comb += address.eq(at)
+        m.d.comb += mark.eq(1 << (address + Mux(slot, length, 0)))
         out = granted & is_mine
         with m.If(out):
             m.d.sync += joined.eq(joined | mark)
             self.claim(m, (expected_all & mark) != 0)
             self.claim(m, (joined & mark) == 0)
-            join = view(Array(program.words)[unit._emitting.pc], isa.Emit)
+            join = view(Array(program.words)[address], isa.Emit)
             emitted = unit.emitted
             self.claim(m, emitted.tag == join.tag)
             self.claim(m, emitted.carries == its.reference.carries | 1 << NUMBER)
@@ -349,25 +406,33 @@ class ExecutionIsTheProgram(Specification):
         with m.If(unit.commit & is_mine):
             self.claim(m, joined == expected_all)
             self.claim(m, unit.context == its.reference.context)
-        with m.If(unit.executed & is_mine):
+        with m.If(unit.executed & decides_mine):
             trace = unit.trace
             self.claim(m, Array(reached)[trace.slot].bit_select(trace.address, 1))
             self.claim(m, trace.word == Array(program.words)[trace.address])
             self.claim(m, trace.tag == its.reference.tag)
-        # What waits for the router stays as it is, one cycle more when it is granted, and
-        # is withdrawn only as the probe is taken back.
-        waits, got = before(m, unit.emit & ~unit.granted), before(m, unit.granted)
+        # What waits for the router stays as it is until it is granted, and is withdrawn only as the
+        # probe is taken back.
+        waits = before(m, unit.emit & ~unit.granted)
         what = Cat(unit.emitted.as_value(), unit.destination.as_value(), unit.level)
         same = what == before(m, what)
         self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
-        self.claim(m, ~got | (~unit.emit & same))
 
         rewound = Signal()
         with m.If(unit.rewind & is_mine & (joined != 0)):
             m.d.sync += rewound.eq(1)
         self.reach(m, unit.commit & is_mine & (expected[0] != 0) & (expected[1] != 0))
-        self.reach(m, unit.executed & is_mine & (unit.trace.address == length - 1))
+        if any(rows):
+            self.claim(m, ~unit.executed)
+        else:
+            self.reach(m, unit.executed & decides_mine & (unit.trace.address == length - 1))
         self.reach(m, unit.commit & is_mine & rewound)
+
+
+def pack_row(row: JoinRow) -> int:
+    """As `Layouts.join_row`, of 8 bits of tag."""
+    needs = sum(1 << need for need in row.needs)
+    return needs | row.tag << NEEDS_BITS | row.first << NEEDS_BITS + 8
 
 
 def hold(m: Module, value: Value, when: Value) -> Signal:
@@ -383,12 +448,15 @@ def runs(
     lanes: int = 1,
     alone: bool = False,
     fault: tuple[str, str] | None = None,
+    by_rows: bool = False,
 ) -> object:
-    return lambda: ExecutionIsTheProgram(program, lanes, alone, fault)
+    return lambda: ExecutionIsTheProgram(program, lanes, alone, fault, by_rows)
 
 
 OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
 REPEATS = ("(chosen.does.at < probes.resumed_pc)", "0")
+ANY_ROW = ("holds.eq(~(row.needs & ~here.has).any())", "holds.eq((row.needs & here.has).any())")
+TWICE = ("& decided.holds & ~before &", "& decided.holds &")
 FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.resumed_pc)")
 
 
@@ -399,6 +467,22 @@ FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.re
         *(proof(name, runs(name), "search", 18) for name in PROGRAMS),
         *(proof(f"{name}-serial", runs(name, lanes=0), "search", 17) for name in PROGRAMS),
         *(proof(f"{name}-alone", runs(name, alone=True), "search", 33) for name in PROGRAMS),
+        *(
+            proof(f"{name}-by-rows", runs(name, by_rows=True), "search", 20)
+            for name in ("two-joins", "jmpli", "jumps")
+        ),
+        proof("jmpli-rows", runs("jmpli", alone=True, by_rows=True), "search", 33, campaign=False),
+        proof("two-rows", runs("two-joins", alone=True, by_rows=True), "meet", 48),
+        proof(
+            "any-row",
+            runs("two-joins", alone=True, fault=ANY_ROW, by_rows=True),
+            "search",
+            32,
+            "FAIL",
+        ),
+        proof(
+            "row-twice", runs("either", alone=True, fault=TWICE, by_rows=True), "search", 32, "FAIL"
+        ),
         proof("any-program", runs(None, alone=True), "search", 18),
         proof("two-joins-alone", runs("two-joins", alone=True), "meet", 44),
         proof("two-joins", runs("two-joins"), "meet", 46),

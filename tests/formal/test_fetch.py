@@ -79,37 +79,52 @@ class FetchFetches(Specification):
         ready = Array(fetch.requests[r].ready for r in range(who_all))[who]
         taken = valid & ready
 
-        # One of those it asks for is followed, any.
-        asking, age, flying = Signal(), Signal(3), Signal(4)
+        # One of those it asks for is followed, any: it waits in the second place or the first, is
+        # chosen, and then on its way, a stage a cycle.
+        own_places = {
+            name: Array(inside(made, f"{name}{r}") for r in range(who_all))[who]
+            for name in ("asks", "full", "first", "second", "sent")
+        }
+        granted = made.submodules.arbiter.granted
+        grants = granted.bit_select(who, 1)
+        chosen = inside(made, "chosen")
+        second, first, age, flying = Signal(), Signal(), Signal(4), Signal(4)
         waits, waited = Signal(4), Signal(4)
         asked = Signal(len(requests[0]))
         response = fetch.responses.bit_select(who, 1)
-        answered = asking & (age == 5)
+        answered = age == 6
+        free = ~second & ~first & ((age == 0) | answered)
         m.d.sync += flying.eq(flying + taken - response)
-        follow = taken & (~asking | answered) & anything(m, 1, "this")
+        follow = taken & free & anything(m, 1, "this")
+        at_once = ~own_places["asks"] | grants
+        with m.If(age != 0):
+            m.d.sync += age.eq(Mux(answered, 0, age + 1))
+        with m.If(second & grants):
+            m.d.sync += [second.eq(0), first.eq(1)]
+        with m.If(first & grants):
+            m.d.sync += [first.eq(0), age.eq(1)]
         with m.If(follow):
-            m.d.sync += [asking.eq(1), asked.eq(Array(requests)[who]), age.eq(1), waited.eq(waits)]
-        with m.Elif(answered):
-            m.d.sync += asking.eq(0)
-        with m.Else():
-            m.d.sync += age.eq(age + 1)
-        # It is on its way, a stage a cycle, and as many are as were asked for.
+            m.d.sync += [first.eq(at_once), second.eq(~at_once), asked.eq(Array(requests)[who])]
+            m.d.sync += waited.eq(waits)
+        self.claim(m, second + first + (age != 0) <= 1)
+        self.claim(m, ~second | (own_places["full"] & (own_places["second"] == asked)))
+        self.claim(m, ~first | (own_places["asks"] & (own_places["first"] == asked)))
+        self.claim(m, (age != 1) | (chosen.bit_select(who, 1) & (own_places["sent"] == asked)))
+        self.claim(m, ~own_places["full"] | own_places["asks"])
         on_its_way = [inside(made, f"wanted{i}").bit_select(who, 1) for i in range(5)]
-        self.claim(m, flying == sum(on_its_way))
+        waiting = own_places["asks"] + own_places["full"] + chosen.bit_select(who, 1)
+        self.claim(m, flying == sum(on_its_way) + waiting)
         for i in range(5):
-            at = asking & (age == i + 1)
+            at = age == i + 2
             self.claim(m, ~at | (on_its_way[i] & (inside(made, f"reference{i}") == asked)))
-        self.claim(m, ~asking | ((age >= 1) & (age <= 5)))
+        self.claim(m, age <= 6)
         self.claim(m, ~answered | response)
-        # Heard a cycle late, then ready a cycle after the turn, which is given to who asks, one
-        # at a time.
-        chosen, waited_two = inside(made, "chosen"), before(m, valid & ~ready)
-        waited_two = waited_two & before(m, waited_two)
+        # One at a time is chosen, of those who ask.
         self.claim(m, (chosen & (chosen - 1)) == 0)
-        self.claim(m, ~chosen.bit_select(who, 1) | (valid & waited_two))
+        self.claim(m, ~grants | own_places["asks"])
         # The windows' memories are taken only for a request.
         self.claim(m, ~fetch.fetching | inside(made, "wanted0").any())
-        self.claim(m, fetch.fetching | ~(asking & (age == 1)))
+        self.claim(m, fetch.fetching | (age != 2))
         self.claim(m, fetch.fetching == before(m, fetch.coming))
         self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
 
@@ -137,16 +152,15 @@ class FetchFetches(Specification):
             right = Array(wanted.slots[s] for s in range(2))[window] == slot
             with m.If(foreign & right):
                 self.claim(m, got == stored)
-            self.reach(m, own & (waited == who_all))
-            self.reach(m, foreign & right & (waited == who_all))
+            self.reach(m, own & (waited == who_all - 1))
+            self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
-        # Everyone's turn comes: after one for each of the others, a cycle to be heard and one to
-        # hear of it.
-        with m.If(valid & ~ready):
+        # Everyone's turn comes, after one for each of the others.
+        with m.If(own_places["asks"] & ~grants):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= who_all + 1)
+        self.claim(m, waits <= who_all - 1)
 
 
 def faulty(old: str, new: str) -> object:

@@ -193,7 +193,7 @@ def delivers(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "repeats",
-            delivers(("query.eq(number), left.eq(left & ~one)", "query.eq(number), left.eq(left)")),
+            delivers(("left.eq(rest)", "left.eq(left)")),
             "search",
             32,
             "FAIL",

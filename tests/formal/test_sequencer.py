@@ -65,18 +65,32 @@ class SequencerSends(Specification):
         came = unit.selected.payload
         self.assume(m, came.raw.stream < n)
         self.assume(m, ~(came.raw.filler & came.admitted))
-        takes = valid & unit.selected.ready
-        tuple_ = type(came)(came.shape(), Signal(size, name="tuple"))  # the one dealt with
-        some = Signal()
+        comes = valid & unit.selected.ready
+        takes, goes = inside(made, "takes"), inside(made, "goes")
+        # The one that waits, the one dealt with, and the one that went to the windows.
+        coming, tuple_, gone = (
+            type(came)(came.shape(), Signal(size, name=name)) for name in ("next", "tuple", "gone")
+        )
+        have, some, deals = Signal(), Signal(), Signal()
         with m.If(takes):
-            m.d.sync += [tuple_.as_value().eq(payload), some.eq(1)]
+            m.d.sync += [tuple_.as_value().eq(coming.as_value()), some.eq(1), have.eq(0)]
+        with m.If(comes):
+            m.d.sync += [coming.as_value().eq(payload), have.eq(1)]
+        with m.If(goes):
+            m.d.sync += gone.as_value().eq(tuple_.as_value())
+        with m.If(takes | goes):
+            m.d.sync += deals.eq(takes)
+        self.claim(m, ~takes | (have & (~deals | goes)))
+        self.claim(m, ~goes | deals)
         raw = tuple_.raw
         keeps, leads = Signal(n), Signal(len(unit.destination.as_value()))
-        with m.If(tuple_.admitted):
-            m.d.comb += [
-                keeps.eq(unit.stores & (1 << raw.stream)),
-                leads.eq(Array(d.as_value() for d in unit.destinations)[raw.stream]),
-            ]
+        kept, led = Signal.like(keeps), Signal.like(leads)
+        for what, its_keeps, its_leads in ((tuple_, keeps, leads), (gone, kept, led)):
+            with m.If(what.admitted):
+                m.d.comb += [
+                    its_keeps.eq(unit.stores & (1 << what.raw.stream)),
+                    its_leads.eq(Array(d.as_value() for d in unit.destinations)[what.raw.stream]),
+                ]
 
         # A window that was told to look is not settled in the next cycle, then some time it is,
         # and stays so (see `test_window`).
@@ -134,50 +148,39 @@ class SequencerSends(Specification):
 
         # Once it is stored where it should be and seen, both at once, while the next is taken.
         leaves = unit.store.any() | unit.snapshot
-        has_left = Signal()
-        with m.If(takes):
-            m.d.sync += has_left.eq(0)
-            self.claim(m, has_left | leaves | ((keeps == 0) & (leads == 0)))
-        with m.Else():
-            m.d.sync += has_left.eq(has_left | leaves)
+        went = before(m, goes)
+        self.claim(m, leaves == (went & ((kept != 0) | (led != 0))))
+        # Nothing is stored before every window has dropped its dead.
+        self.claim(m, ~goes | (settled.all() & ~unit.check))
         with m.If(leaves):
-            self.claim(m, some & ~has_left)
-            self.claim(m, unit.store == keeps)
-            self.claim(m, unit.snapshot == (leads != 0))
-            # Nothing is stored before every window has dropped its dead.
-            self.claim(m, settled.all() & before(m, settled.all()))
-        with m.If(unit.snapshot):
-            self.claim(m, unit.raw.stream == raw.stream)
-            self.claim(m, unit.raw.bits == tuple_.bits)
-            self.claim(m, unit.raw.component.as_value() == unit.tuple.as_value())
-        with m.If(some):
+            self.claim(m, unit.store == kept)
+            self.claim(m, unit.snapshot == (led != 0))
             component = unit.tuple
+            self.claim(m, component.timestamp == gone.raw.timestamp)
+            self.claim(m, component.sequence == gone.raw.sequence)
+            self.claim(m, component.attributes.as_value() == gone.raw.attributes.as_value())
+            self.claim(m, unit.bits == gone.bits)
+        with m.If(unit.snapshot):
+            self.claim(m, unit.raw.stream == gone.raw.stream)
+            self.claim(m, unit.raw.bits == gone.bits)
+            self.claim(m, unit.raw.component.as_value() == unit.tuple.as_value())
+            self.claim(m, unit.raw.counters.as_value() == before(m, unit.counters.as_value()))
+        with m.If(some):
             self.claim(m, unit.now == raw.timestamp)
-            self.claim(m, component.sequence == raw.sequence)
-            self.claim(m, component.attributes.as_value() == raw.attributes.as_value())
             self.claim(m, (unit.taker == raw.stream) & (unit.taken_by == raw.sequence))
-            self.claim(m, unit.bits == tuple_.bits)
             self.claim(m, unit.wanted == keeps)
         self.claim(m, unit.check == before(m, takes))
         self.claim(m, unit.taken == (unit.check & ~raw.filler))
         self.claim(m, unit.tick == (unit.check & ~raw.filler & ~raw.admit))
         self.claim(m, unit.dropped == (unit.check & raw.admit & ~tuple_.admitted))
-        # An equality index takes so long for what it is given.
-        apart = Signal(range(6), init=5)
-        with m.If(leaves):
-            m.d.sync += apart.eq(1)
-        with m.Elif(apart != 5):
-            m.d.sync += apart.eq(apart + 1)
-        self.claim(m, ~leaves | (apart == 5))
-
         # Then sent once where it leads to.
         begins = unit.emit & ~before(m, unit.emit)
         self.claim(m, begins == unit.snapshot)
         with m.If(begins):
             self.claim(m, unit.emitted.context == unit.context)
-            self.claim(m, unit.emitted.tag == raw.stream)
-            self.claim(m, unit.emitted.carries == 1 << raw.stream)
-            self.claim(m, unit.destination.as_value() == leads)
+            self.claim(m, unit.emitted.tag == gone.raw.stream)
+            self.claim(m, unit.emitted.carries == 1 << gone.raw.stream)
+            self.claim(m, unit.destination.as_value() == led)
         waits = before(m, unit.emit & ~granted)
         what = Cat(unit.emitted.as_value(), unit.destination.as_value())
         self.claim(m, ~waits | (unit.emit & (what == before(m, what))))
@@ -225,21 +228,20 @@ class SequencerSends(Specification):
         self.claim(m, ~unit.emit | (unit.destination.as_value() != 0))
         self.claim(m, ~counting | (counted_places != 0))
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
+        self.claim(m, have == inside(made, "have"))
+        self.claim(m, ~have | (inside(made, "coming") == coming.as_value()))
         settling = in_state(made, "SETTLE")
-        deals = in_state(made, "CHECK") | settling
-        self.claim(m, ~deals | (some & ~has_left & ~leaves))
+        self.claim(m, deals == (in_state(made, "CHECK") | settling))
+        self.claim(m, ~deals | some)
         self.claim(m, in_state(made, "CHECK") == unit.check)
-        self.claim(m, deals | has_left | leaves | ((keeps == 0) & (leads == 0)))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
         self.claim(m, ~(settling & inside(made, "free")) | ~active.bit_select(ahead, 1))
-        ready = inside(made, "ready")
-        self.claim(m, ~(settling & ready & ~unit.check) | settled.all())
 
         self.reach(m, unit.snapshot & flew & (unit.context != context))
         self.reach(m, unit.snapshot & its & (keeps != 0))
-        self.reach(m, takes & has_left & (flying == 2))
-        self.reach(m, unit.snapshot & takes & before(m, apart == 4))
+        self.reach(m, takes & ~goes & some & (flying == 2))
+        self.reach(m, unit.snapshot & unit.store.any() & unit.check)
 
 
 def sends(*fault: tuple[str, str]) -> object:
@@ -267,14 +269,14 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "stores-unsettled",
-            sends(("ready.eq(self.settled.all()", "ready.eq(self.settled.any()")),
+            sends(("m.If(self.settled.all())", "m.If(self.settled.any())")),
             "search",
             12,
             "FAIL",
         ),
         proof(
-            "settled-before",
-            sends(("self.settled.all() & ~self.check", "self.settled.all()")),
+            "of-the-next",
+            sends(("self.tuple.eq(self.raw.component)", "self.tuple.sequence.eq(raw.sequence)")),
             "search",
             12,
             "FAIL",

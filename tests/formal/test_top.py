@@ -295,7 +295,7 @@ def joins(**options: object) -> object:
 
 
 REPEATS = (
-    Output, "query.eq(number), left.eq(left & ~one)", "query.eq(number), left.eq(left)"
+    Output, "m.d.sync += left.eq(rest)", "m.d.sync += left.eq(left)"
 )  # fmt: skip
 """A query has the same result again."""
 NEVER_DONE = (

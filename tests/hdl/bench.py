@@ -16,6 +16,7 @@ import fcntl
 import functools
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import random
@@ -47,11 +48,14 @@ Cases = Mapping[str, Callable[[], wiring.Component]]
 
 def simulate(module: str, cases: Cases, case: str, tests: Sequence[str] | None = None) -> None:
     """Runs the cocotb tests of a module (all, or some) on one of its components."""
+    from cocotb_tools.config import libs_dir
     from cocotb_tools.runner import get_runner
 
     seed = os.environ.get(_SEED, "1")
     print(f"seed {seed}: set {_SEED} for another")
     build = _built(cases[case]())
+    # What is built knows cocotb where it was built, which may be gone by now.
+    libraries = os.pathsep.join(filter(None, (str(libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         try:
             get_runner("verilator").test(
@@ -62,7 +66,12 @@ def simulate(module: str, cases: Cases, case: str, tests: Sequence[str] | None =
                 test_dir=folder,
                 testcase=tests,
                 seed=int(seed),
-                extra_env={_CASE: case, _SEED: seed, "COCOTB_LOG_LEVEL": "WARNING"},
+                extra_env={
+                    _CASE: case,
+                    _SEED: seed,
+                    "COCOTB_LOG_LEVEL": "WARNING",
+                    "LD_LIBRARY_PATH": libraries,
+                },
             )
         except SystemExit:  # the runner's way of saying that a test failed
             raise AssertionError("failed in the simulator, whose output says why") from None
@@ -83,7 +92,7 @@ def _built(component: wiring.Component) -> Path:
     }
     text = rtlil.convert(component, name=_TOP, ports=ports, emit_src=False)
     tools = {name: importlib.metadata.version(name) for name in ("amaranth", "verilator", "cocotb")}
-    about = json.dumps([text, tools, sys.version, Path(__file__).read_text()])
+    about = json.dumps([text, tools, sys.version, inspect.getsource(_verilate)])
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / hashlib.sha256(about.encode()).hexdigest()[:32]

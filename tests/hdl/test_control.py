@@ -13,6 +13,7 @@ from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.control import COUNTED, ControlUnit
 from seustream.hdl.control_words import (
+    JOIN_ROWS,
     LAST_WORD,
     Command,
     ControlOperation,
@@ -116,6 +117,8 @@ class _Rules:
                 good = c.address <= 2
             case Target.INDEX:
                 good = c.address < config.indexes
+            case Target.JOIN_ROW:
+                good = c.address < JOIN_ROWS
             case Target.RAW_ROUTE | Target.ROWS | Target.SEED:
                 good = c.address == 0
         return Verdict.OK if good else Verdict.BAD_ADDRESS

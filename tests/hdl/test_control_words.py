@@ -29,7 +29,7 @@ from seustream.hdl.window import RangeKind
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import build
 from tests.hdl.bench import pack, unpack
-from tests.hdl.test_top import with_guards
+from tests.hdl.test_top_and_area import with_guards
 
 TINY = CONFIGURATIONS["tiny"]
 
@@ -110,6 +110,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
     indexed = {
         (c.unit, c.address): c.data & 3 for c in by_target.get(Target.INDEX, ()) if c.data & 4
     }
+    by_row = {(c.unit, c.address): c for c in by_target.get(Target.JOIN_ROW, ())}
     plans = by_target[Target.PROBE_PLAN]
     assert {(c.unit, c.address) for c in plans} == everywhere
     for c in plans:
@@ -129,6 +130,19 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
                 guard.probe_attribute,
             )
             assert indexed[c.unit, plan["index"]] == guard.window_attribute
+        if plan["rows"]:
+            kept = [
+                unpack(layouts.join_row, by_row[c.unit, plan["row"] + number].data)
+                for number in range(plan["rows"])
+            ]
+            rows = AreaProgram(area.program).rows(c.address, 31) or []
+            assert kept == [
+                {"needs": sum(1 << n for n in row.needs), "tag": row.tag, "first": row.first}
+                for row in rows
+            ]
+        else:  # there is no room for what it joins, it joins nothing, or there are no factors
+            led = c.address in tables.routes and c.unit in tables.routes[c.address].probes
+            assert not (led and config.lanes and AreaProgram(area.program).rows(c.address, 4))
 
     seeds = by_target[Target.SEED]
     assert [(c.unit, c.address) for c in seeds] == [(u, 0) for u in range(config.streams)]

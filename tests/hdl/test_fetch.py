@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 
 import cocotb
 import pytest
@@ -73,6 +74,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 "counters": raw["counters"],
             }
 
+        since = [deque() for _ in range(_REQUESTERS)]
         drivers = [Driver(bench, f"requests.{who}", idle) for who in range(_REQUESTERS)]
         for who, driver in enumerate(drivers):
             for _ in range(_EACH):
@@ -84,9 +86,12 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                         "slots": [chance.randrange(depth) for _ in range(n)],
                     }
                 )
-            driver.taken = lambda reference, who=who, board=board, answer=answer: board.expect(
-                (*answer(who, reference), bench.cycle + 5)
-            )
+
+            def taken_now(reference, who=who, board=board, answer=answer, since=since) -> None:
+                board.expect(answer(who, reference))
+                since[who].append(bench.cycle)
+
+            driver.taken = taken_now
 
         pipe: list[list[dict]] = [[{}] * n for _ in range(3)]
         garbage = [component() for _ in range(n)]
@@ -97,7 +102,10 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
             responses = bench.bits("responses")
             assert responses & (responses - 1) == 0
             if responses:
-                board.came((responses.bit_length() - 1, bench.get("fetched"), bench.cycle))
+                who = responses.bit_length() - 1
+                board.came((who, bench.get("fetched")))
+                # Everyone else comes once before each of the two that wait.
+                assert 7 <= bench.cycle - since[who].popleft() <= 7 + 2 * (_REQUESTERS - 1) + 1
             slots = bench.get("slots")
             fetching = bench.bits("fetching")
             assert fetching == coming

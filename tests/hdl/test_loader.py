@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS, CONTEXTS
-from seustream.hdl.control_words import TERMS
+from seustream.hdl.control_words import ROW_BITS, ROWS_BITS, TERMS
 from seustream.hdl.hashing import bucket_of, seed_bits
 from seustream.hdl.loader import ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
@@ -65,6 +65,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 "index": chance.randrange(2),
                 "stream": chance.randrange(n),
                 "attribute": chance.randrange(4),
+                "row": chance.getrandbits(ROW_BITS),
+                "rows": chance.getrandbits(ROWS_BITS),
             }
             for _ in range(16)
         ]
@@ -78,13 +80,14 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         data: dict[int, dict] = {}
         made = done = 0
         last: deque[tuple[int, dict]] = deque()  # taken, not staged yet
-        respond, answer = -1, {}
+        respond, answers = -1, deque[dict]()
         read: dict = {}
         view, plan, its_terms = (0, 0), plans[0], terms[0]
         hold = 0
         frozen: dict | None = None
-        at_work: int | None = None  # the buffer of the last probe staged
+        in_use: deque[int] = deque()  # buffers of the probes staged
         available = told_now = 0
+        taken_before: dict | None = None
         since_flush = 9
         for _ in range(40_000):
             if made < 40 and chance.random() >= idle:
@@ -110,29 +113,33 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("available", available)
             bench.set("reference", read)
             bench.set("response", respond == 0)
-            bench.set("fetched", answer if respond == 0 else {})
+            bench.set("fetched", answers[0] if respond == 0 else {})
             bench.set("tail", view[0])
             bench.set("count", view[1])
             bench.set("plan", plan)
             bench.set("terms", its_terms)
-            bench.set("hold", hold > 0)
+            bench.set("hold", serial and hold > 0)
+            # The oldest of the probes that the area has, whenever it is done.
+            frees = bool(in_use) and chance.random() < 0.2
+            bench.set("freed", frees)
             bench.set("staged.ready", chance.random() >= pressure and not (serial and hold))
             flush = chance.random() < 0.01
             bench.set("flush", flush)
             ready = bench._inputs["staged.ready"]
             await bench.settle()
-            respond = max(respond - 1, -1)
             view, tag = views[bench.bits("context")], bench.bits("tag") & 15
             plan, its_terms = plans[tag], terms[tag]
+            if respond == 0:
+                answers.popleft()
             if requests:
                 wanted = requests.pop()
-                answer = data[wanted["slots"][0] | wanted["slots"][1] << 4]
-                assert wanted == answer["reference"]
-                respond = chance.randrange(2, 6)
+                answers.append(data[wanted["slots"][0] | wanted["slots"][1] << 4])
+                assert wanted == answers[-1]["reference"]
+            respond = 0 if answers and chance.random() < 0.3 else -1
             its = bench.get("put")
             if its["valid"]:
-                assert not hold, "put while the probe before is at work"
-                assert its["buffer"] != at_work, "put where the area reads"
+                assert its["buffer"] not in in_use, "put where the area reads"
+                seen["put ahead"] += bool(in_use)
                 put[its["buffer"], its["comparator"], its["turn"]] = its["comparison"]
             if serial and hold and frozen is not None:
                 assert bench.get("attributes") == frozen, "changed while they were needed"
@@ -144,10 +151,13 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert level == told.bit_length() - 1, "not of the highest level"
                 assert since_flush > 1, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
-                assert len(last) < 3, "takes a probe, but has enough"
+                assert len(last) < 6, "takes a probe, but has enough"
                 read = queues[level][taken[level]]
                 taken[level] += 1
                 last.append((level, read))
+            if taken_before is not None:
+                assert bench.get("staged.payload") == taken_before, "gone before it was taken over"
+            taken_before = None
             if bench.bits("staged.valid"):
                 level, reference = last[0]
                 probe = bench.get("staged.payload")
@@ -178,14 +188,17 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                             "window_attribute": factor["window_attribute"],
                         }
                 if ready and not flush:
+                    taken_before = probe
                     queues[level].popleft()
                     taken[level] -= 1
                     done += 1
                     last.popleft()
                     hold = chance.randrange(1, 12) + 1
                     frozen = attributes
-                    at_work = probe["buffer"]
+                    in_use.append(probe["buffer"])
                     seen["joined" if joined else "raw"] += 1
+            if frees and not flush:
+                in_use.popleft()
             await bench.clock()
             hold = max(hold - 1, 0)
             since_flush += 1
@@ -193,7 +206,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 since_flush = 0
                 seen["flush"] += bool(last)
                 last.clear()
-                at_work = None
+                in_use.clear()
                 taken = [0] * levels
             if done == made == 40:
                 break
@@ -207,5 +220,5 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             assert not bench.bits("staged.valid")
             assert not bench.bits("request.valid")
             await bench.clock()
-    for what in ("joined", "raw", "flush"):
+    for what in ("joined", "raw", "flush", *["put ahead"] * (not serial)):
         assert seen[what] > 5, what

@@ -7,14 +7,14 @@ from collections import Counter
 
 import cocotb
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
-from seustream.hdl.probe_queue import ProbeQueue, probe_layout
+from seustream.hdl.probe_queue import KNOWN, ProbeQueue, probe_layout
 from tests.hdl.bench import PACES, Bench, simulate
 
 CASES = {
@@ -36,6 +36,7 @@ class Alone(wiring.Component):
                 "enter": In(1),
                 "entering": In(probe_layout(config)),
                 "may_enter": Out(1),
+                "decided": In(1),
                 "commit": In(1),
                 "rewind": In(1),
                 "left": In(data.StructLayout({"slot": layouts.slot_bits, "pc": ADDRESS_BITS})),
@@ -46,22 +47,23 @@ class Alone(wiring.Component):
                 "level": Out(layouts.level_bits),
                 "context": Out(CONTEXT_BITS),
                 "busy": Out(1),
-                "current": Out(probe_layout(config)),
-                "current_resumed": Out(1),
-                "current_slot": Out(layouts.slot_bits),
-                "current_pc": Out(ADDRESS_BITS),
+                "deciding": Out(probe_layout(config)),
+                "sending": Out(probe_layout(config)),
+                "was_left": Out(1),
+                "left_slot": Out(layouts.slot_bits),
+                "left_pc": Out(ADDRESS_BITS),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        current = Signal(probe_layout(self.config))
-        probes = ProbeQueue(m, self, current, self.left)
+        probes = ProbeQueue(m, self, self.decided, self.left)
         m.d.comb += [
-            self.current.eq(current),
-            self.current_resumed.eq(probes.resumed),
-            self.current_slot.eq(probes.resumed_slot),
-            self.current_pc.eq(probes.resumed_pc),
+            self.deciding.eq(probes.deciding),
+            self.sending.eq(probes.sending),
+            self.was_left.eq(probes.resumed),
+            self.left_slot.eq(probes.resumed_slot),
+            self.left_pc.eq(probes.resumed_pc),
         ]
         return m
 
@@ -72,7 +74,7 @@ def test_probe_queue(case: str) -> None:
 
 
 @cocotb.test()
-async def every_probe_is_current_in_its_turn(dut: object) -> None:
+async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, layouts = bench.chance, bench.component.layouts
     levels, slots = layouts.levels, bench.component.config.depth
@@ -80,7 +82,9 @@ async def every_probe_is_current_in_its_turn(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         queue: list[dict] = []
-        may_enter, settled = False, False  # whether the first of the queue was it a cycle ago
+        decided_of = 0  # of these, so many are decided
+        # Whether the probe of each pointer was it a cycle ago.
+        may_enter, decides, sends = False, False, False
         left: dict[int, dict] = {}  # by level
         pending: set[int] = set()
         for _ in range(800):
@@ -94,15 +98,18 @@ async def every_probe_is_current_in_its_turn(dut: object) -> None:
                 },
                 "level": level,
                 "bits": chance.getrandbits(15),
+                "row": chance.getrandbits(ROW_BITS),
+                "rows": chance.getrandbits(ROWS_BITS),
             }
             place = {"slot": chance.randrange(slots), "pc": chance.getrandbits(ADDRESS_BITS)}
-            current = queue[0] if settled else None
             enter = may_enter and chance.random() >= idle
-            rewind = current is not None and chance.random() < 0.1
-            commit = current is not None and not rewind and chance.random() >= pressure
+            rewind = sends and chance.random() < 0.1
+            decided = decides and not rewind and chance.random() >= pressure
+            commit = sends and decided_of > 0 and not rewind and chance.random() >= pressure
             bench.set("enter", enter)
             bench.set("entering", entering)
             bench.set("rewind", rewind)
+            bench.set("decided", decided)
             bench.set("commit", commit)
             bench.set("left", place)
             bench.set("resume_level", level)
@@ -114,29 +121,36 @@ async def every_probe_is_current_in_its_turn(dut: object) -> None:
             if level in pending:
                 assert bench.bits("resume_slot") == left[level]["slot"]
                 seen["resume"] += 1
-            if current is not None:
-                assert bench.get("current") == current
-                assert bench.bits("level") == current["level"]
-                assert bench.bits("context") == current["reference"]["context"]
-                was = left.get(current["level"])
-                assert bench.bits("current_resumed") == (was is not None)
-                if was:
-                    now = {"slot": bench.bits("current_slot"), "pc": bench.bits("current_pc")}
-                    assert now == was
+            if decides:
+                probe, resumed = queue[decided_of]
+                assert bench.get("deciding") == probe
+                assert bench.bits("was_left") == resumed
+                if resumed:
+                    now = {"slot": bench.bits("left_slot"), "pc": bench.bits("left_pc")}
+                    assert now == left[probe["level"]]
                     seen["left"] += 1
+            if sends:
+                probe, _ = queue[0]
+                assert bench.get("sending") == probe
+                assert bench.bits("level") == probe["level"]
+                assert bench.bits("context") == probe["reference"]["context"]
             await bench.clock()
-            may_enter = len(queue) < 3
-            settled = bool(queue) and not commit
+            may_enter = len(queue) < KNOWN - 1
+            decides = len(queue) > decided_of and not decided
+            sends = bool(queue) and not commit
             if enter:
+                queue.append((entering, level in pending))
                 pending.discard(level)
-                queue.append(entering)
-            assert len(queue) <= 4
-            seen["full"] += len(queue) == 4
+            assert len(queue) <= KNOWN
+            seen["full"] += len(queue) >= KNOWN - 1
+            decided_of += decided - commit
+            seen["ahead"] += decided_of > 1
             if commit:
-                left.pop(queue.pop(0)["level"], None)
+                left.pop(queue.pop(0)[0]["level"], None)
             if rewind:
-                left[queue[0]["level"]] = place
+                left[queue[0][0]["level"]] = place
                 pending = set(left)
                 queue.clear()
-                settled = False
-    assert min(seen[what] for what in ("resume", "left", "full")) > 20, seen
+                decided_of = 0
+                decides = sends = False
+    assert min(seen[what] for what in ("resume", "left", "full", "ahead")) > 20, seen

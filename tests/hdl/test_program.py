@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -120,6 +121,45 @@ def test_a_pair_in_which_a_term_holds_joins_if_its_selections_do(seed: int) -> N
                 assert any(term <= held for term in every) == bool(joins), (code, tag, held)
                 joined += bool(joins)
     assert joined
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_join_what_the_program_joins(seed: int) -> None:
+    """As often, in the same order, by any outcome and any selection bits."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    seen: Counter = Counter()
+    for _ in range(120):
+        code = random_program(chance, chance.choice([4, 20, 30]), 6)
+        program = AreaProgram(tuple(instruction.encode() for instruction in code))
+        compares = [i for i in code if isinstance(i, isa.Cmp)]
+        for tag in range(4):
+            rows = program.rows(tag, 31)
+            seen["too many"] += program.rows(tag, 0) is None
+            assert rows is not None
+            assert len(rows) <= 31
+            seen["several of a JOIN"] += not all(row.first for row in rows)
+            for _ in range(40):
+                bits = chance.getrandbits(16), chance.getrandbits(15)
+                outcomes = chance.getrandbits(6)
+
+                def outcome(n: int, cmp: isa.Cmp, outcomes: int = outcomes) -> bool:
+                    if cmp.condition in (Condition.TRUE, Condition.FALSE):
+                        return cmp.condition == Condition.TRUE
+                    return bool(outcomes >> n & 1)
+
+                has = {n for n, cmp in enumerate(compares) if outcome(n, cmp)}
+                has |= {16 + n for n in range(31) if (bits[0] | bits[1] << 16) >> n & 1}
+                joined, done = [], False
+                for row in rows:
+                    before = done and not row.first
+                    done = before or row.needs <= has
+                    if done and not before:
+                        joined.append(row.tag)
+                _, joins = execute(code, tag, outcome, *bits)
+                assert joined == [emitted for _, emitted in joins], (code, tag, has)
+                seen["joins"] += bool(joins)
+    assert min(seen[what] for what in ("too many", "several of a JOIN", "joins")) > 5, seen
 
 
 LT = isa.Cmp(2, 0, 2, Condition.LT, 2)

@@ -7,13 +7,14 @@ reached is told at the end; a difference is told at once, with its seed, and fai
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 from collections import Counter
 
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.functions import FUNCTIONS
-from tests.language import judge
+from tests.language import asking
 from tests.language.differential import check
 
 MOST_SHOWN = 40
@@ -25,11 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=20_000, help="how many expressions")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     options = parser.parse_args(arguments)
-    connection, began = judge.connection(), time.monotonic()
+    connection, began = asking.connection(), time.monotonic()
     bound = asked = faults = differ = 0
     reached: Counter[str] = Counter()
     for seed in range(options.first, options.first + options.cases):
-        found = check(seed, connection)
+        found = check(random.Random(seed), connection)
         bound += found.bound
         asked += found.asked
         faults += found.faults
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         if found.difference is not None:
             differ += 1
             if differ <= MOST_SHOWN:
-                print(found, flush=True)
+                print(f"seed {seed}: {found}", flush=True)
     missing = sorted({*FUNCTIONS, *AGGREGATES} - set(reached))
     print(
         f"{options.cases} expressions, {bound} bound, {asked} asked in DuckDB, {faults} faults,"

@@ -1,10 +1,9 @@
 """One random expression: columns against rows against DuckDB, and what it is shown as.
 
-    found = check(7, judge.connection())
+    found = check(random.Random(7), asking.connection())
     found.difference                           None, or what differs where
 
-The seed makes the expression and the rows; the same seed makes the same ones. A difference names the
-smallest part of the expression that has it.
+A difference names the smallest part of the expression that has it.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ import duckdb
 from seustream.compiler.errors import CompileError
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from tests.language import core, judge
+from tests.language import asking, core, judge
 from tests.language.generate import COLUMNS, Row, Writer, table
+from tests.language.spelling import NotAsked
 
 ROWS = 12
 MOST_DEPTH = 6
@@ -32,10 +32,9 @@ JUDGED = frozenset({*judge.SPELLINGS, *judge.ALONE})
 
 @dataclass
 class Found:
-    """What was made of a seed: the text, whether it was bound and DuckDB asked, which entries of the
+    """What was made of a case: the text, whether it was bound and DuckDB asked, which entries of the
     registry stand in it, how many faults it has, and what differs."""
 
-    seed: int
     text: str
     bound: bool = False
     asked: bool = False
@@ -44,17 +43,17 @@ class Found:
     difference: str | None = None
 
     def __str__(self) -> str:
-        return f"seed {self.seed}: {self.text}\n    {self.difference}"
+        return f"{self.text}\n    {self.difference}"
 
 
-def check(seed: int, connection: duckdb.DuckDBPyConnection) -> Found:
-    """The expression of a seed, everywhere."""
-    rng = random.Random(seed)
-    writer = Writer(rng, JUDGED if seed % 2 else None)
-    aggregate = seed % 8 == 0
+def check(rng: random.Random, connection: duckdb.DuckDBPyConnection) -> Found:
+    """A random expression, everywhere."""
+    kind = rng.randrange(8)
+    writer = Writer(rng, JUDGED if kind % 2 else None)
+    aggregate = kind == 0
     depth = rng.randint(1, MOST_DEPTH)
     text = writer.aggregate(min(depth, 3)) if aggregate else writer.value(depth)
-    found = Found(seed, text)
+    found = Found(text)
     try:
         e = core.bind(text, COLUMNS)
     except CompileError as error:
@@ -114,12 +113,12 @@ def _judge(
 ) -> str | None:
     try:
         text, near = judge.text_of(e)
-    except judge.NotAsked:
+    except NotAsked:
         return None
     found.asked = True
-    judge.load(connection, x.columns(e), rows)
-    judged = judge.ask(connection, text, e.type)
-    agree = judge.near if near else equal
+    asking.load(connection, x.columns(e), rows)
+    judged = asking.ask(connection, text, e.type)
+    agree = asking.near if near else equal
     for row, (a, b) in enumerate(zip(values, judged, strict=True)):
         if not agree(a, b):
             where = _smallest(e, rows, connection) or e
@@ -140,8 +139,8 @@ def _smallest(
         return None
     try:
         values = core.by_rows(e, rows, Faults())
-        judged = judge.ask(connection, judge.text_of(e)[0], e.type)
-    except (judge.NotAsked, duckdb.Error, TypeError):
+        judged = asking.ask(connection, judge.text_of(e)[0], e.type)
+    except (NotAsked, duckdb.Error, TypeError):
         return None
     differ = any(not equal(a, b) for a, b in zip(values, judged, strict=True))
     return e if differ else None

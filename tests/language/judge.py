@@ -8,44 +8,21 @@ library does: these may be asked alone, not within a tree.
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any
-
-import duckdb
-import pyarrow as pa
+from collections.abc import Callable
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.functions.texts import MAX_TEXT
 from seustream.compiler.language.types import DOUBLE, Kind, Type, digits
-from seustream.engine.stream.schema import arrow_type
 from seustream.hdl.isa import Condition
-from tests.language.duck import connect
-
-MILLISECOND = datetime.timedelta(milliseconds=1)
-
-
-class NotAsked(Exception):
-    """DuckDB has nothing of the same meaning."""
-
-
-def type_name(of: Type) -> str:
-    """The type in DuckDB."""
-    match of.kind:
-        case Kind.INTERVAL:
-            return "BIGINT"
-        case Kind.REAL:
-            return "REAL"
-        case Kind.CHAR | Kind.VARCHAR:
-            return "VARCHAR"
-        case Kind.LIST:
-            assert of.element is not None
-            return f"{type_name(of.element)}[]"
-        case Kind.NULL:
-            return "INTEGER"
-    return str(of).upper()
+from tests.language.spelling import (
+    NotAsked,
+    constant,
+    double_text,
+    from_text,
+    read_decimal,
+    to_text,
+    type_name,
+)
 
 
 def sql(e: x.Expression) -> str:
@@ -76,16 +53,6 @@ def sql(e: x.Expression) -> str:
         case x.AggregateCall():
             return _aggregate(e)
     raise NotAsked(str(e))
-
-
-def constant(value: Any, of: Type) -> str:
-    """A constant of a type."""
-    if value is None:
-        return f"NULL::{type_name(of)}"
-    if isinstance(value, datetime.timedelta):
-        return f"({value // MILLISECOND})::BIGINT"
-    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
-    return "CAST('{}' AS {})".format(text.replace("'", "''"), type_name(of))
 
 
 def _compare(e: x.Compare) -> str:
@@ -122,16 +89,16 @@ def converted(e: x.Expression, to: Type) -> str:
     if to.is_text:
         if of.is_inexact and _picks_a_zero(e):
             raise NotAsked("DuckDB takes any of the zeros")
-        return _to_text(text, of, to)
+        return to_text(text, of, to)
     if of.is_text:
-        return _from_text(text, to)
+        return from_text(text, to)
     name = type_name(to)
     if (of.is_inexact or of.is_decimal) and to.is_integer:
         return f"TRY_CAST(trunc({text}) AS {name})"
     if of.is_inexact and to.is_decimal:
         if digits(to)[1] > 15:
             raise NotAsked("many places of a double")
-        return _read_decimal(_double_text(text, of), to)
+        return read_decimal(double_text(text, of), to)
     if of.is_decimal and to.is_inexact:
         return f"CAST(({text})::VARCHAR AS {name})"
     if to == DOUBLE or (of.is_integer and to.is_inexact):
@@ -152,57 +119,6 @@ def converted(e: x.Expression, to: Type) -> str:
 def _picks_a_zero(e: x.Expression) -> bool:
     """Whether zeros of both signs may meet in `greatest` or `least`."""
     return any(isinstance(p, x.Call) and p.function in ("greatest", "least") for p in x.walk(e))
-
-
-def _double_text(text: str, of: Type) -> str:
-    return f"({text})::DOUBLE::VARCHAR" if of.kind is Kind.REAL else f"({text})::VARCHAR"
-
-
-def _read_decimal(text: str, to: Type) -> str:
-    """By way of 38 digits, which are counted here: of a text with an exponent DuckDB does not."""
-    precision, scale = digits(to)
-    wide = f"TRY_CAST({text} AS DECIMAL(38,{scale}))"
-    fits = f"abs(trunc({wide})::HUGEINT) < {10 ** (precision - scale)}::HUGEINT"
-    return f"(CASE WHEN {fits} THEN TRY_CAST({wide} AS {type_name(to)}) END)"
-
-
-def _to_text(text: str, of: Type, to: Type) -> str:
-    if of.is_inexact:
-        words = f"CASE ({text})::DOUBLE WHEN 'inf'::DOUBLE THEN 'Infinity'"
-        words += f" WHEN '-inf'::DOUBLE THEN '-Infinity' ELSE ({text})::VARCHAR END"
-        shown = f"({words})"
-    elif of.is_decimal:
-        precision, scale = digits(of)
-        if precision == scale:
-            raise NotAsked("DuckDB writes no zero before the point")
-        shown = f"({text})::VARCHAR"
-    else:
-        shown = f"({text})::VARCHAR"
-    return shown if to.length is None else f"left({shown}, {to.length})"
-
-
-_INTEGER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
-_REAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
-
-def _from_text(text: str, to: Type) -> str:
-    name = type_name(to)
-    bare = f"trim({text})"
-    if to.is_integer:
-        whole = f"regexp_extract('0' || ltrim({bare}, '+-'), '^[0-9]+')"
-        sign = f"(CASE WHEN starts_with({bare}, '-') THEN '-' ELSE '' END)"
-        value = f"TRY_CAST({sign} || {whole} AS {name})"
-        return f"(CASE WHEN regexp_matches({bare}, '{_INTEGER}') THEN {value} END)"
-    if to.is_decimal:
-        # What is far too small for a decimal is 0; DuckDB refuses such exponents.
-        small = f"regexp_matches({bare}, '[eE]-0*[1-9][0-9]{{4,}}$')"
-        value = _read_decimal(f"(CASE WHEN {small} THEN '0' ELSE {bare} END)", to)
-        return f"(CASE WHEN regexp_matches({bare}, '{_REAL}') THEN {value} END)"
-    if to.kind is Kind.BOOLEAN:
-        word = f"lower({bare})"
-        true, false = "'t', 'true', 'y', 'yes', '1'", "'f', 'false', 'n', 'no', '0'"
-        return f"(CASE WHEN {word} IN ({true}) THEN TRUE WHEN {word} IN ({false}) THEN FALSE END)"
-    raise NotAsked(f"text to {to}")
 
 
 # --- functions ----------------------------------------------------------------
@@ -532,16 +448,6 @@ def _aggregate(e: x.AggregateCall) -> str:
     return _within(found) if e.function == "sum" else found
 
 
-# --- asking -------------------------------------------------------------------
-
-
-def connection() -> duckdb.DuckDBPyConnection:
-    """A connection with the macros."""
-    found = connect()
-    found.execute(MACROS)
-    return found
-
-
 def text_of(e: x.Expression) -> tuple[str, bool]:
     """The expression as SQL, and whether its value is only near."""
     if isinstance(e, x.Call) and e.function in ALONE:
@@ -549,52 +455,3 @@ def text_of(e: x.Expression) -> tuple[str, bool]:
             raise NotAsked("DuckDB takes any of the zeros")
         return _call(e, ALONE), True
     return sql(e), False
-
-
-def cells(of: Type, values: Sequence[Any]) -> pa.Array:
-    """A column as DuckDB takes it."""
-    if of.kind is Kind.INTERVAL:
-        return pa.array([None if v is None else v // MILLISECOND for v in values], pa.int64())
-    return pa.array(values, arrow_type(of))
-
-
-def load(
-    connection: duckdb.DuckDBPyConnection,
-    columns: Iterable[x.ColumnReference],
-    rows: Sequence[Mapping[str, Any]],
-) -> None:
-    """Makes the table `cells` of these columns of the rows."""
-    found = {c.name: cells(c.type, [row[c.name] for row in rows]) for c in columns}
-    arrow = pa.table({"row": pa.array(range(len(rows))), **found})
-    connection.register("arrow_cells", arrow)
-    connection.execute("CREATE OR REPLACE TEMP TABLE cells AS SELECT * FROM arrow_cells")
-    connection.unregister("arrow_cells")
-
-
-def ask(connection: duckdb.DuckDBPyConnection, text: str, of: Type) -> list[Any]:
-    """The values of an expression over the rows of `cells`, as the core has them."""
-    found = connection.execute(f"SELECT {text} FROM cells").fetchall()
-    return [_back(value, of) for (value,) in found]
-
-
-def _back(value: Any, of: Type) -> Any:
-    if value is None:
-        return None
-    match of.kind:
-        case Kind.INTERVAL:
-            return datetime.timedelta(milliseconds=value)
-        case Kind.LIST:
-            assert of.element is not None
-            return [_back(each, of.element) for each in value]
-        case Kind.DOUBLE | Kind.REAL:
-            return float(value)
-        case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
-            return int(value)
-    return value
-
-
-def near(a: Any, b: Any) -> bool:
-    """Whether two doubles are so close that only the library differs."""
-    if not isinstance(a, float) or not isinstance(b, float):
-        return a is None and b is None
-    return a == b or math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-300)

@@ -18,7 +18,7 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import NULL, Type, list_of
 from seustream.compiler.language.types import Kind as Kind_
-from seustream.engine.graph import accepted
+from seustream.engine.intake import accepted
 from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.elements import ElementKind, StreamElement

@@ -25,11 +25,13 @@ ONCE = {
     "compile_row": "compiler/language/evaluate.py",
     "Catalogue": "cosim/bridge/registry.py",
     "Problems": "compiler/errors.py",
+    "picture": "compiler/explain/picture/diagram.py",
+    "Diagram": "compiler/explain/picture/diagram.py",
     "AGGREGATES": "compiler/language/aggregates.py",
     "FUNCTIONS": "compiler/language/functions/__init__.py",
 }
 """The binder, the evaluator of columns and that of rows, the runner, the codec of snapshots, the registry,
-the catalogue, and what gathers problems: by name, where it is."""
+the catalogue, what gathers problems, and the writer of pictures: by name, where it is."""
 
 Definitions = dict[str, list[str]]
 

@@ -1,9 +1,9 @@
-"""Checks the prose of docstrings: habits that the project has left behind do not come back.
+"""Checks the prose of docstrings and pages: habits that the project has left behind do not come back.
 
     python -m tests.lint.prose
 
-A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, and nothing
-is named as in `NAMES`. `KNOWN` counts what was so when this was written, by folder: a count may only go
+A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, nor
+has a page of the docs, and nothing is named as in `NAMES`. `KNOWN` counts what was so when this was written, by folder: a count may only go
 down.
 """
 
@@ -23,6 +23,7 @@ WORDS = re.compile(
     r"\b(told|hears?|says so|say so|nobody|nobody's|somebody|somebody's|whoever|whatever one)\b",
     re.IGNORECASE,
 )
+PAGE_WORDS = re.compile(rf"({WORDS.pattern}|\btell(?:s|ing)?\b)", re.IGNORECASE)
 NAMES = frozenset(
     [
         "alone",
@@ -40,7 +41,7 @@ NAMES = frozenset(
     ]
 )
 
-KNOWN: Mapping[str, int] = {"engine/host": 3}
+KNOWN: Mapping[str, int] = {}
 """By folder, the number of docstrings and names that are still to be mended."""
 
 
@@ -78,6 +79,25 @@ def habits(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"{node.name!r} is no name that says what it is"
 
 
+def pages(root: Path = ROOT) -> Iterator[Path]:
+    """The pages that users read; a decision stays as it was taken."""
+    yield from sorted(root.glob("*.md"))
+    for folder in ("docs", "examples"):
+        for path in sorted((root / folder).rglob("*.md")):
+            if "decisions" not in path.parts:
+                yield path
+
+
+def page_habits(text: str) -> Iterator[tuple[int, str]]:
+    """The words to be mended in the prose of a page, with the lines."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        prose = "" if fenced else re.sub(r"`[^`]*`", "", line)
+        for word in PAGE_WORDS.finditer(prose):
+            yield number, f"a page has {word[0]!r}: say who does what"
+
+
 def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]:
     """Folders with more to be mended than is known, place by place."""
     found: dict[str, list[str]] = {}
@@ -87,7 +107,11 @@ def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]
             found.setdefault(where.parent.as_posix(), []).append(
                 f"{where.as_posix()}:{line}: {what}"
             )
-    complained = []
+    complained = [
+        f"{path.relative_to(root).as_posix()}:{line}: {what}"
+        for path in pages(root)
+        for line, what in page_habits(path.read_text(encoding="utf-8"))
+    ]
     for folder, here in sorted(found.items()):
         if len(here) > known.get(folder, 0):
             complained += here

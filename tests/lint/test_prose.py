@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.prose import complaints, habits
+from tests.lint.prose import complaints, habits, page_habits
 
 GOOD = '''"""Merges streams; where two rows have one time, the first stream is first."""
 
@@ -50,6 +50,14 @@ def test_a_habit_is_found(before: str, after: str, line: int, what: str) -> None
     (where, message), *others = habits(GOOD.replace(before, after, 1))
     assert (where, others) == (line, [])
     assert what in message
+
+
+def test_a_habit_of_a_page_is_found() -> None:
+    page = "# A page\n\nIt tells `told`.\n\n```\nnobody\n```\nNobody reads it.\n"
+    assert [(line, what.split("'")[1]) for line, what in page_habits(page)] == [
+        (3, "tells"),
+        (8, "Nobody"),
+    ]
 
 
 def test_what_is_known_may_only_go_down(tmp_path: Path) -> None:

@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from seustream.cli import main, module_of
-from seustream.compiler.pipeline import STAGES
-from seustream.compiler.wjasip.image import decode
 from seustream.hdl.config import CONFIGURATIONS
+from tests.seustream.texts import JOIN, STREAMS, names
 
-STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar(9));\n"
-JOIN = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
 R = "ts,a,b\n1,1,10\n2,2,20\n30,1,30\n"
 S = "ts,d,name\n1,1,one\n5,2,two\n6,1,uno\n"
 RESULT = "a,b,d,name,ts_oldest,ts_newest\n1,10,1,one,1,1\n2,20,2,two,2,5\n1,10,1,uno,1,6\n"
@@ -27,10 +24,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("r.csv").write_text(R)
     Path("s.csv").write_text(S)
     return tmp_path
-
-
-def names(directory: str = ".") -> list[str]:
-    return sorted(str(path) for path in Path(directory).iterdir())
 
 
 # --- run ----------------------------------------------------------------------
@@ -237,46 +230,7 @@ def test_inputs_are_never_overwritten(capfd: pytest.CaptureFixture[str]) -> None
     assert "out/S.csv would hold results and late tuples" in capfd.readouterr().err
 
 
-def test_statistics_name_streams_there_are(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("s.json").write_text('{"Rx": {"rows": 5}}')
-    assert main(["compile", "q.xsql", "--statistics", "s.json"]) == 2
-    assert "s.json: there is no stream rx" in capfd.readouterr().err
-    Path("s.json").write_text('{"R": {"distinct": {"zz": 5}}}')
-    assert main(["compile", "q.xsql", "--statistics", "s.json"]) == 2
-    assert "s.json: stream r has no column zz" in capfd.readouterr().err
-
-
-# --- compile, explain, doctor -------------------------------------------------
-
-
-def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("s.json").write_text('{"R": {"rows": 5, "distinct": {"a": 7}}}')
-    assert main(["compile", "q.xsql", "-o", "image", "--statistics", "s.json"]) == 0
-    assert names("image") == ["image/q.json", "image/q.lst", "image/q.wjas"]
-    tables = decode(Path("image/q.wjas").read_bytes(), CONFIGURATIONS["default"])
-    assert tables.streams == 2
-    manifest = json.loads(Path("image/q.json").read_text())
-    assert manifest["source"]["text"] == STREAMS + JOIN
-    assert manifest["image"]["bytes"] == Path("image/q.wjas").stat().st_size
-    assert manifest["options"]["statistics"] == {"r": {"rows": 5, "distinct": {"a": 7}}}
-    assert [query["name"] for query in manifest["queries"]] == ["q0"]
-    assert "30080   CMP 0,R0,=,0" in Path("image/q.lst").read_text()
-    assert "1 queries, 1 with joins in the device" in capfd.readouterr().out
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_explain_every_stage(stage: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "q.xsql", "--stage", stage]) == 0
-    assert capfd.readouterr().out
-    assert main(["explain", "q.xsql", "--stage", stage, "--format", "json"]) == 0
-    json.loads(capfd.readouterr().out)
-
-
-def test_doctor(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor"]) == 0
-    out = capfd.readouterr().out
-    assert out.endswith("ready\n")
-    assert "models agree" in out
+# --- usage and faults ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [[], ["nope"], ["run", "q.xsql", "--format", "x"]])

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from seustream.cli import main
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import compile_text
 from seustream.errors import UserError
 from seustream.libraries import load_libraries
 from tests.engine.temporal import windows
@@ -36,7 +38,7 @@ def test_run(folder: Path) -> None:
 def test_explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", *GIVEN, "--library", "windows.py"]) == 0
     text = capsys.readouterr().out
-    assert "inputs: S [mine.last(n = 2)]" in text
+    assert "S [mine.last(n = 2)]" in text
     assert "lifetimes by mine.last(n = 2)" in text
 
 
@@ -101,3 +103,59 @@ def test_a_function_that_fails_in_a_row(folder: Path, capsys: pytest.CaptureFixt
     assert main(["run", *GIVEN, "--library", "bad.py"]) == 2
     message = "bad.one(): AttributeError: 'Bad' object has no attribute 'nothing' (bad.py:4)"
     assert message in capsys.readouterr().err
+
+
+def test_a_value_that_a_function_fails_to_give_is_a_fault(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "near.py").write_text(
+        "from seustream.compiler.apas.functions import Overload, Scalar\n"
+        "from seustream.compiler.apas.types import INTEGER\n"
+        "class Near(Scalar):\n"
+        "    overloads = (Overload((INTEGER,), INTEGER),)\n"
+        "    def call(self, values):\n"
+        "        return (60 // (values[0] - 20),)\n"
+        "LIBRARIES = {'mine': {'near': Near()}}\n"
+    )
+    (folder / "q.apas").write_text("select out[n = mine.near($S.v), v = $S.v]")
+    given = [*GIVEN, "--library", "near.py"]
+    assert main(["run", *given]) == 0
+    lines = (folder / "out.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[2:] for line in lines] == [
+        ["-6", "10"],
+        ["", "20"],
+        ["6", "30"],
+        ["3", "40"],
+    ]
+    err = capsys.readouterr().err
+    assert "1 fault in out: ZeroDivisionError (near.py:6) in mine.near" in err
+    (folder / "out.csv").unlink()
+    assert main(["run", *given, "--strict"]) == 2
+    assert "ZeroDivisionError (near.py:6) in mine.near" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("mine.twice(v)", "CREATE STREAM s AS APAS $$ ... $$ computes it"),
+        ("agg.sum(v)", "write sum"),
+        ("util.millis(v)", "write epoch_ms"),
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v FROM S WHERE {} > 1 WINDOW NOW",
+        "SELECT {} FROM S WINDOW NOW",
+        "PATTERN ANY a FROM S WHERE {} > 1 WITHIN 1 s RETURN a.v",
+    ],
+)
+def test_other_languages_name_the_function_they_do_not_call(
+    call: str, hint: str, text: str
+) -> None:
+    with pytest.raises(CompileError) as error:
+        compile_text("CREATE STREAM S (v bigint);\n" + text.format(call))
+    (problem,) = error.value.problems
+    name = call.partition("(")[0]
+    assert f"{name} is a function of a library, which APAS alone calls" in problem.message
+    assert hint in str(problem.hint)

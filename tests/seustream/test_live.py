@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import seustream as ss
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.protocol import Statement
 from tests.cosim.bridge.serving import bridge
 
 QUERIES = """
@@ -90,6 +92,19 @@ def test_queries_come_and_go(tmp_path: Path) -> None:
     with bridge(tmp_path) as (_, url), ss.connect(url) as con:
         found = queries_come_and_go(con)
     assert sorted(found) == [("large", [(90, 1, 1)]), *later]
+
+
+def test_rows_for_queries_that_others_registered(tmp_path: Path) -> None:
+    """Rows pushed to a stream that another client created reach its queries; none is lost."""
+    with bridge(tmp_path) as (_, url), BridgeClient(url, None, None, 10) as client:
+        text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW"
+        client.act("statement", Statement(text))
+        with ss.connect(url) as con:
+            con.push("R", {"ts": [1, 2], "a": [7, 8]})
+            con.push("r", {"ts": [3], "a": [9]})
+            con.watermark("R", 10)
+        client.flush()
+        assert client.read("q", 0, 3).column("a").to_pylist() == [7, 8, 9]
 
 
 def test_a_stream_that_rows_create_and_a_watermark() -> None:

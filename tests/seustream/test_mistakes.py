@@ -44,8 +44,8 @@ SELECT a, sum(b) FROM R WINDOW ROWS 5                         neither grouped no
 SELECT a FROM R HAVING a > 5 WINDOW ROWS 5                    neither grouped nor aggregated
 SELECT a FROM R WHERE sum(b) > 5 WINDOW ROWS 5                sum cannot stand in WHERE|HAVING
 SELECT a FROM R GROUP BY c WINDOW ROWS 5                      column c|known columns: a, b
-SELECT a FROM R ORDER BY a WINDOW NOW                         as they become certain|TUMBLE
-SELECT a FROM R LIMIT 5                                       as they become certain|TUMBLE
+SELECT a, count(*) FROM R GROUP BY a ORDER BY a WINDOW NOW    a row at each change|TUMBLE
+SELECT count(*) FROM R LIMIT 5 WINDOW NOW                     a row at each change|TUMBLE
 SELECT a AS x, b AS x FROM R WINDOW NOW                       two result columns are called x|AS
 SELECT n LIKE 5 FROM R WINDOW NOW                             LIKE wants texts
 SELECT CAST(a AS blob) FROM R WINDOW NOW                      no type blob
@@ -58,8 +58,8 @@ SELECT CASE a WHEN 1 THEN 'x' ELSE 5 END FROM R WINDOW NOW    branches of CASE|C
 SELECT a FROM R WHERE b NOT IN (SELECT e FROM S) WINDOW NOW   NOT IN is never true|NOT EXISTS
 SELECT a FROM R WHERE extract(yeer FROM t) = 1 WINDOW NOW     no yeer here, but year
 SELECT :p FROM R WINDOW NOW                                   :p has no value|--param p=VALUE
-INSERT INTO R VALUES (1)                                      'INSERT' is unexpected|CREATE, DROP, SELECT
-UPDATE R SET a = 1                                            'UPDATE' is unexpected|CREATE, DROP, SELECT
+INSERT INTO R VALUES (1)                                      'INSERT' is unexpected|rows come from sources
+UPDATE R SET a = 1                                            'UPDATE' is unexpected|rows come from sources
 CREATE STREAM R (a int)                                       already a stream R|another name
 CREATE TABLE R (a int)                                        already a stream R
 CREATE STREAM X (a integr)                                    no type integr|mean integer?

@@ -96,15 +96,20 @@ def test_sites_as_processes(
     assert run(folder, *sites, *inputs(folder, "L")) == 0
     said = capsys.readouterr().err
     assert files(folder, "many") == files(folder, "one")
-    assert "joined across 2 sites: pairs, groups" in said
-    assert "stream R: 4 tuples fetched whole (query alone: reads one stream)" in said
+    assert "3 of 3 tuples of S came from their sites, those that join: pairs, groups" in said
+    assert "stream R: 4 tuples fetched whole (query last: stream R has the window ROWS 2" in said
     described = folder / "sites.toml"
     described.write_text(
-        f'[site.north]\naddress = "{served["R"]}"\nstreams = ["r"]\n'
+        f'strategy = "auto"\n[site.north]\naddress = "{served["R"]}"\nstreams = ["r"]\n'
         f'[site.south]\naddress = "{served["S"]}"\nstreams = ["S"]\n'
         "[cost.north]\nsouth = 5\nhere = 2\n"
     )
-    assert run(folder, "--sites", str(described), *inputs(folder, "L"), out="again") == 0
+    record = ["--record", str(folder / "run.json")]
+    assert run(folder, "--sites", str(described), *record, *inputs(folder, "L"), out="again") == 0
+    assert main(["explain", str(folder / "q.xsql"), "--stage", "sites", *record]) == 0
+    ways = capsys.readouterr().out
+    assert "Query pairs across 2 sites" in ways
+    assert "Ways taken" in ways
     assert files(folder, "again") == files(folder, "one")
 
 
@@ -121,6 +126,7 @@ def test_sites_as_processes(
         ),
         (["--site", "L=grpc://127.0.0.1:9"], "--input L="),
         (["--site", "R=grpc://127.0.0.1:9", "--late", "late"], "late tuples of streams at sites"),
+        (["--record", "run.json"], "--record is of a run across sites"),
         (["--sites", "no.toml"], "no.toml: No such file or directory"),
     ],
 )
@@ -144,6 +150,7 @@ def test_what_users_get_wrong(
     [
         ("[site", "Expected"),
         ("x = 1", "there is no 'x' here"),
+        ('strategy = "hub"', "strategy 'hub'"),
         ("[cost.a]\nb = 1", "no sites in it"),
         ("site = 3", "no sites in it"),
         ('[site.a]\naddress = "grpc://h"', "site a: want an address and streams"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import os
 from collections import Counter
@@ -19,14 +21,18 @@ FIRST = 1_000_000_000
 """When the first file was written; Spark reads files by age."""
 
 
-def write(folder: Path, rows: dict[str, pa.Table], parts: int) -> None:
-    """Each stream as a folder of Parquet files."""
+def write(folder: Path, rows: dict[str, pa.Table], parts: int, whole_times: bool = False) -> None:
+    """Each stream as a folder of Parquet files. With `whole_times` rows of one time are in one file:
+    between the files of a batch Spark has no order."""
     for name, table in rows.items():
         (folder / name).mkdir(parents=True)
-        for part in range(parts):
-            start = table.num_rows * part // parts
+        cuts = [table.num_rows * part // parts for part in range(parts + 1)]
+        if whole_times:
+            ts = table["ts"].to_pylist()
+            cuts[1:-1] = [bisect.bisect_left(ts, ts[cut]) for cut in cuts[1:-1]]
+        for part, (start, end) in enumerate(itertools.pairwise(cuts)):
             path = folder / name / f"{part}.parquet"
-            pq.write_table(table.slice(start, table.num_rows * (part + 1) // parts - start), path)
+            pq.write_table(table.slice(start, end - start), path)
             os.utime(path, (FIRST + part, FIRST + part))
 
 

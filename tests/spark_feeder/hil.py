@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
-from seustream.engine.graph import accepted
+from seustream.engine.intake import accepted
 from seustream.engine.stream.answers import result_schema
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.spark_feeder.job import SHORT, files, run, session

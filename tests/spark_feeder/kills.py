@@ -111,10 +111,12 @@ def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Cou
             elif kind == "driver":
                 driver.kill()
                 driver.start()
-            elif workers := driver.workers():
-                os.kill(chance.choice(workers), signal.SIGKILL)
             else:
-                continue
+                while not (workers := driver.workers()) and driver.process.poll() is None:
+                    time.sleep(0.05)  # it comes up after the last kill
+                if not workers:
+                    break
+                os.kill(chance.choice(workers), signal.SIGKILL)
             kills[kind] += 1
         assert driver.process.wait(1500) == 0, f"seed {seed}, {kinds}: the job failed"
     finally:

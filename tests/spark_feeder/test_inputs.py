@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seustream.compiler.pipeline import compile_text
-from seustream.spark_feeder.bridged import _check_times
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, _items, read, rows_of
 from tests.cosim.bridge.serving import compiled
@@ -74,15 +73,6 @@ def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "T" / "rows.parquet")
     frame = read(spark, InputSource("parquet", str(tmp_path / "T")), stream)
     assert dict(frame.dtypes)["a"].startswith("time")
-    # A session of somebody else's may be without.
-    spark.conf.set("spark.sql.timeType.enabled", "false")
-    try:
-        with pytest.raises(FeedError, match="T: a is a time of day") as caught:
-            _check_times(spark, {"T": rows.schema})
-        assert "timeType" in (caught.value.hint or "")
-        _check_times(spark, {"S": pa.schema({"a": pa.int64()})})
-    finally:
-        spark.conf.set("spark.sql.timeType.enabled", "true")
 
 
 def test_rate_and_kafka(spark: SparkSession) -> None:

@@ -17,7 +17,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
-from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Run
 from seustream.cosim.golden import GoldenDevice
@@ -221,37 +220,3 @@ def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: P
         shares = [made.session.run.report for made, _ in served]
         assert all(report.taken["R"] for report in shares)
         assert not any(report.join.overflow for report in shares)
-
-
-def test_what_is_wrong_with_a_job_is_said_first(spark: SparkSession, tmp_path: Path) -> None:
-    compilation = compiled()
-    write(tmp_path, streams(10, 1), 1)
-    good = frames(spark, compilation, tmp_path)
-    crossed = compiled(QUERIES.replace("R.a = S.d", "R.a < S.d"))
-    with bridge(tmp_path / "journal") as (_, url):
-        for queries, sources, options, complaint in (
-            (compilation, {}, {}, "no sources"),
-            (compilation, {"R": good["R"]}, {}, "no source for stream S"),
-            (compilation, {**good, "T": good["R"]}, {}, "there is no stream T"),
-            (compilation, {**good, "S": good["R"]}, {}, "stream S: no column d, name"),
-            (compilation, good, {"select": {"R": "nothing"}}, "stream R: .*nothing"),
-            (crossed, good, {"bridge": (url, url)}, "query pairs does not equate"),
-        ):
-            with pytest.raises(FeedError, match=complaint):
-                run(queries, sources, files("x"), **{"bridge": url, **options})
-
-
-def test_a_frame_that_does_not_stream_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    text = """CREATE STREAM R (a int, b int); CREATE TABLE t (a int, n varchar);
-    REGISTER QUERY q AS SELECT R.b, t.n FROM R LEFT JOIN t ON R.a = t.a"""
-    (tmp_path / "r.csv").write_text("ts,a,b\n1,1,10\n2,2,20\n")
-    (tmp_path / "t.csv").write_text("a,n\n1,one\n3,three\n")
-    c = compile_text(text, options=Options(TINY))
-    sources = {
-        s.name: read(spark, InputSource.parse(f"{tmp_path}/{s.name.lower()}.csv"), s)
-        for s in c.streams
-    }
-    with bridge(tmp_path / "journal") as (_, url):
-        run(c, sources, files(tmp_path / "out"), bridge=url).wait(timeout=120)
-    want = {(10, "one", 1, 1): 1, (20, None, 2, 2): 1}
-    assert found(tmp_path / "out", ["q"]) == {"q": want}

@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from seustream.cosim.bridge.access import Access
+from seustream.spark_feeder.source import Connection, Seustream
 from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
 
 
@@ -55,3 +57,16 @@ def test_both_ends_load_the_queries_and_read_to_the_end(
             batch.option("query", "piars").load()
         assert "FeedError: unknown: " in str(unknown.value)
         assert "Traceback" not in str(unknown.value)
+
+
+def test_the_files_that_open_a_bridge_are_options(tmp_path: Path) -> None:
+    """As the source gets them from a job, they come to the client again."""
+    for name in ("token", "ca", "cert", "key"):
+        (tmp_path / name).write_text(name)
+    access = Access(*(str(tmp_path / name) for name in ("token", "ca", "cert", "key")))
+    made = Connection(("grpc+tls://127.0.0.1:1",), access)
+    found = Seustream({k: v for k, v in made.options.items() if v is not None})._connection()
+    assert found.access == access
+    with found.client() as client:
+        assert client._options["cert_chain"] == b"cert"
+        assert client._options["private_key"] == b"key"

@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from seustream.cli import main as seustream
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.protocol import PLAIN
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, drive, streams_read
 from seustream.libraries import load_libraries
@@ -80,11 +81,11 @@ class MixedCase:
         return {name: self.rows[name] for name in sorted(streams_read(self.compilation.program))}
 
 
-def case(seed: int, rows: int = 80) -> MixedCase:
-    """The case of a seed, which has all three languages."""
+def case(seed: int, rows: int = 80, prefix: str = "") -> MixedCase:
+    """The case of a seed, which has all three languages; the names in it begin with `prefix`."""
     chance = random.Random(seed)
     while True:
-        made = _Statements(chance)
+        made = _Statements(chance, prefix)
         text = made.text()
         kinds = made.counts.keys()
         if "pattern" in kinds and "apas" in kinds and kinds & {"selection", "join", "groups"}:
@@ -99,8 +100,8 @@ def set_compiled(text: str) -> Compilation:
 class _Statements:
     """Draws statements, each over the streams there are by then."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, prefix: str = "") -> None:
+        self.chance, self.prefix = chance, prefix
         self.relations = [
             Relation("R", ("a",), ("a", "b"), base=True),
             Relation("S", ("d",), ("d",), ("name",), base=True),
@@ -117,7 +118,7 @@ class _Statements:
         while wanted > 0 or not asked:
             number += 1
             maker, defines = r.choice(makers), wanted > 1 and r.random() < 0.6
-            name = f"x{number}"
+            name = f"{self.prefix}x{number}"
             body, relation = maker(name)
             head = f"CREATE STREAM {name} AS" if defines else f"REGISTER QUERY {name} AS"
             longer = f"{text}{head} {body};\n"
@@ -150,7 +151,7 @@ class _Statements:
         texts = "".join(f", {one.name}.{text}" for text in one.texts)
         where = self.chance.choice(
             (
-                f" WHERE {one.name}.{key} % 3 <> 1",
+                f" WHERE mod({one.name}.{key}, 3) <> 1",
                 f" WHERE {one.name}.{number} BETWEEN 1 AND 700",
                 f" WHERE coalesce({one.name}.{key}, 0) < 6",
                 "",
@@ -167,7 +168,7 @@ class _Statements:
         one, other = self.relation(), self.relation()
         keys, number = (r.choice(one.keys), r.choice(other.keys)), r.choice(other.numbers)
         texts = "".join(f", l.{text}" for text in one.texts)
-        more = r.choice(("", "", f" AND l.{keys[0]} + 1 > r.{number} % 7", " AND l.ts <= r.ts"))
+        more = r.choice(("", "", f" AND l.{keys[0]} + 1 > mod(r.{number}, 7)", " AND l.ts <= r.ts"))
         body = (
             f"SELECT l.{keys[0]} AS k, r.{number} AS n{texts} FROM {one.name} AS l, {other.name} AS r"
             f" WHERE l.{keys[0]} = r.{keys[1]}{more} WINDOW {self.window()}, {self.window()}"
@@ -305,23 +306,7 @@ def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[
         return results(client, compilation.program.names)
 
 
-def through_spark(
-    of: MixedCase, folder: Path, chance: random.Random, spark: SparkSession
-) -> dict[str, Rows]:
-    """A Spark job from files of random number, a few a batch, into a bridge and out of it."""
-    from seustream.spark_feeder.job import files, run
-    from tests.spark_feeder.feeding import found, frames, write
-
-    compilation = of.compilation
-    write(folder / "in", of.rows, chance.randint(1, 3))
-    sources = frames(spark, compilation, folder / "in", chance.randint(1, 3))
-    libraries = load_libraries([LIBRARY])
-    with bridge(folder / "journal", libraries=libraries) as (_, url):
-        run(compilation, sources, files(folder / "out"), bridge=url).wait(timeout=240)
-    return found(folder / "out", compilation.program.names)
-
-
-def check(seed: int, folder: Path, spark: SparkSession | None = None) -> MixedCase:
+def check(seed: int, folder: Path) -> MixedCase:
     """Raises if any way to run the case of a seed gives other results."""
     of, chance = case(seed), random.Random(seed)
     want = at_once(of)
@@ -331,14 +316,51 @@ def check(seed: int, folder: Path, spark: SparkSession | None = None) -> MixedCa
         "from files": lambda: by_files(of, folder),
         "behind a bridge": lambda: behind_a_bridge(of, folder / "journal", chance),
     }
-    if spark is not None:
-        ways = {"fed by Spark": lambda: through_spark(of, folder / "spark", chance, spark)}
     for way, results_of in ways.items():
         found = results_of()
         wrong = [name for name, rows in want.items() if found[name] != rows]
         assert not wrong, f"seed {seed}, {way}, {', '.join(wrong)}:\n{of.text}"
     of.counts["results"] = sum(rows.total() for rows in want.values())
     return of
+
+
+def check_spark(seeds: Sequence[int], folder: Path, spark: SparkSession) -> Counter[str]:
+    """Feeds several cases over the same rows from Spark, in files of random number, a few a batch;
+    raises if any has other results than alone in one process. A Spark job costs seconds, whatever it
+    carries, so one carries them all."""
+    from seustream.spark_feeder.bridged import bridged
+    from seustream.spark_feeder.job import Job, Trigger, feeding, started
+    from seustream.spark_feeder.source import Connection
+    from tests.spark_feeder.feeding import frames, write
+
+    chance = random.Random(seeds[0])
+    cases = [case(seed, prefix=f"c{seed}") for seed in seeds]
+    rows = cases[0].rows
+    compilation = set_compiled(DECLARED + "".join(one.text.removeprefix(DECLARED) for one in cases))
+    write(folder / "in", rows, chance.randint(1, 4), whole_times=True)
+    sources = frames(spark, compilation, folder / "in", chance.randint(1, 3))
+    with (
+        bridge(folder / "journal", libraries=load_libraries([LIBRARY])) as (_, url),
+        BridgeClient(url) as client,
+    ):
+        at = bridged(compilation, sources, Connection((url,)))
+        at.load(PLAIN, fresh=True)
+        writers = started(feeding(at, folder / "checkpoint", Trigger(bounded=True)))
+        Job(at.connection, writers, [], True, 10).wait(timeout=240)
+        found = results(client, compilation.program.names)
+    counts: Counter[str] = Counter()
+    for of in cases:
+        of.rows = rows
+        want = at_once(of)
+        wrong = [name for name, its in want.items() if found[name] != its]
+        assert not wrong, f"seed {of.seed}, fed by Spark, {', '.join(wrong)}:\n{of.text}"
+        counts += of.counts
+        counts["results"] += sum(its.total() for its in want.values())
+    return counts
+
+
+AT_ONCE = 20
+"""Cases that a Spark job carries."""
 
 
 def main() -> int:
@@ -353,10 +375,16 @@ def main() -> int:
 
         spark = session(**{**SHORT, "spark.driver.memory": "1g"})
     counts: Counter[str] = Counter()
-    for seed in range(arguments.first, arguments.first + arguments.cases):
+    end = arguments.first + arguments.cases
+    for seed in range(arguments.first, end, 1 if spark is None else AT_ONCE):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                counts += check(seed, Path(folder), spark).counts
+                if spark is None:
+                    counts += check(seed, Path(folder)).counts
+                else:
+                    seeds = range(seed, min(seed + AT_ONCE, end))
+                    counts += check_spark(seeds, Path(folder), spark)
+                    print(f"seeds up to {seeds[-1]}", flush=True)
             except BaseException:
                 print(f"seed {seed}:\n{case(seed).text}", flush=True)
                 raise

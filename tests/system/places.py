@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from seustream.cosim.sites.cluster import ClusterPlace
+from tests.cosim.sites.cluster import ClusterPlace
 
 PORT = 7000
 

@@ -20,11 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from seustream.compiler.pipeline import compile_text
-from seustream.cosim.sites.cluster import Cluster
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.model import BlockRows, SiteRow
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import join_of
+from tests.cosim.sites.cluster import Cluster
 from tests.docs.blocks import ROOT
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.system.places import Places, apart
@@ -57,7 +57,7 @@ def run(seed: int, folder: Path, strategy: str = "planned") -> str:
         places = stack.enter_context(apart(5, loss=0.08, delay=0.02))
         urls = stack.enter_context(bridges(places, folder))
         of = {
-            k: replace(place, module=("seustream.cosim.sites", "--bridge", urls[k]))
+            k: replace(place, module=("tests.cosim.sites.node", "--bridge", urls[k]))
             if k < SITES
             else place
             for k, place in places.of.items()

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -141,28 +140,6 @@ def run(text: str, tables: dict[str, pa.Table], devices: int | None) -> dict[str
     return {name: pa.concat_tables(found) for name, found in parts.items()}
 
 
-@pytest.mark.parametrize("devices", DIVISIONS)
-@pytest.mark.parametrize("count", [16, 20, 65, 100])
-def test_so_many_queries_with_thresholds(count: int, devices: int | None) -> None:
-    queries = "".join(
-        f"REGISTER QUERY q{n} AS SELECT R.a, S.e FROM R, S WHERE R.a = S.d AND R.b > {n % 40}"
-        " WINDOW RANGE 9;\n"
-        for n in range(count)
-    )
-    data = rows(count, 150)
-    found = run(STREAMS + queries, data, devices)
-    with duckdb.connect() as connection:
-        for name, table in data.items():
-            connection.register(name, table)
-        for n in range(count):
-            want = connection.execute(
-                "SELECT a, e, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S WHERE a = d AND"
-                f" b > {n % 40} AND abs(R.ts - S.ts) <= 9"
-            ).fetchall()
-            got = found[f"q{n}"].to_pylist() if f"q{n}" in found else []
-            assert sorted(tuple(row.values()) for row in got) == sorted(want), n
-
-
 def test_a_fit_that_is_strict_is_an_error_with_advice() -> None:
     text = STREAMS + "".join(
         f"REGISTER QUERY q{n} AS SELECT R.a FROM R, S WHERE R.a = S.d AND R.b > {n} WINDOW 9;"
@@ -172,43 +149,3 @@ def test_a_fit_that_is_strict_is_an_error_with_advice() -> None:
         compile_text(text, options=Options(fit="strict"))
     assert "the set needs 2 devices" in str(caught.value.problems[0].hint)
     assert len(compile_text(text, options=Options(fit="strict", devices=2)).devices) == 2
-
-
-@pytest.mark.parametrize("devices", DIVISIONS)
-def test_five_streams_over_three_joins_and_in_one(devices: int | None) -> None:
-    """Five streams in three queries of two, and all in one query, as DuckDB joins them."""
-    names = "ABCDE"
-    text = "".join(f"CREATE STREAM {n} (k int, v int);\n" for n in names)
-    for x, y in ("AB", "CD", "EA"):
-        text += f"REGISTER QUERY {x}{y} AS SELECT {x}.v, {y}.v FROM {x}, {y} WHERE {x}.k = {y}.k"
-        text += " WINDOW RANGE 20;\n"
-    joined = " AND ".join(f"A.k = {n}.k" for n in names[1:])
-    text += f"REGISTER QUERY five AS SELECT A.v, E.v FROM {', '.join(names)} WHERE {joined}"
-    text += " WINDOW UNBOUNDED;\n"
-    chance = np.random.default_rng(5)
-    data = {
-        n: pa.table(
-            {
-                "ts": np.cumsum(chance.integers(1, 9, 40)),
-                "k": chance.integers(0, 15, 40).astype(np.int32),
-                "v": chance.integers(0, 99, 40).astype(np.int32),
-            }
-        )
-        for n in names
-    }
-    found = run(text, data, devices)
-    with duckdb.connect() as connection:
-        for name, table in data.items():
-            connection.register(name, table)
-        for x, y in ("AB", "CD", "EA"):
-            want = connection.execute(
-                f"SELECT {x}.v, {y}.v FROM {x}, {y} WHERE {x}.k = {y}.k"
-                f" AND abs({x}.ts - {y}.ts) <= 20"
-            ).fetchall()
-            got = list(zip(*(c.to_pylist() for c in found[x + y].columns[:2]), strict=True))
-            assert sorted(got) == sorted(want)
-            assert want
-        want = connection.execute(f"SELECT A.v, E.v FROM {', '.join(names)} WHERE {joined}")
-        got = list(zip(*(c.to_pylist() for c in found["five"].columns[:2]), strict=True))
-        assert sorted(got) == sorted(want.fetchall())
-        assert len(got) > 20

@@ -10,12 +10,14 @@ import argparse
 import multiprocessing
 import multiprocessing.pool
 import sys
-import time
 from collections import Counter
 
+from tests import campaigns
 from tests.world.faults import KINDS
 from tests.world.planted import PLANTED, planted
 from tests.world.world import Violation, play, shrink
+
+_BLOCK = 50
 
 
 def job(seed: int) -> tuple[int, Counter[str], bool, float, str | None]:
@@ -42,33 +44,33 @@ def search(name: str, first: int, seeds: int) -> tuple[str, int | None, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=None, help="(100,000; 10,000 a planted fault)")
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--planted", nargs="*", default=None, metavar="NAME")
+    campaigns.add_options(parser)
     options = parser.parse_args()
-    start = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         if options.planted is not None:
-            return _planted(pool, options, start)
-        seeds = range(options.first, options.first + (options.seeds or 100_000))
-        happened: Counter[str] = Counter()
-        wrong, refused, longest = [], 0, 0.0
-        for seed, found, no, drained, what in pool.imap_unordered(job, seeds, chunksize=8):
-            happened += found
-            refused += no
-            longest = max(longest, drained)
-            if what is not None:
-                wrong.append(seed)
-                print(f"seed {seed}: {what}", flush=True)
-    took = time.monotonic() - start
-    print(f"{len(seeds):,} jobs in {took:.0f} s, {len(seeds) / took:.1f} a second; ", end="")
-    print(f"{refused} refused over a disk that lied, {len(wrong)} violations")
+            return _planted(pool, options)
+        work = campaigns.Work("world", options)
+        wrong, longest = [], 0.0
+        for first in work.cases(work.first + (options.seeds or 100_000), _BLOCK):
+            for seed, found, no, drained, what in pool.map(job, range(first, first + _BLOCK), 5):
+                work.found += found
+                work.found["refused over a disk that lied"] += no
+                longest = max(longest, drained)
+                if what is not None:
+                    wrong.append(seed)
+                    print(f"seed {seed}: {what}", flush=True)
+            if wrong:
+                break
+    work.close()
+    print(f"{work.count / work.took:.1f} jobs a second, {len(wrong)} violations,", end=" ")
     print(f"drained at most {longest:.0f} virtual seconds after the last fault")
-    for kind in KINDS:
-        print(f"  {happened[kind]:9,}  {kind}")
+    for kind, count in sorted(work.found.items()):
+        print(f"  {count:9,}  {kind}")
     if wrong:
         _tell(wrong[0])
-    return 1 if wrong or not all(happened[kind] for kind in KINDS) else 0
+    return 1 if wrong or not all(work.found[kind] for kind in KINDS) else 0
 
 
 def _tell(seed: int) -> None:
@@ -80,17 +82,17 @@ def _tell(seed: int) -> None:
         print(least.story)
 
 
-def _planted(pool: multiprocessing.pool.Pool, options: argparse.Namespace, start: float) -> int:
+def _planted(pool: multiprocessing.pool.Pool, options: argparse.Namespace) -> int:
+    work = campaigns.Work("world planted", options)
     names = options.planted or list(PLANTED)
-    cases = [(name, options.first, options.seeds or 10_000) for name in names]
+    cases = [(name, 0, options.seeds or 10_000) for name in names]
     missed = 0
     for done in [pool.apply_async(search, case) for case in cases]:
         name, seed, what = done.get()
         missed += seed is None
-        tries = "NOT FOUND" if seed is None else f"{seed - options.first + 1:6,} seeds"
+        tries = "NOT FOUND" if seed is None else f"{seed + 1:6,} seeds"
         print(f"{tries}  {name}: {what:.90}", flush=True)
-    took = time.monotonic() - start
-    print(f"{len(cases)} planted, {len(cases) - missed} found, in {took:.0f} s")
+    print(f"{len(cases)} planted, {len(cases) - missed} found, in {work.took:.0f} s")
     return 1 if missed else 0
 
 

@@ -19,6 +19,7 @@ KINDS: dict[str, float] = {
     "disk slow": 0.02,
     "disk full": 0.03,
     "bit flipped": 0.02,
+    "file cut": 0.006,
     "device slow": 0.3,
     "request lost": 0.03,
     "answer lost": 0.03,
@@ -28,6 +29,7 @@ KINDS: dict[str, float] = {
     "exchange half-open": 0.03,
     "network down": 0.03,
     "bridge killed": 0.06,
+    "bridge stopped": 0.04,
     "power lost": 0.03,
     "bridge stalled": 0.03,
     "driver killed": 0.04,
@@ -37,12 +39,14 @@ KINDS: dict[str, float] = {
     "clock of day set": 0.04,
     "reader slow": 0.2,
     "queries swapped": 0.05,
-    "query registered": 0.008,
+    "query registered": 0.04,
+    "rows forged": 0.1,
 }
 """How likely each is where it can happen: at a call of the disk, a request, a task, a batch, or at
 the tick of a world's clock."""
-DAMAGE = ("disk lost", "bit flipped")
-"""After these, and no others, a bridge may refuse to go on."""
+DAMAGE = ("disk lost", "bit flipped", "file cut")
+"""After these, and no others, a bridge may refuse to go on. A file that is cut is the only damage of its
+job: of two that meet in one record nothing may be left that shows them."""
 
 
 class Faults:
@@ -54,6 +58,7 @@ class Faults:
         share = chosen.choice((0.15, 0.4, 0.8))
         kinds = [kind for kind in KINDS if chosen.random() < share]
         self.kinds = [kind for kind in kinds if kind not in without]
+        self._rates = {kind: KINDS[kind] for kind in self.kinds}
         self.happened: Counter[str] = Counter()
         self.calm = calm
         self.last = 0.0
@@ -61,9 +66,11 @@ class Faults:
 
     def happens(self, kind: str, now: float) -> bool:
         """Returns whether a fault happens here and now."""
-        if kind not in self.kinds or now > self.calm:
+        if kind not in self._rates or now > self.calm:
             return False
-        if self._chances[kind].random() >= KINDS[kind]:
+        if self._chances[kind].random() >= self._rates[kind]:
+            return False
+        if kind in DAMAGE and self.damaged and "file cut" in (kind, *self.happened):
             return False
         self.note(kind, now)
         return True
@@ -75,6 +82,11 @@ class Faults:
     def of(self, kind: str) -> random.Random:
         """Chance for the details of a kind."""
         return self._chances[kind]
+
+    @property
+    def of_disk(self) -> int:
+        """Calls of the disk that went wrong."""
+        return sum(self.happened[f"disk {kind}"] for kind in (*DISK, "full"))
 
     @property
     def damaged(self) -> bool:

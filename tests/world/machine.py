@@ -110,12 +110,29 @@ class SlowDevice(GoldenDevice):
         return super().push(batch)
 
 
+def _some(disk: SimDisk, chance: random.Random) -> Path | None:
+    """A file that is kept."""
+    files = [p for p, inode in disk.files.items() if inode.data and p.name != "lock"]
+    return chance.choice(sorted(files)) if files else None
+
+
+def cut(disk: SimDisk, chance: random.Random) -> str:
+    """Cuts something that is kept."""
+    path = _some(disk, chance)
+    if path is None:
+        return "nothing"
+    inode = disk.files[path]
+    at = chance.randrange(len(inode.data))
+    del inode.data[at:]
+    inode.stable = inode.stable[:at]
+    return f"{path.name}, behind byte {at}"
+
+
 def flip(disk: SimDisk, chance: random.Random) -> str:
     """Turns a bit of something that is kept over."""
-    files = [p for p, inode in disk.files.items() if inode.data and p.name != "lock"]
-    if not files:
+    path = _some(disk, chance)
+    if path is None:
         return "nothing"
-    path = chance.choice(sorted(files))
     inode = disk.files[path]
     at, bit = chance.randrange(len(inode.data)), chance.randrange(8)
     inode.data[at] ^= 1 << bit

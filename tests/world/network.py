@@ -6,7 +6,6 @@ call carries is not written and read again: the protocol's fuzzers do that.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from seustream.cosim.bridge import protocol as p
-from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.service import Service
 from tests.cosim.bridge.serving import Chunk
 from tests.world.faults import Faults
 from tests.world.simulation import Process, SimTask, Simulation
@@ -171,7 +171,8 @@ class SimExchange:
 
     def _client_died(self) -> None:
         faults = self.network.faults
-        if not faults.happens("exchange half-open", self.network.simulation.time):
+        silent = faults.happens("exchange half-open", self.network.simulation.time)
+        if not silent and not self._silent:
             self.end("the client died")
 
     def end(self, why: str) -> None:
@@ -232,11 +233,12 @@ class SimExchange:
         return self._answers.pop(0)
 
     def close(self) -> None:
-        self.end("closed")
+        self.cancel()
 
     def cancel(self) -> None:
-        with contextlib.suppress(ValueError):
-            self.end("cancelled")
+        """Of an exchange that has gone silent the service hears nothing, not even this."""
+        if not self._silent:
+            self.end("closed")
 
 
 class SimpleEnd:

@@ -46,49 +46,61 @@ PLANTED = {
     "a torn record is written behind": (
         _B + "log:read", "log.uneven = bool(left) or len(data[1] or b\"\") < at", "log.uneven = False"),
     "errors of the disk are faults of the bridge": (
-        _B + "journal:storage", '"storage",', '"internal",', "epochs", "session"),
+        _B + "journal:storage", '"storage",', '"internal",', "epochs", "saving"),
+    "what was begun is left": (
+        _B + "journal:Journal._remove_partials", "remove_quietly(self.disk, folder / name)", "pass"),
+    "a copy that was cut is written behind": (
+        _B + "journal:Journal._open", "or found.uneven or found.notes", ""),
+    "the second copy of the log is not read": (
+        _B + "log:read", "for path in paths]", "for path in paths[:1]] + [None]"),
     # session
     "a record counts before it is on disk": (
-        _B + "session:Session.append", "self.journal.append(record)\n    self._take(record)",
-        "self._take(record)\n    self.journal.append(record)"),
+        _B + "session:Session.append", "self.journal.append(record)\n    self.take(record)",
+        "self.take(record)\n    self.journal.append(record)"),
     "a snapshot forgets a record that waits": (
-        _B + "session:Session._snapshot", "later = list(self.records)", "later = list(self.records)[1:]"),
+        _B + "saving:Saving.take", "later = list(session.records)", "later = list(session.records)[1:]"),
     "results of a snapshot are not restored": (
-        _B + "session:Session._recover", "self.logs[name].restore(first, end, rows)", "pass"),
+        _B + "saving:Saving.recover", "session.logs[name].restore(first, end, rows)", "pass"),
     "writers of a snapshot are not restored": (
-        _B + "session:Session._recover", 'self.epochs.restore(saved.rest["writers"])', "pass"),
+        _B + "saving:Saving.recover", 'session.epochs.restore(saved.rest["writers"])', "pass"),
     "ended streams of a snapshot are not restored": (
-        _B + "session:Session._recover", 'self.ended = set(saved.rest["ended"])', "pass"),
+        _B + "saving:Saving.recover", 'session.ended = set(saved.rest["ended"])', "pass"),
     "operators of a snapshot are not restored": (
-        _B + "session:Session._recover", "self.runner.run.resume(saved.state)", "pass"),
+        _B + "saving:Saving.recover", "session.runner.run.resume(saved.state)", "pass"),
     "commits do not wait for room": (
         _B + "session:Session._wait_for_room", "while full := self._full(rows)", "while full := None"),
     "processing does not wait for readers": (
         _B + "session:Session._deliver", "while self.delivery.full and", "while False and"),
     "a trim does not wait for the replay": (
-        _B + "session:Session.trim", "self._wait_for_replay(log, trim.offset)", "pass"),
+        _B + "reading:Reading.trim", "self._wait_for_replay(log, trim.offset)", "pass"),
     "a read does not wait for the replay": (
-        _B + "session:Session.read", "self._wait_for_replay(log, read.end)", "pass"),
+        _B + "reading:Reading.read", "self._wait_for_replay(log, read.end)", "pass"),
     "a replay is taken for done": (
-        _B + "session:Session._recover", "self.replayed = self.taken", "self.replayed = 0"),
+        _B + "saving:Saving.recover", "session.replayed = session.taken", "session.replayed = 0"),
     "a swap begins with empty windows": (
         _B + "runner:Runner.swapped", "after.run.resume(state)", "pass"),
     "a swap begins offsets anew": (
-        _B + "session:Session._swap", "self._make_logs()", "self.logs.clear(); self._make_logs()"),
+        _B + "session:Session._swap", "self.make_logs()", "self.logs.clear(); self.make_logs()"),
     "an ended stream is forgotten": (
-        _B + "session:Session._take", 'self.ended.update(record["streams"])', "pass"),
+        _B + "session:Session.take", 'self.ended.update(record["streams"])', "pass"),
     "the end of a stream is not passed on": (
         _B + "runner:Runner.apply", "self.run.end(stream)", "pass"),
     "rows of an epoch are not sorted": (
         _B + "runner:Runner._rows_of", "if np.any(ts[1:] < ts[:-1]):", "if False:"),
     "a watermark is too high": (
-        _B + "runner:Runner.apply", "highest - self.load.run.slack", "highest + 20"),
+        _B + "runner:Runner.apply", "highest - self.run.gates[stream].slack", "highest + 20"),
     "rows that wait are not saved": (
         _B + "snapshot:save", "files.put(one.waiting)", "files.put(one.waiting.slice(0, 0))"),
     "results that wait are not saved": (
         _B + "snapshot:save", "files.put(log.rows)", "files.put(log.rows.slice(0, 0))"),
     "an idle exchange is never ended": (
         _B + "exchanges:Exchanges.idle", "now - one.waiting > longest", "False"),
+    "a stop wakes nobody": (
+        _B + "session:Session.stop", "self.changed.notify_all()", "pass"),
+    "a stop waits for its clients": (
+        _B + "bridge:Bridge.close", "self.stop()", "self.world.sleep(30)"),
+    "a query that fails ends all": (
+        _B + "runner:Runner._run", "contained=True", "contained=False"),
     # results
     "a trim takes a row too many": (
         _B + "results:ResultLog._drop_before", "chunk.slice(beyond)", "chunk.slice(beyond + 1)"),
@@ -104,10 +116,20 @@ PLANTED = {
     "only the first part of an epoch is read": (
         _B + "epochs:Epochs.rows", "if of == stream\n]", "if of == stream\n][:1]"),
     "a load begins anew": (
-        _B + "service:Bridge.load", "if self._session is not None:", "if False:"),
+        _B + "bridge:Bridge.load", "if self._session is not None:", "if False:"),
     "a batch is staged twice": (
-        _B + "service:Bridge.stage", "part.write(self._taken(stream, chunk.data))",
+        _B + "bridge:Bridge.stage", "part.write(self._taken(stream, chunk.data))",
         "[part.write(self._taken(stream, chunk.data)) for _ in range(2)]"),
+    "other rows are taken for the same": (
+        _B + "epochs:Epochs.is_in", "elif _named(commit) == past.named or", "elif True or"),
+    "two attempts of a partition count": (
+        _B + "epochs:Epochs.parts",
+        "(one.stage.stream, one.stage.partition) == (",
+        "False and (one.stage.stream, one.stage.partition) == ("),
+    "a stream takes two writers": (
+        _B + "epochs:Epochs.check_writer", "if name != writer and", "if False and"),
+    "a stream goes on after its end": (
+        _B + "session:Session.commit", "if name in self.ended:", "if False:"),
     # sink and source
     "the sink names the latest row too high": (
         _S + "SourceWriter._commit", "max(tops)}", "max(tops) + 9}"),

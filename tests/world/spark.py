@@ -23,6 +23,8 @@ from tests.world.network import Network
 from tests.world.simulation import Process, SimTask, Simulation, SimWorld
 
 ATTEMPTS = 4
+_LOOK, _LONGEST = 1.0, 8.0
+"""Seconds between two looks for results, which double while there are none."""
 BRIDGE = "grpc://10.0.0.1:8815"
 
 
@@ -190,6 +192,7 @@ class Driver:
         reader = SourceReader(
             BridgeResults(self.link, query, spark_schema(columns), False), "spark", 50, None
         )
+        pause = _LOOK
         while True:
             batch = kept.next
             if batch not in kept.offsets:
@@ -198,9 +201,11 @@ class Driver:
                 if end == start:
                     if over():
                         return
-                    simulation.park(1.0)
+                    simulation.park(pause)
+                    pause = min(2 * pause, _LONGEST)
                     continue
                 kept.offsets[batch] = (start, end)
+                pause = _LOOK
             start, end = kept.offsets[batch]
             if self.faults.happens("reader slow", simulation.time):
                 simulation.park(10.0)

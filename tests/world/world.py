@@ -16,7 +16,6 @@ import functools
 import itertools
 import re
 import uuid
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,39 +27,45 @@ import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.pipeline import Compilation
-from seustream.cosim.bridge import loading
+from seustream.cosim.bridge import loading, registry
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
-from seustream.cosim.bridge.service import Bridge
+from seustream.cosim.bridge.statements import Entry, entries_of
 from seustream.engine.graph import answer_schemas
 from seustream.spark_feeder import source
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.job import _LASTING
-from tests.cosim.bridge.serving import QUERIES, Rows, compiled, multiset, wanted
+from tests.cosim.bridge.serving import Rows, compiled, wanted
 from tests.cosim.bridge.simdisk import SimDisk
+from tests.world.checks import Checks
 from tests.world.faults import Faults
-from tests.world.machine import BootDisk, SlowDevice, flip
+from tests.world.machine import BootDisk, SlowDevice, cut, flip
 from tests.world.network import Network, SimService
+from tests.world.operators import TEXT, Operators
 from tests.world.simulation import Process, Simulation, SimWorld, Stuck
 from tests.world.spark import Checkpoint, Driver, TaskFailed
 
 FOLDER = Path("/j")
-TEXT = QUERIES + "REGISTER QUERY counts AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW ROWS 9;"
-MORE = TEXT + "REGISTER QUERY few AS SELECT S.d FROM S WHERE S.d > 5 WINDOW NOW;"
 NAMES = ("pairs", "large", "counts")
-NEW = "REGISTER QUERY extra AS SELECT R.a, R.b FROM R WHERE R.b > 300 WINDOW NOW"
 LIMITS = replace(
     USUAL, journal_bytes=7_000, waiting_rows=30, result_rows=30, patience=5.0,
     replay_seconds=float("inf"),
 )  # fmt: skip
-IDLE = 30.0
+IDLE, GRACE = 30.0, 10.0
 CALM = 40.0
 """Virtual seconds in which faults happen."""
 DRAINED = 300.0
 """And those after the last in which all must be over."""
+SLACK = 24
+"""Milliseconds by which rows are out of order in some jobs."""
+SIZES = (60, 10, 24, 10, 24, 10)
+"""Rows of each stream, by seed."""
 DATASETS = 6
+LIBRARIES = Libraries()
+"""The same in all jobs, so that a query set is compiled once."""
 
 
 class Violation(AssertionError):
@@ -92,6 +97,13 @@ def data(number: int, rows: int) -> tuple[dict[str, pa.Table], dict[str, Rows]]:
     return made, wanted(compilation(TEXT), made)
 
 
+def out_of_order(rows: pa.Table, seed: int) -> pa.Table:
+    """The same rows, each later by less than the slack."""
+    ts = rows["ts"].to_numpy()
+    later = ts + np.random.default_rng(seed).integers(0, SLACK, len(ts))
+    return rows.take(pa.array(np.argsort(later, kind="stable")))
+
+
 class Job:
     def __init__(self, seed: int, without: Collection[str], rows: int) -> None:
         self.simulation = Simulation(seed)
@@ -99,6 +111,8 @@ class Job:
         self.network = Network(self.simulation, self.faults)
         self.disk = SimDisk()
         self.rows, self.wanted = data(seed % DATASETS, rows)
+        if seed % 4 == 3:
+            self.rows = {name: out_of_order(table, seed) for name, table in self.rows.items()}
         self.feeds = {name: Checkpoint() for name in self.rows}
         self.readers = {name: Checkpoint() for name in NAMES}
         self.output: dict[str, dict[int, pa.Table]] = {name: {} for name in NAMES}
@@ -108,13 +122,10 @@ class Job:
         self.wrong: str | None = None
         self.driver: Driver | None = None
         self.bridge: Process | None = None
-        self.operators = Process("operators")
-        self.swaps = "queries swapped" in self.faults.kinds
-        self.registered: int | None = None
-        self.asked = False
-        self.libraries = Libraries()
-        self._promises: tuple[Any, dict[str, int]] = (None, {})
-        self._steps = 0
+        self.operators = Operators(self, seed)
+        self.checks = Checks(self)
+        self.idle = IDLE
+        self.run = p.Run(slack=SLACK if seed % 4 == 3 else None)
 
     # --- the bridge -------------------------------------------------------------
 
@@ -126,10 +137,11 @@ class Job:
         simulation = self.simulation
         world = SimWorld(simulation, process)
         disk = BootDisk(simulation, process, self.disk, self.faults, self.lose_power)
+        wrong = self.faults.of_disk
         try:
             bridge = Bridge(
                 SlowDevice(simulation, self.faults), FOLDER, "golden", LIMITS, world, most_calls=1e9,
-                libraries=self.libraries, disk=disk,
+                libraries=LIBRARIES, disk=disk,
             )  # fmt: skip
         except JournalDamaged as error:
             self.refuse(str(error))
@@ -144,6 +156,9 @@ class Job:
         simulation.tell("bridge: serves" + "".join(f"; {note}" for note in bridge.journal.notes))
         self.network.server = (process, SimService(bridge))
         self._check_kept(bridge)
+        begun = [path for path in self.disk.files if path.match("staged/*.partial")]
+        if begun and self.faults.of_disk == wrong and self.disk.room is None:
+            self.fail(f"a bridge that has started leaves {begun[0].name}, which nobody will end")
         while True:
             world.sleep(IDLE / 4)
             for peer in bridge.exchanges.idle(IDLE):
@@ -157,6 +172,19 @@ class Job:
         if not re.search(r"/j/[\w/.-]+: byte [\d,]+: ", why):
             self.fail(f"a refusal that does not say where: {why}")
         self.refused = why
+
+    def _stop(self, bridge: Bridge) -> None:
+        """As a signal does."""
+        process, begun = self.bridge, self.simulation.time
+        bridge.stop()
+        for exchange in list(self.network.exchanges):
+            self.network.cut(exchange.peer)
+        ended = bridge.close(GRACE)
+        slow = {"device slow", "disk slow", "bridge stalled"} & {*self.faults.happened}
+        if not slow and (not ended or self.simulation.time - begun > 1.0):
+            self.fail("a bridge that is asked to stop goes on")
+        if process is self.bridge:
+            self.restart_bridge(1.0)
 
     def restart_bridge(self, after: float, power: bool = False) -> None:
         process = self.bridge
@@ -187,7 +215,7 @@ class Job:
     def _drive(self, driver: Driver) -> None:
         def load() -> None:
             try:
-                driver.client().load(compilation(TEXT))
+                driver.client().load(compilation(TEXT), self.run)
             except BridgeError as error:
                 # Another set has been swapped in, or the catalogue has one query more.
                 if error.kind != "in-use":
@@ -287,41 +315,17 @@ class Job:
             simulation.at(now + 5.0, self._room)
         if faults.happens("bit flipped", now):
             simulation.tell(f"disk: a bit flips: {flip(self.disk, faults.of('bit flipped'))}")
-        if faults.happens("queries swapped", now):
-            text = faults.of("queries swapped").choice((TEXT, MORE))
-            simulation.spawn(self.operators, "swap", lambda: self._swap(text))
-        if not self.swaps and not self.asked and faults.happens("query registered", now):
-            self.asked = True
-            simulation.spawn(self.operators, "register", self._register)
+        if faults.happens("file cut", now):
+            simulation.tell(f"disk: a file is cut: {cut(self.disk, faults.of('file cut'))}")
+        if faults.happens("bridge stopped", now) and self.network.server is not None:
+            simulation.tell("bridge: is asked to stop")
+            process, service = self.network.server
+            self.network.server = None
+            simulation.spawn(process, "stop", lambda: self._stop(service.bridge))
+        self.operators.tick()
 
     def _room(self) -> None:
         self.disk.room = None
-
-    def _operator(self) -> Any:
-        driver = Driver(self.simulation, self.network, self.faults)
-        return driver.client()
-
-    def _swap(self, text: str) -> None:
-        self.simulation.tell(f"operator: swaps to {text.count('QUERY')} queries")
-        with contextlib.suppress(BridgeError):
-            self._operator().swap(compilation(text))
-
-    def _register(self) -> None:
-        self.simulation.tell("operator: registers a query")
-        while True:
-            try:
-                self._operator().act("statement", p.Statement(NEW))
-            except BridgeError as error:
-                if error.kind != "compile" and not (error.retriable or error.kind == "no-session"):
-                    if not self.faults.damaged:
-                        self.fail(f"a query is not registered: {error}")
-                    return
-                if error.kind != "compile":
-                    self.simulation.park(1.0)
-                    continue
-            planned = max(self.feeds["R"].offsets, default=-1)
-            self.registered = planned + 1
-            return
 
     # --- what must hold ---------------------------------------------------------
 
@@ -335,76 +339,24 @@ class Job:
             if last < epoch:
                 self.fail(f"epoch {epoch} of {writer} was acknowledged, and {last} is the last")
 
-    def look(self) -> None:
-        """After each step; mostly only a glance."""
-        if self.wrong is not None:
-            raise AssertionError(self.wrong)
-        assert self.simulation.crashed is None, self.simulation.crashed
-        self._steps += 1
-        if self._steps % 8 or self.network.server is None:
-            return
-        session = self.network.server[1].bridge._session
-        if session is None:
-            return
-        run = session.runner.run
-        promises = run.promises
-        if self._promises[0] is run:
-            for name, before in self._promises[1].items():
-                assert promises.get(name, before) >= before, f"the watermark of {name} retreats"
-        self._promises = (run, promises)
-        if session.applied >= session.replayed:  # a restart takes up what was taken before
-            assert session.waiting_rows <= LIMITS.waiting_rows, f"{session.waiting_rows} rows wait"
-        assert session.delivery.retained < LIMITS.result_rows + 60, "results wait without a bound"
-        assert len(session.epochs.staged) < 60, "staged parts heap up"
-        assert self.disk.used < 250_000, f"the journal has {self.disk.used:,} bytes"
-        for one in self.network.server[1].bridge.exchanges._open:
-            since = self.simulation.time if one.waiting is None else one.waiting
-            assert self.simulation.time - since < 2 * IDLE, "an idle exchange stays open"
-        self._check_failure(session.failure)
-
-    def _check_failure(self, failure: str | None) -> None:
-        if failure is not None:
-            process = self.bridge
-            if self.faults.damaged:
-                self.refuse(failure)
-            elif process is not None and process.alive and self.disk.power:
-                raise AssertionError(f"the session has failed: {failure}")
-
     def over(self) -> bool:
-        return self.refused is not None or len(self.finished) == len(self.rows) + len(NAMES)
+        """All is done, and no exchange is left open."""
+        if self.refused is not None:
+            return True
+        server = self.network.server
+        done = len(self.finished) == len(self.rows) + len(NAMES) and server is not None
+        return done and not len(server[1].bridge.exchanges)  # type: ignore[index]
 
-    def check(self) -> None:
-        """The end."""
-        for name in NAMES:
-            found: Rows = Counter()
-            for rows in self.output[name].values():
-                found += multiset(rows)
-            if found != self.wanted[name]:
-                lost = (self.wanted[name] - found).total()
-                more = (found - self.wanted[name]).total()
-                raise AssertionError(f"{name}: {lost} results lost, {more} too many")
-        if self.registered is not None and self.network.server is not None:
-            self._check_registered(self.network.server[1].bridge)
 
-    def _check_registered(self, bridge: Bridge) -> None:
-        """A query that came in mid-stream has all rows of the epochs that came after it, and before
-        them those that still waited for the other stream: a row and all that follow."""
-        assert self.registered is not None
-        log = bridge.session.logs["extra"]
-        found = Counter(zip(*(log.rows.column(n).to_pylist() for n in ("a", "b")), strict=True))
-        rows, offsets = self.rows["R"], self.feeds["R"].offsets
-        latest = offsets[self.registered][0] if self.registered in offsets else rows.num_rows
-        for start in range(latest + 1):
-            part = rows.slice(start)
-            all = zip(part["a"].to_pylist(), part["b"].to_pylist(), strict=True)
-            if found == Counter(one for one in all if one[1] > 300):
-                return
-        raise AssertionError(f"extra has {found.total()} results, which begin nowhere")
+@functools.cache
+def _entries_of(text: str) -> tuple[Entry, ...]:
+    return entries_of(compilation(text))
 
 
 @contextlib.contextmanager
 def patched(simulation: Simulation) -> Iterator[None]:
-    """Spark's context of a task, and identifiers, by the seed; query sets stay compiled."""
+    """Spark's context of a task, and identifiers, by the seed. What a text alone decides is computed
+    once; catalogues look at their clocks every second, and nobody collects garbage meanwhile."""
     numbers = itertools.count(1)
 
     class Context:
@@ -419,12 +371,16 @@ def patched(simulation: Simulation) -> Iterator[None]:
         mock.patch.object(source, "TaskContext", Context),
         mock.patch.object(source.uuid, "uuid4", uuid4),
         mock.patch.object(loading, "_REMEMBERED", 64),
+        mock.patch.object(registry, "entries_of", lambda c: _entries_of(c.source.text)),
+        mock.patch.object(registry, "_CLOCK", 1.0),
     ):
         yield
 
 
-def play(seed: int, without: Collection[str] = (), rows: int = 60) -> Job:
-    """One job from its beginning to its end."""
+def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> Job:
+    """One job from its beginning to its end. Most are short: they see more faults in the same time;
+    what waits and what is kept reaches its bounds in the others."""
+    rows = rows or SIZES[seed % len(SIZES)]
     job = Job(seed, without, rows)
     simulation = job.simulation
     with patched(simulation):
@@ -432,9 +388,9 @@ def play(seed: int, without: Collection[str] = (), rows: int = 60) -> Job:
         simulation.at(0.5, job.start_driver)
         simulation.at(1.0, job.tick)
         try:
-            simulation.run(CALM + DRAINED, job.over, job.look)
+            simulation.run(CALM + DRAINED, job.over, job.checks.look)
             if job.refused is None:
-                job.check()
+                job.checks.check()
         except (AssertionError, Stuck) as error:
             story = "\n".join(f"{time:9.3f} s  {what}" for time, what in simulation.story)
             raise Violation(seed, tuple(without), rows, str(error), story) from error

@@ -21,11 +21,11 @@ from seustream.compiler.explain.facts.split import (
     QuerySplit,
     Split,
     Use,
-    queries,
     split,
 )
 from seustream.compiler.explain.marks import GLUE, WIDTH, clip, plural
 from seustream.compiler.explain.text import Columns, NamedLines, TreeNode
+from seustream.compiler.logical.endless import endless
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,7 @@ class Overview:
         ("What runs where", "queries", WHERE),
         ("Share of the device", "uses"),
         ("Over several devices", "several"),
+        ("Warning: state without bound", "endless"),
     )
 
     name: str
@@ -129,6 +130,7 @@ class Overview:
     routes: Routes
     areas: tuple[AreaFacts, ...]
     split: Split
+    unbounded: tuple[tuple[str, str], ...]
 
     @property
     def title(self) -> str:
@@ -175,6 +177,10 @@ class Overview:
     def several(self) -> NamedLines:
         return self.split.several
 
+    @property
+    def endless(self) -> NamedLines | tuple[()]:
+        return NamedLines("", self.unbounded) if self.unbounded else ()
+
 
 def overview(scope: View) -> Overview:
     c = scope.c
@@ -201,21 +207,5 @@ def overview(scope: View) -> Overview:
         routes(scope),
         areas(scope),
         split(scope),
+        tuple(endless(c.program)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The facts that the picture of the machine shows; known as soon as the routes are, but for `areas`,
-    of which the picture of the routes has none."""
-
-    name: str
-    requests: RequestTable
-    routes: Routes
-    areas: tuple[AreaFacts, ...]
-    queries: tuple[QuerySplit, ...]
-
-
-def machine_facts(scope: View, with_areas: bool) -> Machine:
-    known = areas(scope) if with_areas else ()
-    return Machine(scope.c.source.name, requests(scope), routes(scope), known, queries(scope))

@@ -52,6 +52,7 @@ CHOICES: tuple[ScalarFunction, ...] = (
         "coalesce", (ANY,), _met, row=_coalesce, variadic=True, strict=False, quiet=True,
         columns=lambda pc, *values: pc.coalesce(*values),
         doc="The first value that is not NULL.", example="coalesce(NULL, 2, 3)",
+        aliases=("ifnull", "nvl"),
     ),
     ScalarFunction(
         "nullif", (ANY, ANY), _met, row=_null_if, strict=False, quiet=True,

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from seustream.compiler.language.exact import EPOCH, MICROSECOND, truncated
+from seustream.compiler.language.exact import EPOCH, MICROSECOND, MILLISECOND, truncated
 from seustream.compiler.language.functions.columns import constant
 from seustream.compiler.language.registry import (
+    INTEGER,
     MOMENT,
     SPAN,
     TEXT,
@@ -259,9 +260,39 @@ def _epoch_ms(t: Moment) -> int:
     return (t - EPOCH) // datetime.timedelta(milliseconds=1)
 
 
+def _moment(count: int) -> Moment | None:
+    try:
+        return EPOCH + count * MILLISECOND
+    except OverflowError:
+        return None
+
+
+_SPAN = tuple((t - EPOCH) // MILLISECOND for t in (Moment.min, Moment.max))
+
+
+def _moment_columns(pc: Any, count: Any) -> Any:
+    if any(
+        pc.any(beyond).as_py() for beyond in (pc.less(count, _SPAN[0]), pc.greater(count, _SPAN[1]))
+    ):
+        raise ValueError("no timestamp")
+    return pc.cast(pc.cast(count, "timestamp[ms]"), "timestamp[us]")
+
+
 # --- entries ------------------------------------------------------------------
 
 _NO_FIELD = "no such field"
+
+
+def _part(field: str, *aliases: str) -> ScalarFunction:
+    """A field of a moment as a function of its own."""
+    of_time = _OF_TIME.get(field)
+    return ScalarFunction(
+        field, (MOMENT,), BIGINT, row=_OF_MOMENT[field], columns=_FIELD_KERNELS[field],
+        doc=f"The {field} of a moment; as `extract({field} FROM t)`.", aliases=aliases,
+        example=f"{field}(TIMESTAMP '2024-02-29 12:30:00')",
+        overloads=() if of_time is None else (Signature((CLOCK,), BIGINT, of_time),),
+    )  # fmt: skip
+
 
 TIMES: tuple[ScalarFunction, ...] = (
     ScalarFunction(
@@ -275,6 +306,9 @@ TIMES: tuple[ScalarFunction, ...] = (
             Signature((TEXT, SPAN), BIGINT, _field_of_span, check=_check(_WITHIN_SPAN)),
         ),
     ),
+    _part("year"), _part("quarter"), _part("month"), _part("week", "weekofyear"),
+    _part("day", "dayofmonth"), _part("dow", "dayofweek"), _part("isodow"), _part("doy", "dayofyear"),
+    _part("hour"), _part("minute"), _part("second"),
     ScalarFunction(
         "date_trunc", (TEXT, MOMENT), TIMESTAMP, row=_start, columns=_start_columns,
         doc="The start of the year, quarter, month, week, day, hour, minute, second, millisecond "
@@ -286,6 +320,11 @@ TIMES: tuple[ScalarFunction, ...] = (
         doc="A timestamp from its text; the format is of pattern letters, yyyy MM dd HH mm ss SSS, "
         "and of texts in quotes.",
         example="to_timestamp('29.02.2024 12:30', 'dd.MM.yyyy HH:mm')", fault="no timestamp",
+    ),
+    ScalarFunction(
+        "timestamp_millis", (INTEGER,), TIMESTAMP, row=_moment, columns=_moment_columns,
+        doc="The moment so many milliseconds after the first of January 1970, as `ts` counts them.",
+        example="timestamp_millis(1709210000000)", aliases=("make_timestamp_ms",), fault="no timestamp",
     ),
     ScalarFunction(
         "epoch_ms", (MOMENT,), BIGINT, row=_epoch_ms,

@@ -34,7 +34,7 @@ class RowLog:
     def append(self, batch: EventBatch, number: Ints, key: Ints, before: Ints) -> Ints:
         """The positions of the new rows."""
         first = len(self)
-        self.batch = concat(self.batch, batch) if first else batch
+        self.batch = batch if self.batch is None or not first else concat(self.batch, batch)
         self.number = np.concatenate([self.number, number])
         self.key = np.concatenate([self.key, key])
         self.before = np.concatenate([self.before, before])

@@ -26,6 +26,7 @@ from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.errors import SkipStuck
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from seustream.engine.pattern.keys import PartitionKeys
 from seustream.engine.pattern.recognize.conditions import Conditions, navigations
 from seustream.engine.pattern.recognize.log import RowLog
 from seustream.engine.pattern.recognize.measures import Matches, MeasureColumns, given
@@ -61,7 +62,7 @@ class RowOperator:
         self._conditions = Conditions(self._log, query, self.faults)
         self._measures = MeasureColumns(query, self._log, self.faults)
         self._nothing = output.schema(query).empty_table()
-        self._keys: dict[tuple[Any, ...], int] = {}
+        self._keys = PartitionKeys(query.partition)
         self._numbered = 0
         self._waiting: Ints = np.zeros(0, np.int64)  # rows that are not judged yet, by number
         self._oldest: int | None = None
@@ -116,7 +117,7 @@ class RowOperator:
         self.watermark = watermark
         batch = self._arrivals.released(watermark)
         if batch is not None:
-            self._append(batch, self._keys_of(batch))
+            self._append(batch, self._keys.of(batch))
         self._judge()
         found = self._found()
         if found is None:
@@ -128,31 +129,6 @@ class RowOperator:
         self.stats.matches += int((found.kind == 0).sum())
         self._forget()
         return pa.Table.from_arrays(columns, schema=self._nothing.schema), times
-
-    def _keys_of(self, batch: EventBatch) -> Ints:
-        """A number for each row's key; NULL is a key like any other."""
-        codes: Ints = np.zeros(len(batch), np.int64)
-        if not self.query.partition:
-            self._keys.setdefault((), 0)
-            return codes
-        for name in self.query.partition:
-            column = pa.array(batch.ts) if name == ir.TIME else batch.columns[name]
-            coded = column.dictionary_encode(null_encoding="encode")
-            own = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            codes = codes * (len(coded.dictionary) + 1) + own
-            if len(self.query.partition) > 1:
-                codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-        values = [
-            (
-                batch.ts[first] if name == ir.TIME else batch.columns[name].take(pa.array(first))
-            ).tolist()
-            for name in self.query.partition
-        ]
-        known = self._keys
-        own = [known.setdefault(key, len(known)) for key in zip(*values, strict=True)]
-        found: Ints = np.array(own, np.int64)[which]
-        return found
 
     def _append(self, batch: EventBatch, keys: Ints) -> None:
         number = np.arange(self._numbered, self._numbered + len(batch))
@@ -248,7 +224,7 @@ class RowOperator:
             "arrived": self._arrivals.arrived,
             "stats": dataclasses.asdict(self.stats),
             "numbered": self._numbered,
-            "keys": [[state.value(of) for of in key] for key in self._keys],
+            "keys": [[state.value(of) for of in key] for key in self._keys.known],
             "places": places.tolist(),
             "kept": _written(self._log.batch, self._log.number, self._log.key),
             "waiting": _written(self._arrivals.tables),
@@ -265,7 +241,7 @@ class RowOperator:
         self._arrivals.tables = _read(stored["waiting"])[0]
         self._numbered = stored["numbered"]
         keys = [tuple(state.value_of(of) for of in key) for key in stored["keys"]]
-        self._keys = {key: number for number, key in enumerate(keys)}
+        self._keys.known = {key: number for number, key in enumerate(keys)}
         self._search.resume(np.array(stored["places"], np.int64).reshape(-1))
         batch, own = _read(stored["kept"])
         if batch is not None and len(batch):

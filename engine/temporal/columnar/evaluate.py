@@ -14,7 +14,7 @@ from seustream.compiler.apas import expressions as a
 from seustream.compiler.apas import network as n
 from seustream.compiler.apas.functions import Scalar
 from seustream.compiler.language.expressions import Expression, Leaf
-from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.types import Type
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
 from seustream.engine.stream.schema import arrow_type
@@ -61,15 +61,18 @@ class Evaluator:
     def _call(
         self, name: str, function: object, arguments: Sequence[Expression], types: Sequence[Type]
     ) -> list[pa.Array]:
-        """A library's function, row by row; of NULL it is NULL."""
+        """A library's function, row by row; of NULL it is NULL, and where it raises, which is a fault."""
         assert isinstance(function, Scalar)
         values = [self.value(argument).to_pylist() for argument in arguments]
         nothing = (None,) * len(types)
+        rows = []
+        for number, row in enumerate(zip(*values, strict=True) if values else [()] * self.count):
+            try:
+                rows.append(nothing if None in row else function.call(row))
+            except Exception as error:
+                self.faults.add(Place(None, name, library.reason(error)), 1, number)
+                rows.append(nothing)
         with library.calling(name):
-            rows = [
-                nothing if None in row else function.call(row)
-                for row in (zip(*values, strict=True) if values else [()] * self.count)
-            ]
             return [
                 pa.array([row[i] for row in rows], arrow_type(of)) for i, of in enumerate(types)
             ]

@@ -8,8 +8,9 @@ from typing import Any
 
 from seustream.hdl.boards.board import Board
 from seustream.hdl.boards.flow.placement import Placed
+from seustream.hdl.boards.messages import ATTRIBUTES, HEAD_BITS, bytes_of, widths
 from seustream.hdl.boards.protocol import HEADER, MOST, TRAILER
-from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.config import DeviceConfig
 
 _OUTER = ("linked", "wjasip")
 _SERIAL_CYCLES = 15
@@ -76,11 +77,9 @@ class BuildReport:
 
     @property
     def line_tuples(self) -> float:
-        """Raw tuples a second the serial port brings at most."""
-        config = self.config
-        bits = 4 + config.timestamp_width + config.sequence_width
-        bits += MAX_ATTRIBUTES * config.attribute_width
-        message = 1 + -(-bits // 8)
+        """Raw tuples of two columns a second the serial port brings at most."""
+        fields = widths(self.config)
+        message = HEAD_BITS // 8 + sum(bytes_of(fields[name]) for name in ("step", *ATTRIBUTES[:2]))
         frame = MOST + HEADER + TRAILER + 2
         return self.baud / 10 * MOST / frame / message
 

@@ -33,7 +33,7 @@ SEPARATE = (
 # Lie apart on the chip: what each keeps of something common must not become one register for all.
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
-SHALLOW = ("raws", "tallies")
+SHALLOW = ("raws", "tallies", "storage")
 
 
 @dataclass(frozen=True, slots=True)

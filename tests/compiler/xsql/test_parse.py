@@ -11,9 +11,10 @@ from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.language import syntax
 from seustream.compiler.language.parse import MAX_NESTING
 from seustream.compiler.xsql import tree
-from seustream.compiler.xsql.parse import parse, split, tokens
+from seustream.compiler.xsql.parse import parse, tokens
+from seustream.compiler.xsql.statements import split
 from tests.compiler.xsql.problems import Mistake, mistakes, reported
-from tests.compiler.xsql.shapes import condition, parsed, select, shape, type_shape, windows
+from tests.compiler.xsql.shapes import condition, parsed, select, shape, type_shape
 
 # --- statements ---------------------------------------------------------------
 
@@ -181,7 +182,7 @@ def test_grouping() -> None:
 
 def test_options() -> None:
     s = select("SELECT a FROM R WINDOW RANGE 5 m WITH (Strict)")
-    assert [option.text for option in s.options] == ["Strict"]
+    assert [option.name.text for option in s.options] == ["Strict"]
     assert select("SELECT a FROM R AS with WINDOW 1").sources[0].alias is not None
 
 
@@ -191,41 +192,6 @@ def test_clauses_may_be_left_out() -> None:
     s = select("SELECT count(*) FROM R HAVING count(*) > 1 WINDOW 1")
     assert s.group_by == ()
     assert s.having is not None
-
-
-# --- windows ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "window"),
-    [
-        ("100", ("rows", 100, None)),
-        ("ROWS 3", ("rows", 3, None)),
-        ("rows -1", ("rows", -1, None)),
-        ("ROWS 2.5", ("rows", 2.5, None)),
-        ("RANGE 100", ("range", 100, None)),
-        ("RANGE 0", ("range", 0, None)),
-        ("RANGE -5", ("range", -5, None)),
-        ("RANGE 5 minutes", ("range", 5, "minutes")),
-        ("range 1.5 s", ("range", 1.5, "s")),
-        ("30 seconds", ("range", 30, "seconds")),
-        ("+30 Seconds", ("range", 30, "Seconds")),
-        ("2h", ("range", 2, "h")),
-        ("NOW", ("now", None, None)),
-        ("unbounded", ("unbounded", None, None)),
-    ],
-)
-def test_window(written: str, window: tuple[str, int | float | None, str | None]) -> None:
-    assert windows(written) == [window]
-
-
-def test_one_window_for_each_stream() -> None:
-    assert windows("NOW, 5, RANGE 1 d, UNBOUNDED") == [
-        ("now", None, None),
-        ("rows", 5, None),
-        ("range", 1, "d"),
-        ("unbounded", None, None),
-    ]
 
 
 # --- conditions and expressions -----------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 from examples.eight import generate
 from seustream.compiler.wjasip.image import encode
 from seustream.cosim.boards import netlist
-from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.boards.simulated import SimulatedBoard
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.session import LinkSession
@@ -30,7 +30,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests.cosim.boards.echo import echoing
 from tests.cosim.contract import EQUAL
-from tests.cosim.link.lines import KINDS, NONE, FaultyLine
+from tests.cosim.link.lines import KINDS, NONE, FaultyLine, SimulatedLine
 from tests.cosim.queries import (
     ROWS,
     UNBOUNDED,

@@ -1,14 +1,22 @@
 """Damaged and random messages to a bridge: a typed error or success, never a fault, and the next
 client is served. `python -m tests.cosim.bridge.fuzz --cases N` does more of them than the tests.
+
+`--messages N` sends so many to one bridge without a socket, where a message takes a fraction of a
+millisecond; `--journals N` opens so many journals with several kinds of damage each.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
 import random
 import socket
 import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +24,34 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient, message_of
-from seustream.cosim.bridge.errors import KINDS, from_flight
-from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, results, streams, wanted
+from seustream.cosim.bridge.errors import KINDS, BridgeError, from_flight
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.golden import GoldenDevice
+from tests import campaigns
+from tests.cosim.bridge import storage
+from tests.cosim.bridge.serving import (
+    TINY,
+    Chunks,
+    bridge,
+    compiled,
+    feed_epoch,
+    multiset,
+    results,
+    stage_epoch,
+    streams,
+    wanted,
+)
+from tests.cosim.bridge.simdisk import SimDisk
 
 VALUES: list[Any] = [None, True, -1, 0, 1 << 70, 1.5, "", "R", "\x00", "x" * 300, [], {}, [[]]]
+
+
+@functools.cache
+def loaded() -> p.Load:
+    return message_of(compiled())
 
 
 def message(chance: random.Random) -> object:
@@ -28,7 +59,7 @@ def message(chance: random.Random) -> object:
     epoch = chance.randint(-1, 3)
     return chance.choice(
         (
-            message_of(compiled()),
+            loaded(),
             p.Stage("w", chance.choice(("R", "S", "none")), epoch, 0, "s"),
             p.Commit(
                 "w",
@@ -159,14 +190,138 @@ def case(seed: int, calls: int = 40) -> None:
             assert results(client, ("pairs", "large")) == wanted(compiled(), rows), f"seed {seed}"
 
 
+# --- without a socket -------------------------------------------------------------
+
+ACTIONS = [name for name in p.ACTIONS if name not in ("close", "reset", "end", "flush")]
+_SLOWEST = 20.0
+"""Seconds after which a message is taken for one that hangs."""
+
+
+def messages(seed: int, count: int) -> Counter[str]:
+    """So many messages to one bridge: how often each kind of answer came; then an honest client's."""
+    chance, found = random.Random(seed), Counter[str]()
+    limits = replace(USUAL, patience=0.05)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Bridge(GoldenDevice(TINY), Path(folder) / "j", "golden", limits, disk=SimDisk())
+        with contextlib.closing(made):
+            made.act("load", p.write(message_of(compiled())))
+            for number in range(count):
+                begun = time.monotonic()
+                found[_one(chance, made)] += 1
+                took = time.monotonic() - begun
+                assert took < _SLOWEST, f"seed {seed}, message {number}: {took:.0f} s"
+            assert made.session.failure is None, f"seed {seed}: {made.session.failure}"
+            made.act("reset", b"{}")
+            made.session.limits = USUAL  # for an honest client a busy machine is no refusal
+            rows = streams(40, 3)
+            stage_epoch(made, 0, rows)
+            made.act("end", p.write(p.End(None)))
+            made.session.flush()
+            for name, want in wanted(compiled(), rows).items():
+                end = made.session.logs[name].end
+                assert multiset(made.read(p.Read(name, 0, end))) == want, f"seed {seed}: {name}"
+    return found
+
+
+def _one(chance: random.Random, made: Bridge) -> str:
+    """Sends one message of some kind; returns the kind of the answer."""
+    kind = chance.random()
+    try:
+        if kind < 0.1:
+            made.read(p.read(p.Read, damaged(chance, p.write(message(chance)))))
+        elif kind < 0.2:
+            stage = p.read(p.Stage, damaged(chance, p.write(p.Stage("w", "R", 0, 0, "s"))))
+            made.stage(stage, Chunks(batch(chance)))
+        elif kind < 0.25:
+            name, asked = of_a_query(chance)
+            made.act(name, damaged(chance, p.write(asked)))
+        else:
+            asked = message(chance)
+            fitting = [name for name in ACTIONS if p.ACTIONS[name][0] is type(asked)]
+            name = chance.choice(fitting or ACTIONS) if chance.random() < 0.9 else "\u2620"
+            made.act(name, damaged(chance, p.write(asked)) if kind < 0.7 else p.write(asked))
+    except BridgeError as error:
+        if error.kind not in KINDS or error.kind == "internal":
+            raise AssertionError(f"{error.kind}: {error}") from error
+        return error.kind
+    except pa.ArrowException as error:  # of columns, which the service takes for malformed
+        return type(error).__name__
+    return "answered"
+
+
+def journal(seed: int, made: storage.Run) -> str:
+    """Opens a journal of which several files are damaged: all of it, or a refusal with its place."""
+    chance = random.Random(seed)
+    disk = storage.at_rest(made.disks[-1])
+    paths = [path for path in disk.files if path.name != "lock"]
+    for path in chance.sample(paths, chance.randint(1, 3)):
+        data = disk.files[path].data
+        at = chance.randrange(len(data) + 1)
+        match chance.choice(("bytes", "cut", "more", "hole", "other", "gone")):
+            case "bytes":
+                data[at : at + 4] = chance.randbytes(chance.randint(0, 4))
+            case "cut":
+                del data[at:]
+            case "more":
+                data += chance.randbytes(chance.randint(1, 99))
+            case "hole":
+                data[at : at + 512] = bytes(len(data[at : at + 512]))
+            case "other":
+                data[:] = disk.files[chance.choice(list(disk.files))].data
+            case _:
+                del disk.files[path]
+    try:
+        with contextlib.closing(storage.opened(disk)) as bridge:
+            if not bridge.has_session:
+                raise AssertionError(f"seed {seed}: an empty bridge")
+            storage.check(bridge, made, len(made.epochs), f"seed {seed}")
+    except (JournalDamaged, JournalRefused, BridgeError) as error:
+        # A part is read when its epoch is processed; a journal may be of another format, too.
+        if "/j" not in str(error):
+            raise AssertionError(f"seed {seed}: {error}") from error
+        return "refused later" if isinstance(error, BridgeError) else "refused"
+    return "whole"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--journals", type=int, default=2_000)
     parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0)
+    campaigns.add_options(parser)
     options = parser.parse_args()
-    for seed in range(options.first, options.first + options.cases):
-        case(seed)
-    print(f"{options.cases} bridges, none fell")
+    for name, most, case_of in (
+        ("damaged bridges", options.cases, _bridge),
+        ("hostile messages", options.messages, _messages),
+        ("damaged journals", options.journals, _journal),
+    ):
+        if most:
+            work = campaigns.Work(name, options)
+            for seed in work.cases(work.first + most, _STEPS.get(name, 1)):
+                work.found += case_of(seed)
+            work.close()
+            print(dict(work.found), flush=True)
+
+
+def _bridge(seed: int) -> Counter[str]:
+    case(seed)
+    return Counter(stands=1)
+
+
+def _messages(first: int) -> Counter[str]:
+    return messages(first // _STEPS["hostile messages"], _STEPS["hostile messages"])
+
+
+@functools.cache
+def _run() -> storage.Run:
+    return storage.run(12, 1)
+
+
+def _journal(seed: int) -> Counter[str]:
+    return Counter([journal(seed, _run())])
+
+
+_STEPS = {"hostile messages": 10_000}
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ those of an undisturbed run. `python -m tests.cosim.bridge.kills --kills 50` is 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from tests import campaigns
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     Process,
@@ -70,8 +72,9 @@ class Feeder:
         self.process.wait()
 
 
-def case(seed: int, folder: Path, kind: str) -> int:
-    """One run with a few kills; gives how many. Reads results while all that goes on."""
+def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = None) -> int:
+    """One run with a few kills; gives how many. Reads results while all that goes on; `recovered` gets
+    the seconds from a bridge's start until all that was in its journal is processed."""
     chance = random.Random(seed)
     want = wanted(compiled(EVERYTHING), streams(ROWS, seed))
     bridge = Process(folder / "journal")
@@ -89,7 +92,13 @@ def case(seed: int, folder: Path, kind: str) -> int:
                 feeder.start()
             else:
                 bridge.kill()
+                begun = time.monotonic()
                 bridge.start()
+                with BridgeClient(bridge.url, patience=60) as other:
+                    while not _replayed(other):
+                        time.sleep(0.02)
+                if recovered is not None:
+                    recovered.append(time.monotonic() - begun)
             kills += 1
 
     thread = threading.Thread(target=killer)
@@ -115,6 +124,15 @@ def case(seed: int, folder: Path, kind: str) -> int:
     return kills
 
 
+def _replayed(client: BridgeClient) -> bool:
+    """Returns whether a bridge that was started again has done what it had done before."""
+    try:
+        client.act("flush", patience=0)
+    except BridgeError as error:
+        return error.kind == "no-session"
+    return True
+
+
 def _read(client: BridgeClient, query: str):  # type: ignore[no-untyped-def]
     """All results; before the first query set is loaded there is nothing to read."""
     while True:
@@ -132,19 +150,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--feed", nargs=2, metavar=("URL", "SEED"), help=argparse.SUPPRESS)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--first", type=int, default=1000)
+    campaigns.add_options(parser)
     options = parser.parse_args()
     if options.feed:
         feed(options.feed[0], int(options.feed[1]))
         return
-    kills: Counter[str] = Counter()
-    seed = options.first
-    while kills.total() < options.kills:
+    work = campaigns.Work("kills", options)
+    recovered: list[float] = []
+    for seed in work.cases(1 << 30):
+        if sum(work.found[kind] for kind in KINDS) >= options.kills:
+            break
         kind = KINDS[seed % len(KINDS)]
         with tempfile.TemporaryDirectory() as folder:
-            kills[kind] += case(seed, Path(folder), kind)
-        print(f"seed {seed}: {kind}, results as without; kills so far {dict(kills)}", flush=True)
-        seed += 1
+            before = len(recovered)
+            work.found[kind] += case(seed, Path(folder), kind, recovered)
+        for took in recovered[before:]:
+            work.found[f"restarts within {math.ceil(took)} s"] += 1
+        print(f"seed {seed}: {kind}, results as without; so far {dict(work.found)}", flush=True)
+    work.close()
+    recovered.sort()
+    if recovered:
+        last = recovered[-max(len(recovered) // 100, 1)]
+        print(
+            f"{len(recovered)} restarts: p50 {recovered[len(recovered) // 2]:.2f} s, p99 {last:.2f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -8,20 +8,23 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.errors import KINDS, BridgeError
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.protocol import Commit, Stage, StagedPart, StageEnd, write
-from seustream.cosim.bridge.service import IDLE, Bridge, Service
+from seustream.cosim.bridge.service import IDLE, Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.hdl.config import CONFIGURATIONS
@@ -29,6 +32,10 @@ from seustream.hdl.device import Device
 from tests.docs.blocks import ROOT
 
 TINY = CONFIGURATIONS["tiny"]
+TIMES = {"ts_oldest": "int64", "ts_newest": "int64"}
+"""Columns that a query has behind those it selects."""
+NAMES = ("pairs", "large")
+"""Of the queries in `QUERIES`."""
 QUERIES = """
 CREATE STREAM R (a int, b int);
 CREATE STREAM S (d int, name varchar(9));
@@ -236,3 +243,24 @@ def cut(rows: dict[str, pa.Table], epochs: int) -> list[dict[str, pa.Table]]:
 def results(client: BridgeClient, queries: Sequence[str]) -> dict[str, Rows]:
     """All results of a session whose input has ended."""
     return {q: sum((multiset(t) for t in client.results(q)), Counter()) for q in queries}
+
+
+def kind_of(caught: pytest.ExceptionInfo[BridgeError]) -> str:
+    return caught.value.kind
+
+
+def goes_on(client: BridgeClient) -> None:
+    """Whatever was sent before, the session is as it was."""
+    rows = streams(50, 3)
+    feed_epoch(client, 0, rows, attempt="last")
+    client.end()
+    assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def refused(call: Callable[[], object]) -> BridgeError:
+    """The error of a call, which is of a known kind and shows nothing of the inside."""
+    with pytest.raises(BridgeError) as caught:
+        call()
+    assert caught.value.kind in KINDS
+    assert "Traceback" not in str(caught.value)
+    return caught.value

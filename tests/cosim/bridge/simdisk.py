@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import functools
 import random
 import threading
 from collections import Counter
@@ -23,6 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FAULTS = ("error", "short", "torn", "dead", "late", "lost")
+
+
+@functools.cache
+def _folder(path: Path) -> str:
+    return str(path.parent)
 
 
 @dataclass(eq=False)
@@ -78,7 +84,7 @@ class SimDisk:
     def names(self, folder: Path) -> list[str]:
         with self._mutex:
             self._powered()
-            found = {path.name for path in self.files if path.parent == folder}
+            found = {path.name for path in self.files if _folder(path) == str(folder)}
             found |= {f"{path.name}/" for path in self.folders if path.parent == folder}
             return sorted(found)
 
@@ -135,13 +141,15 @@ class SimDisk:
             self.folders |= {folder, *folder.parents}
 
     def sync(self, folder: Path) -> None:
+        here = str(folder)
+
         def sync() -> None:
-            for path in [p for p in self.stable if p.parent == folder]:
+            for path in [p for p in self.stable if _folder(p) == here]:
                 del self.stable[path]
-            for path in [p for p in self.files if p.parent == folder]:
+            for path in [p for p in self.files if _folder(p) == here]:
                 self.stable[path] = self.files[path]
             for path, inode in self._lost_names.items():
-                if path.parent == folder:
+                if _folder(path) == here:
                     self.stable.pop(path, None)
                     if inode is not None:
                         self.stable[path] = inode

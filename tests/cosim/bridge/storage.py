@@ -17,25 +17,22 @@ import contextlib
 import functools
 import random
 import re
-import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.cosim.bridge import protocol as p
-from seustream.cosim.bridge import runner
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
-from seustream.cosim.bridge.loading import compile_load
-from seustream.cosim.bridge.service import Bridge
 from seustream.cosim.golden import GoldenDevice
+from tests import campaigns
 from tests.cosim.bridge.serving import QUERIES, TINY, compiled, cut, stage_epoch, streams
 from tests.cosim.bridge.simdisk import FAULTS, SimDisk
 
@@ -45,24 +42,10 @@ ROWS = 5
 TEXT = QUERIES + "REGISTER QUERY counts AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW ROWS 9;"
 NAMES = ("pairs", "large", "counts")
 LIMITS = replace(USUAL, journal_bytes=24_000, replay_seconds=float("inf"))
+LIBRARIES = Libraries()
+"""The same for all bridges, so that their queries are compiled once."""
 LATER = 2
 """Epochs that follow the one in which something goes wrong."""
-
-
-@functools.lru_cache
-def _compiled_once(load: p.Load, devices: int) -> object:
-    return compile_load(load, devices)
-
-
-def _compiled(load: p.Load, devices: int, libraries: object) -> object:
-    return _compiled_once(load, devices)  # of no library: each bridge has its own
-
-
-@contextlib.contextmanager
-def compiled_once() -> Iterator[None]:
-    """The same queries again and again are compiled once."""
-    with mock.patch.object(runner, "compile_load", _compiled):
-        yield
 
 
 @dataclass
@@ -84,7 +67,7 @@ def run(epochs: int, seed: int) -> Run:
             made.disks.append(at_rest(disk))
             stage_epoch(bridge, number, rows)
             bridge.session.flush()
-            made.ends.append({name: bridge.session.log(name).end for name in NAMES})
+            made.ends.append({name: bridge.session.reading.log(name).end for name in NAMES})
         stage_epoch(bridge, epochs, made.epochs[0], commit=False)
         made.disks.append(at_rest(disk))
         for name in NAMES:
@@ -101,7 +84,7 @@ def at_rest(disk: SimDisk) -> SimDisk:
 
 
 def opened(disk: SimDisk) -> Bridge:
-    return Bridge(GoldenDevice(TINY), FOLDER, "golden", LIMITS, disk=disk)
+    return Bridge(GoldenDevice(TINY), FOLDER, "golden", LIMITS, disk=disk, libraries=LIBRARIES)
 
 
 # --- calls ------------------------------------------------------------------------
@@ -126,6 +109,7 @@ def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
     try:
         for number in range(epoch, last):
             feed(disk, made, number, chance, cut_power=chance.random() < 0.4)
+        disk.lose_power(chance)
         with contextlib.closing(restarted(disk, chance)) as bridge:
             check(bridge, made, last, told)
     except (JournalDamaged, BridgeError) as error:
@@ -139,7 +123,7 @@ def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
 
 def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power: bool) -> None:
     """What a client does until an epoch is acknowledged; the power may go afterwards."""
-    bridge = restarted(disk, chance) if not disk.power else opened(disk)
+    bridge = restarted(disk, chance)
     try:
         for attempt in range(10):
             try:
@@ -165,17 +149,16 @@ def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power:
 
 
 def restarted(disk: SimDisk, chance: random.Random) -> Bridge:
-    """After a loss of power."""
-    disk.lose_power(chance)
+    """After its end, or a loss of power."""
     for _ in range(3):
+        if not disk.power:
+            disk.lose_power(chance)
         disk.restart()
         try:
             return opened(disk)
         except (OSError, BridgeError, JournalDamaged) as error:
             # What goes wrong may go wrong now.
-            if not disk.power:
-                disk.lose_power(chance)
-            elif isinstance(error, JournalDamaged):
+            if disk.power and isinstance(error, JournalDamaged):
                 raise
     raise AssertionError("a disk that works, and no bridge on it")
 
@@ -184,7 +167,7 @@ def check(bridge: Bridge, made: Run, epochs: int, told: str) -> None:
     """All results so far, each once, at its offset."""
     bridge.session.flush()
     for name in NAMES:
-        end = bridge.session.log(name).end
+        end = bridge.session.reading.log(name).end
         assert end == made.ends[epochs - 1][name], f"{told}: {name} has {end} results"
         found = bridge.read(p.Read(name, 0, end))
         assert found.equals(made.results[name].slice(0, end)), f"{told}: other results of {name}"
@@ -242,51 +225,55 @@ def flipped(data: bytes, at: int, bit: int) -> bytes:
 # --- the campaign -----------------------------------------------------------------
 
 
+Case = tuple[str, Callable[[], str]]
+
+
+def call_cases(made: Run, seed: int) -> Iterator[Case]:
+    """Each call of each epoch in each way, and what to count it under."""
+    for epoch in range(len(made.epochs)):
+        for call in range(calls_of(made, epoch)):
+            for fault in FAULTS:
+                told = f"{seed} {epoch} {call} {fault}"
+                chance = random.Random(told).randrange(1 << 30)
+                yield fault, functools.partial(call_case, made, epoch, call, fault, chance)
+
+
+def flip_cases(made: Run, seed: int) -> Iterator[Case]:
+    for path, data in files_of(made).items():
+        chance = random.Random(f"{seed} {path}")
+        kind = path.name.split("-")[0][-8:].lstrip("0123456789abcdef")
+        for at in range(len(data)):
+            changed = functools.partial(flipped, data, at, chance.randrange(8))
+            whole = chance.random() < 0.002
+            yield kind, lambda c=changed, a=at, w=whole, p=path: damage_case(made, p, c(), a, w)
+
+
+def cut_cases(made: Run, seed: int) -> Iterator[Case]:
+    for path, data in files_of(made).items():
+        for at in range(0, len(data), 64):
+            yield "cut", functools.partial(damage_case, made, path, data[:at], at, at % 640 == 0)
+        yield "gone", functools.partial(damage_case, made, path, b"", 0, True)
+
+
+PARTS = {"calls": call_cases, "flips": flip_cases, "cuts": cut_cases}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--parts", nargs="*", default=["calls", "flips", "cuts"])
-    parser.add_argument("--share", type=float, default=1.0, help="of the cases, at random")
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=list(PARTS))
+    campaigns.add_options(parser)
     options = parser.parse_args()
-    chance = random.Random(options.seed)
-    with compiled_once():
-        made = run(options.epochs, options.seed)
-        if "flips" in options.parts:
-            found: Counter[str] = Counter()
-            start = time.monotonic()
-            for path, data in files_of(made).items():
-                for at in range(len(data)):
-                    if chance.random() < options.share:
-                        changed = flipped(data, at, chance.randrange(8))
-                        whole = chance.random() < 0.002
-                        kind = f"{path.name.split('-')[0][-8:]} "
-                        found[kind + damage_case(made, path, changed, at, whole)] += 1
-            _say("flips", found, start)
-        if "cuts" in options.parts:
-            found, start = Counter(), time.monotonic()
-            for path, data in files_of(made).items():
-                for at in range(0, len(data), 64):
-                    found[damage_case(made, path, data[:at], at, chance.random() < 0.1)] += 1
-                found[damage_case(made, path, b"", 0, True)] += 1
-            _say("cuts", found, start)
-        if "calls" in options.parts:
-            found, start = Counter(), time.monotonic()
-            for epoch in range(options.epochs):
-                for call in range(calls_of(made, epoch)):
-                    for fault in FAULTS:
-                        if chance.random() < options.share:
-                            case = call_case(made, epoch, call, fault, chance.randrange(1 << 30))
-                            found[f"{fault} {case}"] += 1
-            _say("calls", found, start)
-
-
-def _say(what: str, found: Counter[str], start: float) -> None:
-    took = time.monotonic() - start
-    print(
-        f"{what}: {found.total():,} cases in {took:.0f} s: {dict(sorted(found.items()))}",
-        flush=True,
-    )
+    made = run(options.epochs, options.seed)
+    for part in options.parts:
+        cases = list(PARTS[part](made, options.seed))
+        work = campaigns.Work(f"storage {part}", options)
+        for number in work.cases(len(cases)):
+            kind, case = cases[number]
+            work.found[f"{kind} {case()}"] += 1
+        work.close(whole=len(cases))
+        print(dict(sorted(work.found.items())), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,12 +12,6 @@ from tests.cosim.bridge import storage
 from tests.cosim.bridge.simdisk import FAULTS
 
 EPOCHS = 30
-
-
-@pytest.fixture(autouse=True)
-def _compiled_once() -> Iterator[None]:
-    with storage.compiled_once():
-        yield
 
 
 @functools.cache

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.security import Address, AddressRefused
-from seustream.cosim.bridge.service import Bridge
-from seustream.cosim.bridge.sources import source_address
+from seustream.cosim.bridge.sources import collecting, source_address
 from tests.cosim.bridge.serving import bridge
 
 HEADER = {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"]]}
@@ -50,6 +50,16 @@ def more(source: socket.socket, *messages: dict[str, Any]) -> None:
 
 def insert(ts: int, *values: Any, te: int | None = None) -> dict[str, Any]:
     return {"type": "INSERTION", "ts": ts, "te": ts + 1 if te is None else te, "values": values}
+
+
+@pytest.mark.parametrize(
+    ("behind", "max_latency", "together"),
+    [(0, 50, 2), (1, 50, 2), (9, 50, 9), (400, 50, 25), (400, 1_000, 400), (0, 1, 1), (7, 3, 1)],
+)
+def test_epochs_grow_with_the_work_up_to_half_of_what_rows_may_wait(
+    behind: int, max_latency: int, together: int
+) -> None:
+    assert collecting(behind, max_latency) == together
 
 
 def until(condition: Callable[[], object]) -> None:

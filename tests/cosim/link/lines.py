@@ -8,11 +8,39 @@ from dataclasses import dataclass
 import pytest
 
 from seustream.cosim.boards import build
-from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.boards.simulated import SimulatedBoard
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.session import LinkLine, LinkSession
 from seustream.cosim.verilated.build import missing
 from seustream.hdl.config import DeviceConfig
+
+
+class SimulatedLine:
+    """A line to a simulated board: reading runs it. Time is the board's (`now`), so that a run
+    is the same every time.
+
+    clock  cycles a second: few, for every second a host waits is simulated
+    """
+
+    def __init__(self, board: SimulatedBoard, clock: float = 10_000, chunk: int = 400) -> None:
+        self.board, self._clock, self._chunk = board, clock, chunk
+
+    def now(self) -> float:
+        return self.board.cycles / self._clock
+
+    def read(self, timeout: float) -> bytes:
+        end = self.board.cycles + timeout * self._clock
+        while True:
+            self.board.run(self._chunk)
+            data = self.board.take()
+            if data or self.board.cycles >= end:
+                return data
+
+    def write(self, data: bytes) -> None:
+        self.board.put(data)
+
+    def close(self) -> None:
+        self.board.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,29 +13,11 @@ import pytest
 
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.security import Bearer
-from seustream.cosim.sites import process
 from seustream.cosim.sites.client import Client
-from seustream.cosim.sites.cluster import Cluster, ClusterError
-from seustream.cosim.sites.process import Process, Setup
-from seustream.engine.sites.codec import Malformed, encode
-from seustream.engine.sites.messages import Delta, Done
-from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.node import SiteLayout
+from seustream.engine.sites.model import BlockRows, SiteRow
+from tests.cosim.sites.cluster import Cluster, ClusterError
+from tests.cosim.sites.layouts import CENTRE, QUERY_NODE, layout
 from tests.engine.sites.oracle import answer, random_blocks
-from tests.engine.sites.running import costs
-
-QUERY_NODE, CENTRE = 3, 4
-
-
-def layout(windows: list[float], **options: object) -> SiteLayout:
-    of = costs(random.Random(7), 5)
-    values: dict[str, object] = {"candidates": (CENTRE, 0), "retry": 40.0} | options
-    # The first centre is the candidate that is cheapest; made to be the node of its own.
-    w = [
-        [0 if a == b else 1 if CENTRE in (a, b) else c for b, c in enumerate(row)]
-        for a, row in enumerate(of.w)
-    ]
-    return SiteLayout(EquiJoin.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
 
 
 def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
@@ -129,30 +110,3 @@ def test_strangers_and_nonsense(tmp_path: Path) -> None:
         assert cluster.state(0)["idle"]
     with pytest.raises(ClusterError, match="does not answer"):
         cluster.state(0)
-
-
-def test_a_process_remembers_the_latest_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "REMEMBERED", 3)
-    whole = layout([1, 1, 1])
-    part = Process(Setup(whole, {node: node + 1 for node in range(5)}, (None,)), CENTRE + 1)
-    for no in range(5):
-        delta = Delta(whole.first_epoch, 0, no, no, {(1,): 2}, 0, 0)
-        part.receive([(0, CENTRE, delta)])
-        part._over(Done((0, no), no, 4.0))
-    assert [block.block for block in part.decisions.values()] == [2, 3, 4]
-    assert list(part.spent) == [(0, 2), (0, 3), (0, 4)]
-
-
-class Anything:
-    streams = (0, 1)
-
-    def among(self, payloads: Sequence[tuple[object, ...]]) -> list[bool]:
-        return [True] * len(payloads)
-
-
-def test_code_is_not_sent() -> None:
-    join = EquiJoin.on_one_key([1, 1, 1])
-    withed = EquiJoin(join.streams, join.equal, residuals=(Anything(),))
-    setup = Setup(SiteLayout(withed, layout([1, 1, 1]).costs, QUERY_NODE), {}, (None,))
-    with pytest.raises(Malformed, match="Anything does not cross"):
-        encode(setup.plain())

@@ -4,83 +4,27 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.flight as flight
 import pytest
 
-from seustream.compiler.catalogue import Stream
-from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites import run as runs
 from seustream.cosim.sites.client import Client
-from seustream.cosim.sites.process import Process, Setup
+from seustream.cosim.sites.process import Process
 from seustream.cosim.sites.run import RunFailed, SitesRun
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.host.errors import EvaluationError
-from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.query import Where
-from seustream.engine.sites.results import Across, finished, plan_across
-from seustream.engine.sites.shared import SharedLayout
-from seustream.engine.stream.faults import QueryFaults
-
-TEXT = """
-CREATE STREAM R (a int, b int);
-CREATE STREAM S (d int, e int);
-CREATE STREAM T (f int);
-SELECT R.b, S.e FROM R, S WHERE R.a = S.d AND R.b + 1 > S.e WINDOW RANGE 10;
-SELECT R.b, T.f FROM R, S, T WHERE R.a = S.d AND S.e = T.f WINDOW RANGE 10;
-"""
-ROWS = {
-    "R": pa.table({"ts": [1, 2, 9], "a": pa.array([1, 2, 1], pa.int32()), "b": [5, 6, 7]}),
-    "S": pa.table({"ts": [3, 4], "d": pa.array([1, 2], pa.int32()), "e": [5, 6]}),
-    "T": pa.table({"ts": [5, 1, 6], "f": pa.array([6, 6, 5], pa.int32())}),
-}
-
-
-def service(stream: str, token: str | None = None) -> SiteService:
-    return SiteService("grpc://127.0.0.1:0", {stream: lambda definition: ROWS[stream]}, token)
-
-
-@pytest.fixture
-def services() -> Iterator[list[SiteService]]:
-    made = [service("R"), service("S")]
-    yield made
-    for one in made:
-        one.close()
-
-
-def across() -> Across:
-    return plan_across(compile_text(TEXT).program, {"r", "s"})
-
-
-def setup(services: list[SiteService], **options: object) -> Setup:
-    """R and S at services, T here; then the query node."""
-    plan = across()
-    where = {0: 1, 1: 2, 2: 0, 3: 0}
-    costs = UnitCosts.of([[0 if where[a] == where[b] else 1 for b in where] for a in where])
-    layout = SharedLayout(plan.sites, plan.joins, costs, 3, retry=200.0)
-    addresses = (None, *(f"grpc://127.0.0.1:{one.port}" for one in services))
-    return replace(Setup(layout, where, addresses, plan.of), **options)  # type: ignore[arg-type]
-
-
-NAMES = {1: "site R at grpc://r", 2: "site S at grpc://s"}
-
-
-def start(of: Setup) -> SitesRun:
-    return SitesRun(of, NAMES, {"T": ROWS["T"]}, patience=0.5)
-
-
-def results(run: SitesRun) -> list[list[tuple[object, ...]]]:
-    plan = across()
-    found = []
-    for q, (query, join) in enumerate(zip(plan.queries, plan.joins, strict=True)):
-        rows = [result.rows for number, result in run.results if number == q]
-        table = finished(query, join, ["R", "S", "T"], rows, QueryFaults())
-        found.append(list(zip(*(c.to_pylist() for c in table.columns), strict=True)))
-    return found
+from tests.cosim.sites.services import (
+    NAMES,
+    ROWS,
+    across,
+    results,
+    service,
+    setup,
+    start,
+)
 
 
 @pytest.mark.parametrize("faults", [{}, {"loss": 0.2, "repeat": 0.2, "delay": 0.02}])
@@ -122,7 +66,7 @@ def test_slack_accepts_what_is_late(services: list[SiteService]) -> None:
     with start(setup(services, slack=4)) as run:
         run.wait()
         assert (run.late, run.taken["T"]) == ({}, 3)
-        assert len(results(run)[1]) == 4
+        assert len(results(run, 4)[1]) == 4
 
 
 def test_nobody_there(services: list[SiteService]) -> None:
@@ -180,16 +124,6 @@ def test_a_stream_that_is_not_there() -> None:
         start(setup([one, other])).__enter__()
 
 
-def test_tokens() -> None:
-    with service("R", "t" * 20) as one, service("S", "t" * 20) as other:
-        with start(setup([one, other], token="t" * 20)) as run:
-            run.wait()
-            assert len(results(run)[0]) == 3
-        with pytest.raises(RunFailed, match="wants a token") as raised:
-            start(setup([one, other])).__enter__()
-        assert "--token-file" in str(raised.value.hint)
-
-
 def test_a_condition_without_a_value_ends_the_run(
     services: list[SiteService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,17 +136,3 @@ def test_a_condition_without_a_value_ends_the_run(
         pytest.raises(RunFailed, match=r"site . at grpc://.: R.b \+ 1: overflow"),
     ):
         run.wait()
-
-
-def test_what_is_no_call(services: list[SiteService]) -> None:
-    of = setup(services)
-    client = Client(str(of.addresses[1]), of)
-    with pytest.raises(BridgeError, match="knows nothing of this run"):
-        client.act("state")
-    with pytest.raises(BridgeError, match="no action dance"):
-        client.act("dance")
-    connection = flight.connect(str(of.addresses[1]))
-    with pytest.raises(flight.FlightServerError, match="malformed"):
-        list(connection.do_action(flight.Action("open", b"{")))
-    with pytest.raises(BridgeError, match="no stream Q"):
-        client.rows(Stream("Q", ()))

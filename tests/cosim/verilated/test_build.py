@@ -6,6 +6,7 @@ import fcntl
 import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def written(command: object, units: object, own: object, generated: object, library: Path) -> None:
+def written(*arguments: Any) -> None:
+    *_, library, count = arguments
+    count(0)
     library.write_bytes(b"library")
 
 
@@ -44,6 +47,16 @@ def test_a_library_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(notes) == 3
 
 
+@pytest.mark.parametrize("damage", [b"librarx", b"lib", b""])
+def test_a_library_that_is_damaged_is_built_again(damage: bytes, cache: Path) -> None:
+    """And never loaded: that would end the process."""
+    path = build.library(TINY)
+    path.write_bytes(damage)
+    assert build.library(TINY).read_bytes() == b"library"
+    path.with_suffix(".sha256").unlink()
+    assert build.library(TINY) == path
+
+
 def test_each_configuration_and_option_has_its_own(cache: Path) -> None:
     options = [BuildOptions(), BuildOptions(waves=True), BuildOptions(trace=True)]
     paths = {build.library(c, o) for c in CONFIGURATIONS.values() for o in options}
@@ -55,7 +68,8 @@ def test_who_comes_second_waits_and_builds_nothing(
 ) -> None:
     builds, notes, begun, go = [], [], threading.Event(), threading.Event()
 
-    def slow(command: object, units: object, own: object, generated: object, library: Path) -> None:
+    def slow(*arguments: Any) -> None:
+        *_, library, _ = arguments
         builds.append(library)
         begun.set()
         assert go.wait(10)

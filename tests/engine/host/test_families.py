@@ -14,21 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.language import expressions as x
-from seustream.compiler.language.types import BIGINT
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.host import families, shared, stages
-from seustream.engine.host.constants import ConstantIndex, Interval
 from seustream.engine.runs import Report
 
 STREAMS = (
     "CREATE STREAM R (k int, v int, x double precision, t varchar(9), d decimal(9,2));"
     "CREATE STREAM S (k int, w bigint, t varchar(9));"
 )
-
-
-KEY = (x.ColumnReference(0, "v", BIGINT, True, "R"), BIGINT)
 
 
 def rows(chance: np.random.Generator, count: int) -> dict[str, pa.Table]:
@@ -179,19 +173,10 @@ def test_a_strict_query_fails_alone() -> None:
     assert driver.failed.keys() == {"q1"}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_an_index_of_intervals_finds_what_comparisons_do(seed: int) -> None:
-    print(f"seed {seed}")
-    chance = np.random.default_rng(seed)
-    low = chance.integers(-20, 20, 50)
-    high = low + chance.integers(-2, 9, 50)
-    values = chance.integers(-25, 25, int(chance.integers(1, 40)))
-    known = chance.random(len(values)) < 0.8 if seed % 2 else None
-    index = ConstantIndex([Interval(KEY, a, b, ()) for a, b in zip(low, high, strict=True)])
-    found = {number: some.tolist() for number, some in index.matches(values, known)}
-    there = np.ones(len(values), np.bool_) if known is None else known
-    fits = [(values >= a) & (values <= b) & there for a, b in zip(low, high, strict=True)]
-    want = {n: np.flatnonzero(some).tolist() for n, some in enumerate(fits) if some.any()}
-    assert found == want
-    column = pa.array(values, mask=~there)
-    assert index.admits(column).tolist() == np.any(fits, axis=0).tolist()
+def test_an_equal_condition_of_another_text_counts_nothing() -> None:
+    """What is remembered of a condition does not bring along where it was written before."""
+    rows = {"S": pa.table({"ts": [1], "k": [0], "w": [1], "t": ["a"]})}
+    for gap in ("", " "):
+        text = f"CREATE STREAM S (k int, w bigint, t varchar(9)); {gap}SELECT w FROM S WHERE 12 / k > 3 WINDOW NOW"
+        (places,) = run(text, rows, [])[1].faults.values()
+        assert [count for count, _ in places.values()] == [1]

@@ -17,10 +17,10 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.host.running import DEVICES
+from tests.engine.twostreams import STREAMS, random_rows
 from tests.system.differential import compile_case
 from tests.system.generate import generate
 
-STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);"
 LATER = {
     "groups of a stream": "SELECT a, count(*), sum(b) FROM R GROUP BY a WINDOW RANGE 9;"
     "SELECT count(*), min(b) FROM R WHERE b > 3 WINDOW ROWS 5;",
@@ -81,14 +81,6 @@ def test_resumed_drivers_go_on(seed: int) -> None:
     assert got[1] == want[1]
 
 
-def rows(count: int, chance: np.random.Generator) -> dict[str, pa.Table]:
-    found = {}
-    for name, columns in (("R", "ab"), ("S", "de")):
-        keys = {c: chance.integers(0, 5, count).astype(np.int32) for c in columns}
-        found[name] = pa.table({"ts": np.cumsum(chance.integers(0, 3, count)), **keys})
-    return found
-
-
 def in_pieces(
     compilations: Sequence[Compilation], data: dict[str, pa.Table], seed: int, resumed: bool
 ) -> tuple[dict[str, list[tuple[object, ...]]], int]:
@@ -127,7 +119,7 @@ def test_groups_and_derived_streams_go_on(what: str, seed: int) -> None:
     """Members of groups, rows of derived streams and what waits for them, at every stage."""
     print(f"seed {seed}")
     compilation = compile_text(STREAMS + LATER[what])
-    data = rows(150, np.random.default_rng(seed))
+    data = random_rows(150, np.random.default_rng(seed))
     want, _ = in_pieces([compilation], data, seed, resumed=False)
     got, drivers = in_pieces([compilation], data, seed, resumed=True)
     assert drivers > 3
@@ -148,7 +140,7 @@ def test_windows_and_groups_move_between_devices_and_the_engine(what: str, seed:
         1,
         1 + ("of a join" in what or "derived" in what),
     ]
-    data = rows(150, np.random.default_rng(seed))
+    data = random_rows(150, np.random.default_rng(seed))
     want, _ = in_pieces([compile_text(text)], data, seed, resumed=False)
     got, drivers = in_pieces(compilations, data, seed, resumed=True)
     assert drivers > 3
@@ -157,7 +149,7 @@ def test_windows_and_groups_move_between_devices_and_the_engine(what: str, seed:
 
 def test_what_is_defined_anew_begins_anew() -> None:
     """Groups of another text, and derived streams of other columns, are not taken over."""
-    data = rows(60, np.random.default_rng(1))
+    data = random_rows(60, np.random.default_rng(1))
 
     def driver(text: str) -> GraphRun:
         compilation = compile_text(STREAMS + text)
@@ -181,33 +173,3 @@ def test_what_is_defined_anew_begins_anew() -> None:
     same = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
     same.resume(one.state())
     assert live(same) == members
-
-
-def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
-    """The same stream is defined without the stage before: what reads it comes first now."""
-    data = rows(60, np.random.default_rng(2))
-    reader = "SELECT E.a, R.b FROM E, R WHERE E.a = R.a WINDOW RANGE 20;"
-    second = (
-        "CREATE STREAM D AS SELECT a, b FROM R WINDOW NOW;"
-        "CREATE STREAM E AS SELECT D.a FROM D, S WHERE D.a = S.d WINDOW RANGE 20;"
-    )
-    first = "CREATE STREAM E AS SELECT R.a FROM R, S WHERE R.a = S.d WINDOW RANGE 20;"
-
-    def driver(text: str) -> GraphRun:
-        compilation = compile_text(STREAMS + text)
-        return GraphRun(compilation, DEVICES["golden"](compilation.options.config))
-
-    def kept(stage: object) -> int:
-        assert isinstance(stage, SoftwareJoin)
-        return stage.stores["E"].table.num_rows
-
-    before, after = driver(second + reader), driver(first + reader)
-    for name, table in data.items():
-        before.push(name, table)
-    for _ in before.advance():
-        pass
-    assert list(before.operators) == ["software join 0", "software join 1", "software join 2"]
-    assert list(after.operators) == ["device join", "software join 1"]
-    assert kept(before.operators["software join 2"]) > 0
-    after.resume(before.state())
-    assert kept(after.operators["software join 1"]) > 0

@@ -17,28 +17,36 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import INT, VARCHAR
 from seustream.compiler.pattern.statements import compile_pattern
 from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.recognize.operator import RowOperator
 
 HERE = Path(__file__).parent / "flink"
 STREAM = Stream("t", (Column("type", VARCHAR), Column("id", INT), Column("x", INT)))
 
 
 @dataclass
-class Case:
+class Asked:
     """The same question twice: `lines` for Flink, `text` for ours."""
 
     number: int
     text: str
     lines: list[str]
+
+
+@dataclass
+class Case(Asked):
     events: list[Event]
-    rows: bool = False
     found: set[str] = field(default_factory=set)
 
 
@@ -47,10 +55,6 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=150)
     parser.add_argument("--seed", type=int, default=7)
     arguments = parser.parse_args()
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            print(f"{program} is not there; Flink needs Java 17 and Maven", file=sys.stderr)
-            return 2
     chance = random.Random(arguments.seed)
     cases = [
         recognize_case(n, chance) if n % 3 == 2 else pattern_case(n, chance)
@@ -59,14 +63,14 @@ def main() -> int:
     theirs = ask_flink(cases)
     matches = failures = 0
     for case in cases:
-        ours = run(case)
+        ours, other = run(case), {*theirs[case.number]}
         matches += len(ours)
-        if ours != theirs[case.number]:
+        if ours != other:
             failures += 1
             events = " ".join(f"{e.type}#{e.seq}@{e.ts}={e.attrs['x']}" for e in case.events)
             print(f"case {case.number} of seed {arguments.seed}: {case.text}\n  {events}")
-            print(f"  ours only {sorted(ours - theirs[case.number])}")
-            print(f"  Flink only {sorted(theirs[case.number] - ours)}")
+            print(f"  ours only {sorted(ours - other)}")
+            print(f"  Flink only {sorted(other - ours)}")
     print(f"{len(cases)} cases, {matches} matches, {failures} differ")
     return 1 if failures or not matches else 0
 
@@ -156,7 +160,7 @@ def recognize_case(number: int, chance: random.Random) -> Case:
     nothing = {"type": "A", "id": last.seq + 1, "x": None}
     events.append(Event(last.ts + 1, last.seq + 1, "A", nothing))
     lines = [f"SQL {number}", text, *_rows(events), "END"]
-    return Case(number, text, lines, events, rows=True)
+    return Case(number, text, lines, events)
 
 
 def _rows(events: list[Event]) -> list[str]:
@@ -168,19 +172,27 @@ def _rows(events: list[Event]) -> list[str]:
 
 
 def run(case: Case) -> set[str]:
-    operator = PatternOperator(compile_pattern(case.text, STREAM, bounded=True))
+    operator = operator_of(compile_pattern(case.text, STREAM, bounded=True))
+    rows = [{"ts": event.ts, **event.attrs} for event in case.events]
+    types = {"ts": pa.int64(), "type": pa.string(), "id": pa.int32(), "x": pa.int32()}
+    if isinstance(operator, RowOperator):
+        operator.push_table(pa.Table.from_pylist(rows, pa.schema(types)))
+        found, _ = operator.advance_table(END_OF_STREAM)
+        return {"R " + " ".join(str(v) for v in row.values()) for row in found.to_pylist()}
+    assert isinstance(operator, PatternOperator)
     for event in case.events:
         operator.push(event)
-    if case.rows:
-        rows, _ = operator.advance_table(END_OF_STREAM)
-        return {"R " + " ".join(str(v) for v in row.values()) for row in rows.to_pylist()}
     return {
         "M " + ";".join("".join(f"{event.seq}," for event in group) for group in match.groups)
         for match in operator.advance(END_OF_STREAM)
     }
 
 
-def ask_flink(cases: list[Case]) -> dict[int, set[str]]:
+def ask_flink(cases: Sequence[Asked]) -> dict[int, list[str]]:
+    """The lines that Flink prints for each case."""
+    for program in ("java", "javac", "mvn"):
+        if shutil.which(program) is None:
+            sys.exit(f"{program} is not there; Flink needs Java 17 and Maven")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copy(HERE / "pom.xml", folder)
@@ -195,14 +207,14 @@ def ask_flink(cases: list[Case]) -> dict[int, set[str]]:
         opened = [f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.lang", "java.util")]
         call = ["java", "-XX:+UseSerialGC", *opened, "-cp", f"{classes}:{path}", "Main", str(asked)]
         text = _run(call)
-    found: dict[int, set[str]] = {}
+    found: dict[int, list[str]] = {}
     number = -1
     for line in text.splitlines():
         if line.startswith("CASE "):
             number = int(line.split()[1])
-            found[number] = set()
+            found[number] = []
         elif line.startswith(("M ", "R ")):
-            found[number].add(line)
+            found[number].append(line)
     if "DONE" not in text or len(found) != len(cases):
         raise RuntimeError(f"Flink ended early:\n{text[-2000:]}")
     return found
@@ -211,7 +223,7 @@ def ask_flink(cases: list[Case]) -> dict[int, set[str]]:
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
+        raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[:3000]}")
     return done.stdout
 
 

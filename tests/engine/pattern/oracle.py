@@ -86,10 +86,11 @@ class Oracle:
         ]
         sizes = [1]
         if of.kleene:
-            sizes = list(range(of.least or 1, min(of.most or len(fits), len(fits)) + 1))
+            least = 1 if of.least is None else of.least
+            sizes = list(range(least, min(of.most or len(fits), len(fits)) + 1))
         for size in sizes:
             for group in itertools.combinations(fits, size):
-                if group[-1].ts - (earlier or group)[0].ts <= self.window:
+                if not group or group[-1].ts - (earlier or group)[0].ts <= self.window:
                     yield from self._chosen(
                         [group if i == element else g for i, g in enumerate(binding)], place + 1
                     )
@@ -142,10 +143,11 @@ class Oracle:
         groups = [binding[i] for i in self.positives]
         for i in self.positives:
             of, size = elements[i], len(binding[i])
-            least, most = (of.least or 1, of.most) if of.kleene else (1, 1)
+            least, most = (1, 1) if of.least is None else (of.least, of.most)
             if size < least or (most is not None and size > most):
                 return False
-        if not all(self._before(a[-1], b[0]) for a, b in itertools.pairwise(groups)):
+        groups = [group for group in groups if group]
+        if not groups or not all(self._before(a[-1], b[0]) for a, b in itertools.pairwise(groups)):
             return False
         if groups[-1][-1].ts - groups[0][0].ts > self.window:
             return False
@@ -171,9 +173,9 @@ class Oracle:
         return True
 
     def _forbids(self, element: int, event: Event, binding: Binding) -> bool:
-        before = [binding[i] for i in self.positives if i < element]
-        after = [binding[i] for i in self.positives if i > element]
-        groups = [binding[i] for i in self.positives]
+        before = [binding[i] for i in self.positives if i < element and binding[i]]
+        after = [binding[i] for i in self.positives if i > element and binding[i]]
+        groups = [*before, *after]
         low = (
             before[-1][-1].ts < event.ts if before else groups[-1][-1].ts - self.window <= event.ts
         )
@@ -189,9 +191,13 @@ class Oracle:
         )
 
     def _determined(self, binding: Binding) -> int:
-        groups = [binding[i] for i in self.positives]
-        last = self.query.elements[-1]
+        groups = [binding[i] for i in self.positives if binding[i]]
         grouped = self.query.strategy is Strategy.ANY and self.query.mode is Mode.GROUP
+        last = [
+            e
+            for e, g in zip(self.query.elements, binding, strict=True)
+            if g or e.negated or grouped
+        ][-1]
         if last.negated or (last.kleene and grouped):
             return groups[0][0].ts + self.window
         return groups[-1][-1].ts

@@ -9,13 +9,15 @@ from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import EventBatch, needed, of_events
 from seustream.engine.pattern.choice import Choice, EngineChooser, candidates
 from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.nfa import Nfa, Numbering
+from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.optiseq import OptiSeq
 from seustream.engine.pattern.planner import Order, supports
 from seustream.engine.pattern.vector import ColumnSearch
+from seustream.engine.pattern.versions import Numbering
 
 Names = dict[str, str]
 
@@ -104,6 +106,20 @@ def with_compact(
     return found
 
 
+def with_compiled(
+    query: ir.PatternQuery, events: Sequence[Event], cuts: Sequence[int] = ()
+) -> list[Match]:
+    matcher = CompiledSearch(Meaning(query))
+    found, old = [], BEGIN_OF_TIME
+    for cut in epochs(cuts):
+        batch = of_events(between(events, old, cut), needed(query))
+        part = matcher.advance(batch, old, cut)
+        found += [] if part is None else part.matches(query)
+        old = cut
+    assert not matcher.held
+    return found
+
+
 def between(events: Sequence[Event], old: int, new: int) -> list[Event]:
     """The events of one epoch, in order."""
     return sorted((e for e in events if old < e.ts <= new), key=lambda event: event.order)
@@ -125,6 +141,8 @@ def by_every_matcher(
     if "columns" in can:
         found["columns"] = with_columns(query, events, cuts)
         found["columns in pieces"] = with_columns(query, events, cuts, limit=2)
+    if "compiled" in can:
+        found["compiled"] = with_compiled(query, events, cuts)
     if "compact" in can:
         found["compact"] = with_compact(query, events, cuts)
     return found

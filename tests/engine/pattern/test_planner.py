@@ -28,14 +28,14 @@ TABLE = [
         True,
         "optiseq",
     ),
-    ("PATTERN A; B+; C WITHIN 5 ms USING ANY SUBSETS RETURN *", True, True, "compact"),
-    ("PATTERN A+; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compact"),
-    ("PATTERN A{1,2}; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "nfa"),
+    ("PATTERN A; B+; C WITHIN 5 ms USING ANY SUBSETS RETURN *", True, True, "compiled"),
+    ("PATTERN A+; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compiled"),
+    ("PATTERN A{1,2}; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compiled"),
     ("PATTERN A; B+; C WITHIN 5 ms RETURN *", True, False, "columns"),
     ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "columns"),
-    ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "compiled"),
     ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
-    ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "compiled"),
 ]
 
 

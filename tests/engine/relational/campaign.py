@@ -8,14 +8,24 @@ import contextlib
 import io
 import time
 
-from tests.engine.relational import test_over, test_periods, test_subqueries
+from tests.engine.relational import (
+    test_growth_and_times,
+    test_over,
+    test_periods,
+    test_ranks,
+    test_subqueries,
+)
 
 CHECKS = (
     test_periods.check,
     test_periods.check_first,
+    test_growth_and_times.check_changes,
     test_periods.check_join,
     test_over.check,
     test_over.check_places,
+    test_ranks.check,
+    test_ranks.check_windows,
+    test_ranks.check_whole,
     test_subqueries.check,
 )
 

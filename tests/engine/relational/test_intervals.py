@@ -8,14 +8,10 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.errors import CompileError
-from seustream.compiler.logical.joins import JoinTree
-from seustream.compiler.pipeline import compile_text
-from seustream.hdl.device import Window, WindowKind
+from tests.compiler.xsql.relations import STREAMS
 from tests.engine.relational.generate import judged, rows_of
 from tests.engine.relational.running import at_once, in_pieces
 
-STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (a int, d int); CREATE STREAM T (a int, e int);\n"
 NAMES = {"R": "b", "S": "d", "T": "e"}
 
 
@@ -79,54 +75,6 @@ def check(seed: int) -> int:
 @pytest.mark.parametrize("seed", range(60))
 def test_as_duckdb_joins_without_windows(seed: int) -> None:
     check(seed)
-
-
-def windows(select: str) -> list[Window]:
-    program = compile_text(STREAMS + select).program
-    (relation,) = program.relations
-    query = relation.query if isinstance(relation, JoinTree) else relation
-    return [source.window for source in query.sources]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    ("condition", "sizes"),
-    [
-        ("S.ts BETWEEN R.ts - INTERVAL '5' SECOND AND R.ts + INTERVAL '10' SECOND", (10_000, 5_000)),
-        ("abs(R.ts - S.ts) <= 5 s", (5_000, 5_000)),
-        ("abs(R.ts - S.ts) < 5 s AND R.ts <= S.ts", (4_999, 0)),
-        ("S.ts BETWEEN R.ts + 5 AND R.ts + 9", (9, 0)),
-        ("R.ts = S.ts", (0, 0)),
-    ],
-)  # fmt: skip
-def test_a_window_is_the_least_that_loses_nothing(condition: str, sizes: tuple[int, ...]) -> None:
-    want = [Window(WindowKind.RANGE, size) for size in sizes]
-    assert windows(f"SELECT * FROM R, S WHERE {condition}") == want
-    assert windows(f"SELECT * FROM R LEFT JOIN S ON {condition}") == want
-
-
-def test_bounds_go_through_a_third_stream() -> None:
-    found = windows("SELECT * FROM R, S, T WHERE abs(R.ts - S.ts) <= 3 AND abs(S.ts - T.ts) <= 4")
-    assert [window.size for window in found] == [7, 4, 7]
-
-
-@pytest.mark.parametrize(
-    ("select", "said"),
-    [
-        ("SELECT * FROM R, S WHERE R.a = S.a", "joins streams"),
-        ("SELECT * FROM R, S WHERE R.ts <= S.ts", "joins what may come any time after R"),
-        ("SELECT * FROM R, S WHERE S.ts <= R.ts + 5 s", "joins what may come any time after S"),
-        ("SELECT * FROM R, S WHERE abs(R.ts - S.ts) > 5", "joins streams"),
-        ("SELECT * FROM R, S WHERE R.ts = S.ts OR R.a = S.a", "joins streams"),
-    ],
-)
-def test_a_join_without_either_says_both_ways(select: str, said: str) -> None:
-    with pytest.raises(CompileError) as error:
-        compile_text(STREAMS + select)
-    (problem,) = error.value.problems
-    assert said in problem.message
-    assert problem.hint is not None
-    assert "WINDOW RANGE 5 minutes" in problem.hint
-    assert ".ts) <= 5 minutes" in problem.hint
 
 
 def test_one_sided_bounds_with_a_window_for_the_other_side() -> None:

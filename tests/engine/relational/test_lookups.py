@@ -9,16 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
+from tests.compiler.xsql.relations import DEFINITIONS
 from tests.engine.relational.generate import judged, rows_of
 from tests.engine.relational.running import at_once, in_pieces
-
-DEFINITIONS = """CREATE STREAM R (a int, b int); CREATE STREAM S (a int, d int);
-CREATE TABLE t (a int, n varchar(9));
-"""
 
 
 def stream(chance: random.Random, other: str, most: int = 40) -> pa.Table:
@@ -173,26 +169,3 @@ def test_rows_wait_for_the_whole_table() -> None:
     run.push("R", rows(ts=[8], a=[3], b=[9]))
     run.promise("R", 9)
     assert came(run) == [(9, None, 8, 8)]
-
-
-@pytest.mark.parametrize(
-    ("select", "kind"),
-    [
-        ("SELECT * FROM R ASOF JOIN S ON R.a = S.a", "asof"),
-        ("SELECT * FROM R ASOF JOIN S ON R.a < S.a AND R.ts >= S.ts", "asof"),
-        ("SELECT * FROM R ASOF JOIN (S JOIN R y ON S.a = y.a) ON R.ts >= S.ts", "asof"),
-        ("SELECT * FROM R FULL JOIN S FOR SYSTEM_TIME AS OF R.ts ON R.a = S.a", "asof"),
-        ("SELECT * FROM t", "table-alone"),
-        ("SELECT * FROM t LEFT JOIN R ON t.a = R.a", "table-alone"),
-        ("SELECT R.b FROM R FULL JOIN t ON t.a = R.a", "table-alone"),
-        ("SELECT t.ts FROM R JOIN t ON t.a = R.a", "unknown-column"),
-        ("SELECT R.b, S.d FROM R JOIN S ON R.a = S.a JOIN t ON t.a = R.a", "missing-window"),
-        ("SELECT t.n, count(*) FROM R JOIN t ON t.a = R.a GROUP BY t.n", "missing-window"),
-        ("CREATE TABLE u (ts int)", "duplicate-name"),
-        ("CREATE TABLE u (k int) WITH (paht = 'u.csv')", "unknown-option"),
-    ],
-)  # fmt: skip
-def test_mistakes(select: str, kind: str) -> None:
-    with pytest.raises(CompileError) as error:
-        compile_text(DEFINITIONS + select)
-    assert kind in [problem.kind for problem in error.value.problems]

@@ -28,6 +28,7 @@ PERIODS = (
     ("HOP(ts, INTERVAL '{slide}' MS, INTERVAL '{size} ms', {offset})", 0, 1),
     ("window(ts, '{size} ms', '{slide} ms')", 0, 0),
     ("window(ts, '{size} ms')", 1, 0),
+    ("CUMULATE(ts, {slide}, {size}, {offset})", 0, 1),
     ("window(ts, '{size} ms', '{slide} ms', '{offset} ms')", 0, 1),
 )
 """Spellings; of each, if slide is size, and if it has an offset."""
@@ -48,6 +49,16 @@ def windows(chance: random.Random, rows: str) -> tuple[str, str]:
     size = chance.randint(1, 30)
     slide = size if tumbles else chance.randint(1, 40)
     offset = chance.randint(-50, 50) if moved else 0
+    if form.startswith("CUMULATE"):
+        slide = chance.randint(1, 9)
+        size = slide * chance.randint(1, 4)
+        begin = f"(w * {slide} + {offset})"
+        return (
+            form.format(size=size, slide=slide, offset=offset),
+            f"""SELECT r.*, floor(w * {slide} / {size})::bigint * {size} + {offset} AS ws,
+            {begin} + {slide} AS we FROM ({rows}) r JOIN (SELECT unnest(range(-2000, 2000)) AS w)
+            ON r.ts < {begin} + {slide} AND floor(w * {slide} / {size}) = floor((r.ts - {offset}) / {size})""",
+        )
     begin = f"(w * {slide} + {offset})"
     return (
         form.format(size=size, slide=slide, offset=offset),

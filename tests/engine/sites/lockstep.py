@@ -31,9 +31,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from seustream.engine.sites.account import Account, Recent
-from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.costs import ENTRY, UnitCosts, times
 from seustream.engine.sites.keys import Key
-from seustream.engine.sites.ledger import ENTRY
 from seustream.engine.sites.model import Counts, Entry, EquiJoin, counts
 from seustream.engine.sites.planner import Planner, Task, auto, plan
 from seustream.engine.sites.synopsis import Synopses

@@ -11,10 +11,10 @@ from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.keys import Key
 from seustream.engine.sites.model import BlockRows, Entry, EquiJoin, SiteRow
-from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
 from seustream.engine.sites.synopsis import SynopsisKind
+from tests.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import Combination, answer, random_blocks, random_windows
 
 

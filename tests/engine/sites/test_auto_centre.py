@@ -12,11 +12,11 @@ from seustream.engine.sites.auto import AutoCentre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.messages import Joined, SiteMessage
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import auto
 from seustream.engine.sites.synopsis import CountMin, Hashed, SynopsisKind
 from tests.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting
+from tests.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -244,7 +244,7 @@ def test_without_a_rule_it_is_found_out(what: str, monkeypatch: pytest.MonkeyPat
     if what == "forward":
         monkeypatch.setattr("seustream.engine.sites.account.Account.most_results", lambda *_: INF)
     else:
-        monkeypatch.setattr("seustream.engine.sites.auto._Replica.has", lambda *_: True)
+        monkeypatch.setattr("seustream.engine.sites.hub._Replica.has", lambda *_: True)
     with pytest.raises(AssertionError):  # noqa: PT012
         for seed in range(60):
             lockstep(small(seed), Terms(INF, deliver=True), NO_FAULTS, seed)

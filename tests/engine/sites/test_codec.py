@@ -10,8 +10,8 @@ import pytest
 from seustream.engine.sites.codec import Malformed, decode, encode
 from seustream.engine.sites.messages import SiteMessage
 from seustream.engine.sites.model import EquiJoin, SiteRow, Stored
-from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.synopsis import CountMin
+from tests.engine.sites.network import LineFaults
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import feed, network
 

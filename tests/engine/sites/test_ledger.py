@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.ledger import Ledger
 from seustream.engine.sites.messages import (
     Ack,
     Announce,
@@ -24,8 +23,9 @@ from seustream.engine.sites.messages import (
     Standing,
 )
 from seustream.engine.sites.model import EquiJoin, Partial, Result, Stored, start
-from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
+from tests.engine.sites.ledger import Ledger
+from tests.engine.sites.network import SiteNetwork
 from tests.engine.sites.running import block
 
 ROW = Stored((0, 0, 0), (1,), 0, 0, (math.inf,))

@@ -11,11 +11,11 @@ import pytest
 
 from seustream.engine.sites.messages import Delta, Expire, Plan, Rebuild, SiteMessage
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.network import LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
 from seustream.engine.sites.synopsis import CountingBloom, CountMin, Hashed, SynopsisKind
 from tests.engine.sites import animals
+from tests.engine.sites.network import LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,

@@ -9,11 +9,11 @@ import pytest
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.messages import Expire, Plan
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import PLANNERS
 from tests.engine.sites import animals
 from tests.engine.sites.lockstep import Terms, run_smj, setting
+from tests.engine.sites.network import SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,

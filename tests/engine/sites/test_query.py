@@ -10,8 +10,8 @@ import pytest
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.query import blocks_of, join_of
+from tests.engine.sites.network import LineFaults
 from tests.engine.sites.running import feed, network
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(9)); CREATE STREAM T (f varchar(5));"

@@ -10,8 +10,8 @@ import pytest
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow, SiteStream, Tid
-from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.shared import SharedLayout, SharedNode, groups
+from tests.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import INF, costs
 

@@ -12,7 +12,7 @@ from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BlockGap, FeederBlocked, LateBlock
 from seustream.engine.sites.messages import Ack, Deliver, Probe
 from seustream.engine.sites.model import BlockRows, EquiJoin, Stored, start
-from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
+from tests.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,

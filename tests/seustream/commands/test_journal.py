@@ -14,6 +14,7 @@ from seustream.cli import main
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.limits import USUAL
 from tests.cosim.bridge.serving import (
+    NAMES,
     QUERIES,
     bridge,
     compiled,
@@ -25,7 +26,6 @@ from tests.cosim.bridge.serving import (
     wanted,
 )
 
-NAMES = ("pairs", "large")
 ROWS = streams(120, 4)
 EPOCHS = cut(ROWS, 6)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -94,12 +95,14 @@ def test_a_query_from_registration_to_end(
     wait_for(served, capfd, r"^I +CONNECTED")
     assert query("register", "fast", "fast.apas", *served.bridge) == 0
     assert capfd.readouterr().err == "fast is RUNNING, run 1\n"
-    with subprocess.Popen(
-        [*COMMAND, "query", "results", "fast", "--follow", "--format", "jsonl", *served.bridge],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    ) as follow:
+    command = [*COMMAND, "query", "results", "fast", "--follow", "--format", "jsonl"]
+    with (
+        subprocess.Popen(
+            [*command, *served.bridge], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+        ) as follow,
+        contextlib.ExitStack() as failing,
+    ):
+        failing.callback(follow.kill)  # what fails below would wait for it
         served.insert(3, 7)
         assert follow.stdout is not None
         # It comes before the query ends.
@@ -107,7 +110,9 @@ def test_a_query_from_registration_to_end(
         assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
         served.insert(9, 4)
         served.send({"type": "BOUNDARY", "ts": 10})
-        listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2 +[\d.]+ +[\d.]+ +0.667 +0 +-$")
+        figures = r"[\d.]+ +[\d.]+ +0.667 +[\d.]+ % +- +- +0"
+        shown = rf"^fast +RUNNING +1 +2 +2 +{figures} +1 +- +from the beginning$"
+        listed = wait_for(served, capfd, shown)
         assert re.search(r"^I +CONNECTED +3 +2 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
         assert query("results", "fast", *served.bridge) == 0
         assert capfd.readouterr().out == (

@@ -178,31 +178,7 @@ def test_a_damaged_journal_is_named_or_made_good(
     assert part.read_bytes() == data
 
 
-FED = ("--bridge", "grpc://x:1", "--source", "R=r.csv", "--source", "S=s.csv")
-
-
 def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "grpc://127.0.0.1:1"]) == 2
     assert "is the bridge running there?" in capfd.readouterr().err
     assert main([*RUN, "grpc://127.0.0.1:1/x"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ([], "--bridge is missing"),
-        (["--bridge", "grpc://x:1", "--source", "R=r.csv"], "no source for stream S"),
-        (["--bridge", "grpc://x:1", "--source", "Q=r.csv"], "there is no stream Q"),
-        (["--bridge", "grpc://x:1", "--source", "R"], "want STREAM="),
-        (["--slack", "-1"], "--slack -1"),
-        (["--lag", "-1"], "--lag -1"),
-        (["--files-a-batch", "0"], "--files-a-batch 0"),
-        ([*FED, "-o", "out", "--late", "./out"], "--late ./out: results go there"),
-        ([*FED, "--format", "none", "--late", "late"], "--format none writes no files"),
-    ],
-)
-def test_what_feed_refuses(
-    options: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["feed", "q.xsql", *options]) == 2
-    assert complaint in capfd.readouterr().err

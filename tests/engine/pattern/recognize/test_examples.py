@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import pytest
 
-from seustream.compiler.catalogue import Column, Stream
-from seustream.compiler.language.types import INT, VARCHAR
-from seustream.compiler.pattern.rows import RowQuery
-from seustream.compiler.pattern.statements import compile_pattern
 from seustream.engine.pattern.errors import SkipStuck
-from seustream.engine.pattern.event import END_OF_STREAM
-from seustream.engine.pattern.recognize.operator import RowOperator
-
-TICKER = Stream("ticker", (Column("symbol", VARCHAR), Column("price", INT)))
-
-
-def run(inside: str, prices: list[int | None], cuts: tuple[int, ...] = ()) -> list[dict[str, Any]]:
-    """The results over one symbol, a price a second from 0 on."""
-    text = f"SELECT * FROM ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {inside})"
-    query = compile_pattern(text, TICKER, bounded=True)
-    assert isinstance(query, RowQuery)
-    operator = RowOperator(query)
-    count = len(prices)
-    symbols = pa.array(["ACME"] * count, pa.string())
-    rows = {"ts": range(count), "symbol": symbols, "price": pa.array(prices, pa.int32())}
-    operator.push_table(pa.table(rows))
-    found = []
-    for cut in (*cuts, END_OF_STREAM):
-        found += operator.advance_table(cut)[0].drop_columns("symbol").to_pylist()
-    return found
+from tests.engine.pattern.recognize.ticker import run
 
 
 def test_flink_a_price_falls_and_rises() -> None:
@@ -68,46 +42,6 @@ def test_flink_greedy_and_reluctant(sign: str, want: list[int]) -> None:
         [10, 11, 12, 13, 14, 16],
     )
     assert [row["last_price"] for row in found] == want
-
-
-FALLING = (
-    "MEASURES MATCH_NUMBER() AS match, RUNNING LAST(price) AS val, CLASSIFIER() AS label"
-    " {} AFTER MATCH SKIP PAST LAST ROW PATTERN ({}) DEFINE B AS B.price < PREV(B.price)"
-)
-
-
-def brief(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(row["ts"], row["match"], row["val"], row["label"]) for row in found]
-
-
-def test_trino_all_rows() -> None:
-    found = run(FALLING.format("ALL ROWS PER MATCH", "A B+"), [90, 80, 70, 70])
-    assert brief(found) == [(0, 1, 90, "A"), (1, 1, 80, "B"), (2, 1, 70, "B")]
-    assert list(found[0]) == ["ts", "match", "val", "label", "price"]
-
-
-def test_trino_unmatched_rows() -> None:
-    found = run(FALLING.format("ALL ROWS PER MATCH WITH UNMATCHED ROWS", "A B+"), [90, 80, 70, 70])
-    assert brief(found)[3:] == [(3, None, None, None)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "want"),
-    [
-        (
-            "ALL ROWS PER MATCH",
-            [(0, 1, None, None), (1, 2, 80, "B"), (2, 2, 70, "B"), (3, 3, None, None)],
-        ),
-        ("ALL ROWS PER MATCH OMIT EMPTY MATCHES", [(1, 2, 80, "B"), (2, 2, 70, "B")]),
-    ],
-)
-def test_trino_empty_matches(rows: str, want: list[tuple[Any, ...]]) -> None:
-    assert brief(run(FALLING.format(rows, "B*"), [90, 80, 70, 70])) == want
-
-
-def test_trino_exclusion() -> None:
-    found = run(FALLING.format("ALL ROWS PER MATCH", "A {- B+ -} C"), [90, 80, 70, 70])
-    assert brief(found) == [(0, 1, 90, "A"), (3, 1, 70, "C")]
 
 
 def test_trino_permute_prefers_the_order_written() -> None:

@@ -1,0 +1,161 @@
+"""Aggregates of how values are spread: variances, covariances and quantiles, exact until the last step."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from seustream.compiler.language.exact import UNIT, ratio, units
+from seustream.compiler.language.registry import (
+    ANY,
+    FAULT,
+    REAL_NUMBER,
+    AggregateFunction,
+)
+from seustream.compiler.language.types import DOUBLE
+
+State = list[Any]
+
+# --- moments --------------------------------------------------------------------
+
+_COUNT, _INFINITE, _X, _Y, _XX, _YY, _XY = range(7)
+"""Parts of a state: rows, those that are infinite, and sums of values and products, in units of the smallest
+double and of its square."""
+
+
+def parts_added(a: State, b: State) -> State:
+    """The state of both, where every part of one is a sum."""
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _moments(sign: int) -> Callable[..., State]:
+    def step(state: State, *values: float) -> State:
+        state[_COUNT] += sign
+        if not all(map(math.isfinite, values)):
+            state[_INFINITE] += sign
+            return state
+        x, y = units(values[0]), units(values[-1])
+        for part, value in zip((_X, _Y, _XX, _YY, _XY), (x, y, x * x, y * y, x * y), strict=True):
+            state[part] += sign * value
+        return state
+
+    return step
+
+
+def _spread(state: State, product: int, one: int, other: int) -> int:
+    """The mean of products less the product of means, times the square of the count."""
+    return int(state[_COUNT] * state[product] - state[one] * state[other])
+
+
+def _covariance(sample: int, root: bool = False) -> Callable[[State], Any]:
+    """Over n - `sample` of n rows; with `root` the deviation."""
+
+    def result(state: State) -> Any:
+        count = state[_COUNT]
+        if count <= sample:
+            return None
+        if state[_INFINITE]:
+            return FAULT
+        value = ratio(_spread(state, _XY, _X, _Y), (count * (count - sample)) << 2 * UNIT)
+        return math.sqrt(value) if root else value
+
+    return result
+
+
+def _correlation(state: State) -> Any:
+    if state[_INFINITE]:
+        return FAULT
+    both = _spread(state, _XX, _X, _X) * _spread(state, _YY, _Y, _Y)
+    if not both:  # what does not vary
+        return None
+    shared = _spread(state, _XY, _X, _Y)
+    root = math.sqrt(ratio(shared * shared, both))
+    return root if shared > 0 else -root
+
+
+def _entry(
+    name: str, parameters: int, result: Callable[[State], Any], doc: str, *aliases: str
+) -> AggregateFunction:
+    return AggregateFunction(
+        name, (REAL_NUMBER,) * parameters, DOUBLE, lambda: [0] * 7, _moments(1), result, doc,
+        f"{name}({'x, y'[: 3 * parameters - 2]})", merge=parts_added, remove=_moments(-1),
+        aliases=aliases,
+    )  # fmt: skip
+
+
+# --- quantiles ------------------------------------------------------------------
+
+
+def _sorted_in(state: State, *values: Any) -> State:
+    bisect.insort(state, values)
+    return state
+
+
+def _sorted_out(state: State, *values: Any) -> State:
+    del state[bisect.bisect_left(state, values)]
+    return state
+
+
+def _between(state: State, share: float) -> Any:
+    """The value at a share of the way from the least to the greatest, between its neighbours."""
+    place, rest = divmod(Fraction(share) * (len(state) - 1), 1)
+    (low, *_), (high, *_) = state[place], state[min(place + 1, len(state) - 1)]
+    if not rest or low == high:
+        return low
+    if math.isfinite(low) and math.isfinite(high):
+        between = Fraction(low) + (Fraction(high) - Fraction(low)) * rest
+        return ratio(*between.as_integer_ratio())
+    return FAULT if math.isinf(low) and math.isinf(high) else low + high
+
+
+def _at(state: State, share: float) -> Any:
+    """The first value with at least such a share of the values up to it."""
+    return state[max(math.ceil(Fraction(share) * len(state)) - 1, 0)][0]
+
+
+def _quantile(take: Callable[[State, float], Any]) -> Callable[[State], Any]:
+    """The share is that of the greatest value; it is meant to be a constant."""
+
+    def result(state: State) -> Any:
+        if not state:
+            return None
+        share = state[-1][1]
+        return take(state, share) if 0 <= share <= 1 else FAULT
+
+    return result
+
+
+_SORTED: dict[str, Any] = {
+    "init": list,
+    "insert": _sorted_in,
+    "remove": _sorted_out,
+    "merge": lambda a, b: sorted(map(tuple, a + b)),
+}
+
+SPREADS: tuple[AggregateFunction, ...] = (
+    _entry("var_samp", 1, _covariance(1), "The variance of a sample.", "variance"),
+    _entry("var_pop", 1, _covariance(0), "The variance of all."),
+    _entry("stddev_samp", 1, _covariance(1, True), "The standard deviation of a sample.", "stddev"),
+    _entry("stddev_pop", 1, _covariance(0, True), "The standard deviation of all."),
+    _entry("covar_samp", 2, _covariance(1), "The covariance of a sample."),
+    _entry("covar_pop", 2, _covariance(0), "The covariance of all."),
+    _entry("corr", 2, _correlation, "The correlation, from -1 to 1; NULL where one does not vary."),
+    AggregateFunction(
+        "median", (REAL_NUMBER,), DOUBLE, **_SORTED,
+        result=lambda state: _between(state, 0.5) if state else None,
+        doc="The value in the middle, or the mean of the two there.", example="median(x)",
+    ),
+    AggregateFunction(
+        "quantile_cont", (REAL_NUMBER, REAL_NUMBER), DOUBLE, **_SORTED, result=_quantile(_between),
+        doc="The value that a share of the values lies below, between its neighbours.",
+        example="quantile_cont(x, 0.9)", fault="a share outside 0 to 1", aliases=("percentile",),
+    ),
+    AggregateFunction(
+        "quantile_disc", (ANY, REAL_NUMBER), lambda types: types[0], **_SORTED, result=_quantile(_at),
+        doc="The first value up to which such a share of the values lies.",
+        example="quantile_disc(x, 0.9)", fault="a share outside 0 to 1", aliases=("quantile",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""State that grows as long as the streams do, for EXPLAIN to warn of.
+
+before  SELECT … FROM R, S WHERE R.a = S.a WINDOW UNBOUNDED, RANGE 5 minutes
+after   ("q", "keeps every row of R: its window never ends")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seustream.compiler.logical.joins import JoinTree, TreeJoin, joins, visible
+from seustream.compiler.logical.program import Distinct, Program, Query, RankedRows, Relation
+from seustream.compiler.logical.windows import has_end
+
+
+def endless(program: Program) -> Iterator[tuple[str, str]]:
+    """The queries whose state has no bound, and why."""
+    for node in program.relations:
+        for why in dict.fromkeys(_reasons(node)):
+            yield (node.defines or node.name).partition("#")[0], why
+
+
+def _reasons(node: Relation) -> Iterator[str]:
+    if isinstance(node, RankedRows) and node.end is None and node.ahead is None:
+        if node.best is None:
+            yield "keeps every row: ranks and ORDER BY are certain at the end of the stream"
+        else:
+            yield f"keeps the best {node.best[1]} rows of every partition to the end of the stream"
+    elif isinstance(node, Distinct) and not has_end(node.window):
+        yield "keeps every different row: the window of DISTINCT never ends"
+    elif isinstance(node, Query | JoinTree) and (len(node.sources) > 1 or node.aggregated):
+        tree = node.tree if isinstance(node, JoinTree) else 0
+        latest = {
+            place
+            for join in (joins(tree) if isinstance(tree, TreeJoin) else ())
+            if join.kind.looks_up
+            for place in visible(join.right)
+        }
+        for place, source in enumerate(node.sources):
+            if not (has_end(source.window) or source.stream.table or place in latest):
+                what = "rows" if len(node.sources) > 1 else "groups"
+                yield f"keeps all {what} of {source.alias}: its window never ends"

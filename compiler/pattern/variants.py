@@ -1,0 +1,181 @@
+"""Ways through a sequence with optional elements and choices: each is a pattern of its own.
+
+before  A a; B? b; (C c | D d)
+after   A a; B b; C c / A a; C c / A a; B b; D d / A a; D d
+
+In a match without an element its attributes are NULL, and it is counted 0 times. A condition that is NULL
+then, whatever the other events are, does not apply.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.pattern import ir, tree
+from seustream.compiler.pattern.fields import fields
+
+MOST_WAYS = 64
+
+Sequenced = Sequence[tree.ElementClause | tree.OneOf]
+Bound = Sequence[tuple[x.Expression, Span]]
+"""The conditions that WHERE joins by AND, each with its place."""
+Way = tuple[tuple[int, bool], ...]
+"""The elements there are, by number; False of a group that has no event."""
+
+
+def clauses_of(sequence: Sequenced) -> Iterator[tree.ElementClause]:
+    """The elements in the order they are written; so they are numbered."""
+    for part in sequence:
+        if isinstance(part, tree.OneOf):
+            for way in part.ways:
+                yield from clauses_of(way)
+        else:
+            yield part
+
+
+def _may_be_empty(clause: tree.ElementClause) -> bool:
+    return not clause.negated and clause.quantifier is not None and clause.quantifier.least == 0
+
+
+def has_choice(sequence: Sequenced) -> bool:
+    """Says whether there is more than one way through."""
+    return any(
+        isinstance(part, tree.OneOf) or part.optional or _may_be_empty(part) for part in sequence
+    )
+
+
+def ways(sequence: Sequenced, grouped: bool) -> list[Way]:
+    """All ways through a sequence, but those whose matches another way has, too: one with the same events and
+    some of the absences. Only where groups are the largest (`grouped`) is one without events an absence."""
+    numbers = itertools.count()
+
+    def of_part(part: tree.ElementClause | tree.OneOf) -> list[Way]:
+        if isinstance(part, tree.OneOf):
+            return [way for one in part.ways for way in of_sequence(one)]
+        number = next(numbers)
+        if _may_be_empty(part):
+            return [((number, True),), ((number, False),) if grouped else ()]
+        return [((number, True),), *([()] if part.optional else [])]
+
+    def of_sequence(parts: Sequenced) -> list[Way]:
+        found = [of_part(part) for part in parts]
+        return [sum(chosen, ()) for chosen in itertools.product(*found)]
+
+    clauses = list(clauses_of(sequence))
+
+    def events(way: Way) -> Way:
+        return tuple(one for one in way if one[1] and not clauses[one[0]].negated)
+
+    found = list(dict.fromkeys(of_sequence(sequence)))
+    alike: dict[Way, list[Way]] = {}
+    for way in found:
+        alike.setdefault(events(way), []).append(way)
+    return [way for way in found if not any({*other} < {*way} for other in alike[events(way)])]
+
+
+@dataclass
+class Variant:
+    """One way: its elements, and what conditions and columns come to. A group that is to be the largest
+    and has no event is the absence of every event that would be a member."""
+
+    every: Sequence[ir.Element]
+    way: Way
+    grouped: bool
+    elements: tuple[ir.Element, ...] = ()
+    _places: dict[int, int] = field(default_factory=dict)  # of elements with events
+    _empty: dict[int, int] = field(default_factory=dict)  # of groups that must have none
+
+    def __post_init__(self) -> None:
+        found: list[ir.Element] = []
+        for number, there in self.way:
+            element = self.every[number]
+            if there:
+                self._places[number] = len(found)
+                least = None if element.least is None else max(element.least, 1)
+                found.append(replace(element, least=least))
+            elif self.grouped:
+                self._empty[number] = len(found)
+                found.append(replace(element, negated=True, least=None, most=None))
+        self.elements = tuple(found)
+
+    def conditions(self, bound: Bound) -> list[tuple[x.Expression, Span]]:
+        """The conditions that apply, about the elements of this way."""
+        found = []
+        for e, span in bound:
+            refs = ir.references(e)
+            gone = [i for i in refs if i not in self._places]
+            forbids = len(gone) == 1 and gone[0] in self._empty and self._says_members(e, gone[0])
+            here = self._narrowed(e, forbids)
+            if not gone or not _is_null(here):
+                found.append((here, span))
+        return found
+
+    def outputs(self, query: ir.PatternQuery) -> tuple[ir.OutputColumn, ...]:
+        """The columns that speak of something there is."""
+        found = []
+        for name, e, each in fields(query):
+            refs = ir.references(e)
+            if (each is None or each in self._places) and (
+                not refs or any(i in self._places for i in refs) or not _is_null(self._narrowed(e))
+            ):
+                at = None if each is None else self._places[each]
+                found.append(ir.OutputColumn(name, self._narrowed(e), at))
+        return tuple(found)
+
+    def _says_members(self, e: x.Expression, group: int) -> bool:
+        """Says whether a condition decides which events are members, by itself or with single ones."""
+        mine = all(
+            isinstance(part, ir.Value) and part.pick is ir.Pick.EACH
+            for part in ir.parts(e)
+            if part.element == group
+        )
+        return mine and all(self.every[i].single for i in ir.references(e) if i != group)
+
+    def _narrowed(self, e: x.Expression, forbids: bool = False) -> x.Expression:
+        match e:
+            case ir.Value() if forbids and e.element in self._empty:
+                return replace(e, element=self._empty[e.element], pick=ir.Pick.ONE)
+            case ir.Value():
+                if e.element in self._places:
+                    return replace(e, element=self._places[e.element])
+                return x.Literal(None, e.type)
+            case ir.GroupAggregate():
+                if e.element in self._places:
+                    of = self._narrowed(e.aggregate, forbids)
+                    assert isinstance(of, x.AggregateCall)
+                    return replace(e, element=self._places[e.element], aggregate=of)
+                return x.Literal(0 if e.aggregate.function == "count" else None, e.type)
+            case _:
+                return x.rebuild(e, lambda part: self._narrowed(part, forbids))
+
+
+def _is_null(e: x.Expression) -> bool:
+    """Says whether a value is NULL whatever its leaves are."""
+    if not any(True for _ in x.leaves(e)):
+        return constant(e) is None
+    match e:
+        case x.And() | x.Or():
+            return all(map(_is_null, e.terms))
+        case x.Compare() | x.Not() | x.Cast():
+            return any(map(_is_null, x.children(e)))
+        case x.Case():
+            return all(map(_is_null, (*(then for _, then in e.branches), e.otherwise)))
+        case x.Call():
+            return FUNCTIONS[e.function].strict and any(map(_is_null, e.arguments))
+        case _:
+            return False
+
+
+def constant(e: x.Expression) -> x.Value:
+    """The value of an expression without variables."""
+
+    def leaf(e: x.Leaf) -> Callable[[None], x.Value]:
+        raise AssertionError(e)
+
+    return compile_row(e, leaf)(None)

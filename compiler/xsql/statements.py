@@ -1,0 +1,113 @@
+"""A text cut into statements, as those of all languages are written in one file.
+
+before  CREATE STREAM R (a int); REGISTER QUERY q FOR 1 hour AS SELECT a FROM R;
+after   the spans of two statements, and that q ends after 3,600,000 ms
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
+from seustream.compiler.language.parse import MAX_NESTING
+from seustream.compiler.language.types import MILLISECONDS, read_interval
+from seustream.compiler.pattern import parse as patterns
+
+_PIECE = re.compile(
+    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|`|[^-/'\"`;()$]+|-|/|\$"
+)
+
+_FOR = re.compile(
+    r"(?P<head>(?:\s|--[^\n]*(?:\n|$)|/\*(?s:.*?)\*/)*REGISTER\s+(?:OR\s+REPLACE\s+)?QUERY\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")\s)"
+    r"(?P<for>\s*FOR\s+(?:INTERVAL\s*)?(?P<size>'[^']*'|[\d.]+)\s*(?P<unit>[a-z]*)\s)(?=\s*AS\b)",
+    re.IGNORECASE,
+)
+
+
+def durations(text: str, problems: Problems, start: int = 0) -> tuple[str, dict[str, int]]:
+    """A text with its FOR clauses as spaces, and how many milliseconds each query of one is registered for."""
+    found: dict[str, int] = {}
+    if not re.search(r"\sFOR\s", text[start:], re.IGNORECASE):
+        return text, found
+    for span in split(text, Problems(), start):
+        match = _FOR.match(text, span.start, span.end)
+        if match is None:
+            continue
+        length_of = f"{match['size']} {match['unit']}".replace("'", "").strip()
+        length = read_interval(length_of)
+        if length is None or length <= timedelta(0):
+            problems.add(
+                "unknown-unit",
+                f"FOR {length_of} is no time a query can last",
+                Span(match.start("size"), match.end("unit")),
+                suggest(match["unit"], MILLISECONDS, "units"),
+            )
+            length = timedelta(0)
+        name = match["name"]
+        name = name[1:-1].replace('""', '"') if name.startswith('"') else name
+        found[name] = length // timedelta(milliseconds=1)
+        begin, end = match.span("for")
+        text = text[:begin] + " " * (end - begin) + text[end:]
+    return text, found
+
+
+def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
+    """Spans of the statements, without the semicolons; of those that can be parsed."""
+    depth = 0
+    blank, too_deep = True, False
+    code = ""  # of the statement so far, without comments and strings
+    for match in _PIECE.finditer(text, start):
+        piece = match.group()
+        if piece == ";" and patterns.goes_on(code, text[match.end() :]):
+            continue
+        if not piece.startswith(("--", "/*", "'", '"', "`", "$$")):
+            code += piece
+        if piece == ";":
+            code = ""
+            if not (blank or too_deep):
+                yield Span(start, match.start())
+            start, depth, blank, too_deep = match.end(), 0, True, False
+            continue
+        if piece in ("'", '"', "`", "$$"):
+            what = {"'": "string", '"': "quoted name", "`": "quoted name"}.get(piece, "APAS text")
+            twice = "" if piece == "$$" else f"; a {piece} within it is written twice"
+            problems.add(
+                "unterminated",
+                f"this {what} does not end",
+                Span(match.start(), match.end()),
+                f"close it with {piece}{twice}",
+            )
+            return
+        if piece == "(":
+            depth += 1
+            if depth > MAX_NESTING and not too_deep:
+                too_deep = True
+                problems.add(
+                    "too-deep",
+                    f"more than {MAX_NESTING} parentheses are open here",
+                    Span(match.start(), match.end()),
+                    "write the condition flatter",
+                )
+        elif piece == ")":
+            depth -= 1
+        if not piece.startswith(("--", "/*")) and not piece.isspace():
+            blank = False
+    if not (blank or too_deep):
+        yield Span(start, len(text))
+
+
+def end_of(source: SourceText, span: Span) -> Span:
+    """The place of the last thing written in a statement, comments aside."""
+    *_, last = written(source, span)
+    end = last.start() + len(last.group().rstrip())
+    return Span(end - 1, end)
+
+
+def written(source: SourceText, span: Span) -> Iterator[re.Match[str]]:
+    """The pieces of a statement that are neither space nor comments."""
+    for match in _PIECE.finditer(source.text, span.start, span.end):
+        if not match.group().isspace() and not match.group().startswith(("--", "/*")):
+            yield match

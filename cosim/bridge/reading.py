@@ -1,0 +1,105 @@
+"""The results of a session, read by ranges of offsets, as often as one likes, until they are trimmed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.results import ResultLog
+
+if TYPE_CHECKING:
+    from seustream.cosim.bridge.session import Session
+
+_DROP = "drop it, or register it anew; the other queries go on"
+
+
+class Reading:
+    """Answers the readers of a session. `ahead` of them wait for results that a replay gives again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.ahead = 0
+
+    def log(self, query: str) -> ResultLog:
+        session = self._session
+        with session.changed:
+            if query not in session.logs and session.applied < session.replayed:
+                session.flush()  # it may be among the records that are being replayed
+        if query in session.logs:
+            return session.logs[query]
+        hint = f"queries: {', '.join(session.logs)}"
+        raise BridgeError("unknown", f"there is no query {query:.60}", hint)
+
+    def latest(self, latest: p.Latest) -> dict[str, object]:
+        """Returns how far a query's results reach; waits a while for something new."""
+        session = self._session
+        until = session.world.now() + min(latest.wait_ms / 1000, session.limits.patience)
+        with session.changed:
+            log = self.log(latest.query)
+            self._wait_for_replay(log, latest.beyond)
+            while log.end <= latest.beyond and not session.over and not self._is_over(log):
+                session.check_running()
+                left = until - session.world.now()
+                if left <= 0:
+                    break
+                session.changed.wait(left)
+            failed = session.book.why(latest.query) if latest.query in session.broken else None
+            failed = failed or session.run.failed.get(latest.query)
+            if failed is not None and log.end <= latest.beyond:
+                raise BridgeError("failed", f"query {latest.query} has failed: {failed}", _DROP)
+            over = session.over or self._is_over(log)
+            shed = session.book.shed.get(latest.query, "")
+            return {"first": log.first, "end": log.end, "over": over, "run": log.run, "shed": shed}
+
+    def _is_over(self, log: ResultLog) -> bool:
+        """True of results that do not grow any more; of a name that is gone, too."""
+        session = self._session
+        gone = session.logs.get(log.name) is not log or log.name not in session.runner.schemas
+        return gone or log.name in session.run.failed or log.name in session.broken
+
+    def read(self, read: p.Read) -> pa.Table:
+        session = self._session
+        with session.changed:
+            log = self.log(read.query)
+            self._wait_for_replay(log, read.end)
+            return log.read(read.start, read.end)
+
+    def trim(self, trim: p.Trim) -> dict[str, object]:
+        session = self._session
+        if trim.reader:
+            p.check_name("reader", trim.reader)
+        with session.changed:
+            log = self.log(trim.query)
+            self._wait_for_replay(log, trim.offset)
+            before = dict(log.readers)
+            log.trim(trim.reader, trim.offset)
+            if log.readers != before:
+                # Lost to a power failure, rows that were read are only kept once more. But who has read
+                # to the end may not come back.
+                last = session.ended >= {stream.name for stream in session.run.streams}
+                session.journal.append({"kind": "trim", **asdict(trim)}, sync=last)
+            session.changed.notify_all()
+            return {"first": log.first}
+
+    def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
+        """After a restart results come again, and a reader who has seen them may ask first. What it
+        has read may fill the room for results when the power took its trim: they come nevertheless."""
+        session = self._session
+        if log.end >= offset or session.applied >= session.replayed:
+            return
+        until = session.world.now() + session.limits.patience
+        self.ahead += 1
+        session.changed.notify_all()
+        try:
+            while log.end < offset and session.applied < session.replayed:
+                session.check_running()
+                left = until - session.world.now()
+                if left <= 0:
+                    raise session.busy("the journal is being replayed")
+                session.changed.wait(left)
+        finally:
+            self.ahead -= 1

@@ -1,0 +1,105 @@
+"""The state of a session on disk: snapshots that take the place of records, and the way back from one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from seustream.cosim.bridge import snapshot
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal import storage
+from seustream.cosim.bridge.journal_errors import JournalRefused
+from seustream.engine.stream.errors import EngineError
+
+if TYPE_CHECKING:
+    from seustream.cosim.bridge.session import Session
+
+_SNAPSHOTS = 2.0
+"""Times longer than it took to take one must be worked before the next."""
+_AGAIN = 5.0
+"""Seconds until one that failed is tried again."""
+_OTHER_RELEASE = "another release has written it: go on with that one, or take out what `seustream journal export` gives"
+
+
+class Saving:
+    """Takes snapshots of a session after so many `seconds` of work, or bytes; restores the last one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.seconds = self._took = 0.0
+        self._not_before = float("-inf")
+
+    def take_if_due(self) -> None:
+        """A restart does again what was done since the last one: so it is bounded by the time
+        that took, not only by bytes. But most of the time goes into the work itself."""
+        session = self._session
+        begun = session.world.now()
+        longest = max(session.limits.replay_seconds, _SNAPSHOTS * self._took)
+        large = session.journal.size + session.input_bytes > session.limits.journal_bytes
+        if (self.seconds <= longest and not large) or begun < self._not_before:
+            return
+        try:
+            self.take()
+        except BridgeError:
+            # A disk that is full may have room again later; the log has everything meanwhile.
+            self._not_before = begun + _AGAIN
+            return
+        self.seconds, self._took = 0.0, session.world.now() - begun
+
+    def take(self) -> None:
+        """Puts the state in place of the records that are applied."""
+        session = self._session
+        rest = {
+            "ended": sorted(session.ended),
+            "writers": session.epochs.state(),
+            "positions": session.delivery.positions,
+            "committed": session.committed - sum(r["kind"] == "epoch" for r in session.records),
+            "book": session.book.state(),
+            "runs": session.delivery.runs,
+            "shed": sorted(session.shed),
+            "broken": sorted(session.broken),
+        }
+        later = list(session.records)
+        writer = session.journal.begin_snapshot()
+        try:
+            with storage():
+                meta = snapshot.save(writer, session.runner.state(), session.logs, rest)
+            session.journal.end_snapshot(writer, meta, asdict(session.load), later)
+        finally:
+            session.journal.drop_snapshot(writer)
+        session.input_bytes = sum(record.get("bytes", 0) for record in session.records)
+        session.epochs.sweep({name for r in session.records for _, name, *_ in r.get("parts", ())})
+
+    def recover(self, saved: snapshot.SavedState | None) -> None:
+        """Brings back the state of the session in the journal; the thread does the rest."""
+        session = self._session
+        if saved is not None:
+            session.delivery.runs = dict(saved.rest.get("runs", {}))
+            session.ended = set(saved.rest["ended"])
+            session.committed = saved.rest["committed"]
+            session.epochs.restore(saved.rest["writers"])
+            session.book.restore(saved.rest.get("book", []))
+            for name, readers in saved.rest["positions"].items():
+                session.delivery.positions.setdefault(name, {}).update(readers)
+            session.make_logs()
+            for name, (first, end, rows) in saved.results.items():
+                session.delivery.make_one(name, rows.schema)  # also of a query that has ended
+                session.logs[name].restore(first, end, rows)
+            try:
+                session.runner.run.resume(saved.state)
+            except EngineError as error:
+                raise JournalRefused(f"{session.journal.folder}: {error}", _OTHER_RELEASE) from None
+        if not session.book.queries:
+            c, began = session.compilation, (session.journal.load or {}).get("since")
+            names = (*c.program.names, *session.broken)
+            session.book.loaded(names, began or session.world.today(), c.source.text)
+        session.fail_lost(session.world.today())
+        session.make_logs()
+        for record in session.journal.records():
+            session.take(record)
+        for log in session.logs.values():
+            log.drop()  # what readers have trimmed since the snapshot: they will not ask for it again
+        session.replayed = session.taken
+        session.measure()
+        # Last: what was staged once more for an epoch that is in waits to be compared.
+        session.epochs.recover()

@@ -1,0 +1,25 @@
+"""An image as a host loads it into the core: writes to the registers of its control port."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seustream.compiler.wjasip.image import decode
+from seustream.hdl.axi.registers import words
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import Command, ControlOperation, load_commands
+
+
+def load_words(image: bytes, config: DeviceConfig) -> list[tuple[int, int, int]]:
+    """COMMAND, DATA_LOW and DATA_HIGH of one command after the other. The windows are emptied."""
+    commands = [
+        Command(ControlOperation.BEGIN),
+        *load_commands(decode(image, config), config),
+        Command(ControlOperation.COMMIT, data=1),
+    ]
+    return [words(command) for command in commands]
+
+
+def packed(rows: list[tuple[int, int, int]]) -> bytes:
+    """The file of them: three words of 32 bits a command, least significant byte first."""
+    return np.array(rows, "<u4").tobytes()

@@ -1,0 +1,96 @@
+"""EXPLAIN ANALYZE: what each operator of a run has done, and the queries it did it for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from seustream.compiler.explain.text import Columns, write
+from seustream.compiler.logical.levels import Node, nodes, reads
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.driver import HostDriver
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """One operator: what it gives, rows, its own time and the share of all operators' time, the bytes of its
+    state where they are known, and cycles of a device that has a clock."""
+
+    COLUMNS: ClassVar[Columns] = (
+        ("node", "name"),
+        ("gives", "gives"),
+        ("rows in", "taken"),
+        ("rows out", "given"),
+        ("ms", lambda one: f"{1000 * one.seconds:,.1f}"),
+        ("share", lambda one: f"{100 * one.share:.0f} %"),
+        ("state KiB", lambda one: "–" if one.state is None else f"{one.state / 1024:,.1f}"),
+        ("cycles", lambda one: "–" if one.cycles is None else f"{one.cycles:,}"),
+    )
+
+    name: str
+    gives: tuple[str, ...]
+    taken: int
+    given: int
+    seconds: float
+    share: float
+    state: int | None
+    cycles: int | None
+
+
+def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
+    """The operators that some queries go through, as lines; of a run with meters."""
+    meters, known = run.meters, set(run.compilation.program.names)
+    if meters is None or not queries:
+        return []
+    left = [
+        f"{name} does not run: register it, and ask again" for name in queries if name not in known
+    ]
+    found, of_device = run.operators_of(known.intersection(queries)), cycles(run)
+    total = sum(meters.seconds[own] for own in run.operators) or 1.0
+    facts = tuple(
+        OperatorFacts(
+            own,
+            tuple(gives),
+            meters.rows_in[own],
+            meters.rows_out[own],
+            meters.seconds[own],
+            meters.seconds[own] / total,
+            meters.state.get(own),
+            of_device.get(own),
+        )
+        for own, gives in found.items()
+    )
+    return [*left, *([""] if left and facts else []), *write(facts)]
+
+
+def through(run: GraphRun) -> dict[str, list[str]]:
+    """By operator, the queries whose results go through it and are asked for; not those that have failed."""
+    behind: dict[str, set[str]] = {}
+
+    def of_stream(name: str) -> set[str]:
+        if name not in behind:
+            behind[name] = of_node(run.definitions[name])
+        return behind[name]
+
+    def of_node(node: Node) -> set[str]:
+        derived = (of_stream(name) for name in reads(node) if name in run.definitions)
+        return {run.answers_at(node)}.union(*derived)
+
+    found: dict[str, list[str]] = {own: [] for own in run.operators}
+    asked = set(run.compilation.program.names)
+    for node in nodes(run.compilation.program):
+        if node.name in asked and node.name not in run.failures:
+            for own in of_node(node):
+                found[own].append(node.name)
+    return found
+
+
+def cycles(run: GraphRun) -> dict[str, int]:
+    """Clock cycles of devices that have a clock, by operator."""
+    joins = [own for own, one in run.operators.items() if isinstance(one, HostDriver)]
+    counts = {
+        own: getattr(device, "cycles", None)
+        for own, device in zip(joins, run.devices, strict=False)
+    }
+    return {own: count for own, count in counts.items() if count is not None}

@@ -1,0 +1,163 @@
+"""The operators of a graph: one of each kind where the compilation wants it, by a name that lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import SourceText
+from seustream.compiler.language.faults import FaultError
+from seustream.compiler.logical.levels import Node, level, levels, reads
+from seustream.compiler.logical.program import Operation, Program, Query
+from seustream.compiler.pattern import ir
+from seustream.compiler.pipeline import Compilation
+from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
+from seustream.engine.host.errors import EvaluationError
+from seustream.engine.host.stages import SoftwareJoin
+from seustream.engine.meters import RunMeters
+from seustream.engine.relational import operator_of
+from seustream.engine.runs import Report, late_of, software_join
+from seustream.engine.stream.failures import Failures
+from seustream.engine.stream.faults import QueryFaults, located
+from seustream.engine.stream.merge import OnLate
+from seustream.engine.stream.operator import Operator
+from seustream.hdl.device import Device
+
+if TYPE_CHECKING:  # what a query set does not need is not imported
+    from seustream.engine.pattern.stream import PatternNode
+    from seustream.engine.temporal.stream import TemporalNode
+
+
+def as_tuple(devices: Device | Sequence[Device] | None) -> tuple[Device, ...]:
+    """One device, several or none, as several."""
+    if devices is None:
+        return ()
+    return tuple(devices) if isinstance(devices, Sequence) else (devices,)
+
+
+def device_join(number: int) -> str:
+    """The name of the operator on a device, by its number from 0."""
+    return f"{DEVICE_JOIN} {number + 1}" if number else DEVICE_JOIN
+
+
+def answer_of(node: Node) -> str:
+    """The name its operator gives the results of a query."""
+    derived = isinstance(node, Compiled) and not node.asked
+    return f"{node.name}#" if derived else node.name
+
+
+def text_of(node: Node) -> str:
+    return node.source.text.strip() if isinstance(node, Compiled) else node.text
+
+
+def own_name(node: Operation | ir.MatchQuery | Compiled) -> str:
+    """The name of the operator of an operation, a pattern or an APAS query."""
+    if isinstance(node, Operation):
+        return f"operation {node.name}"
+    if isinstance(node, ir.MatchQuery):
+        return f"pattern {node.name}"
+    return f"APAS {'query ' if node.asked else ''}{node.name}"
+
+
+def operators(
+    c: Compilation,
+    devices: Sequence[Device],
+    overflow: str,
+    slice_rows: int,
+    engine: str,
+    strict: bool,
+    failures: Failures,
+    on_late: OnLate | None,
+) -> dict[str, Operator]:
+    """All operators by name, each after those whose results it reads."""
+    program, at = c.program, levels(c.program)
+    known: dict[str, Stream] = {stream.name: stream for stream in program.streams}
+    found: list[tuple[int, str, Operator]] = []
+    by_level: dict[int, list[Query]] = {}
+    for query in program.queries:
+        by_level.setdefault(level(query, at), []).append(query)
+    read = {source.stream.name for query in by_level.get(0, ()) for source in query.sources}
+    base = [stream.name for stream in program.base if stream.name in read]
+    placed: set[str] = set()
+    for number, (one, device) in enumerate(zip(c.devices, devices, strict=False)):
+        join = HostDriver(one, device, overflow, slice_rows, strict, base, failures)
+        placed |= {query.name for query in join.queries}
+        found.append((0, device_join(number), join))
+    for number, queries in by_level.items():
+        rest = [query for query in queries if query.name not in placed]
+        if rest:
+            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
+            inputs = () if number else base
+            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs, failures)
+            found.append((number, software_join(number), software))
+    for operation in program.operations:
+        own = QueryFaults(strict or operation.strict, source=c.source)
+        found.append((level(operation, at), own_name(operation), operator_of(operation, own)))
+    if program.patterns:
+        from seustream.engine.pattern.stream import PatternNode
+    if program.apas or program.asked_apas:
+        from seustream.engine.temporal.stream import TemporalNode
+    for pattern in program.patterns:
+        node = PatternNode(pattern, engine, QueryFaults(strict or pattern.strict, source=c.source))
+        found.append((level(pattern, at), own_name(pattern), node))
+    unclaimed = {stream.name for stream in program.base}  # a refused row is handed out once
+    for compiled in (*program.apas.values(), *program.asked_apas):
+        own = QueryFaults(strict or compiled.strict, source=compiled.source)
+        temporal = TemporalNode(
+            compiled, known, own, late_of(unclaimed & {*reads(compiled)}, on_late)
+        )
+        unclaimed -= {*reads(compiled)}
+        found.append((level(compiled, at), own_name(compiled), temporal))
+    return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
+
+
+def add_counts(report: Report, program: Program, operators: Mapping[str, Operator]) -> None:
+    """Adds to a report what only patterns and APAS queries count."""
+    for pattern in program.patterns:
+        matcher = cast("PatternNode", operators[own_name(pattern)]).operator
+        report.engines[pattern.name] = matcher.engine
+        if bad := matcher.stats.bad_events:
+            report.untimed[pattern.stream.name] = bad
+    for compiled in (*program.apas.values(), *program.asked_apas):
+        temporal = cast("TemporalNode", operators[own_name(compiled)])
+        report.refused |= temporal.refused
+        if temporal.bad_keys:
+            report.bad_keys[compiled.name] = temporal.bad_keys
+
+
+class OperatorWork:
+    """The work of one operator. A failure is that of all its queries; one of several contains what it can
+    tell is the failure of one."""
+
+    __slots__ = ("_failures", "_meters", "_own", "_queries", "_source")
+
+    def __init__(
+        self,
+        own: str,
+        answers: Iterable[Node],
+        failures: Failures,
+        meters: RunMeters | None,
+        source: SourceText,
+    ) -> None:
+        self._own, self._queries = own, [answer_of(node) for node in answers]
+        self._failures, self._meters, self._source = failures, meters, source
+
+    def __enter__(self) -> None:
+        if self._meters is not None:
+            self._meters.enter(self._own)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if self._meters is not None:
+            self._meters.leave()
+        if not isinstance(error, Exception):
+            return False
+        with self._failures.of(*self._queries):
+            if isinstance(error, FaultError):
+                where = located(error.place, self._source)
+                raise EvaluationError(f"{self._own}: {where}, {error.row}") from None
+            raise error
+        return True

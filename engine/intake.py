@@ -1,0 +1,113 @@
+"""Rows as a run takes them: with the stream's columns, in its types.
+
+NaN is NULL, as everywhere. Rows of a table come before all time; of a stream that names its time those without
+one are left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.types import Kind
+from seustream.engine.host.errors import RowsRefused
+from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
+
+_TEXTS = (Kind.CHAR, Kind.VARCHAR)
+
+
+class _Taken(NamedTuple):
+    """A column of the stream: its place in the rows, and what is to be done with it."""
+
+    place: int
+    name: str
+    cast: pa.DataType | None
+    real: bool
+    whole: bool
+    longest: int | None
+
+
+class Intake:
+    """Takes rows of one stream. What is to be done is found once for all rows of one schema."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream, self.schema = stream, stream_schema(stream)
+        self._lengths = {c.name: c.type.length for c in stream.columns if c.type.kind in _TEXTS}
+        self._seen: pa.Schema | None = None
+        self._columns: list[_Taken] = []
+
+    def take(self, rows: pa.Table) -> pa.Table:
+        """The rows as the stream has them; raises `RowsRefused` for rows that are not of it."""
+        if self.stream.time is not None or self.stream.table:
+            rows = self._timed(rows)
+        if self._seen is None or not self._seen.equals(rows.schema):
+            self._columns = [self._taken(want, rows) for want in self.schema]
+            self._seen = rows.schema if rows.num_rows else None
+        columns = []
+        for taken in self._columns:
+            column = rows.column(taken.place)
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            if taken.cast is not None:
+                try:
+                    column = column.cast(taken.cast)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                    where = self._where(taken.name)
+                    raise RowsRefused(f"{where}: {error}", f"it takes {taken.cast}") from None
+            if taken.real:
+                column = real_only(column)
+            if taken.whole and column.null_count:
+                raise RowsRefused(f"{self._where(taken.name)}: NULL, where none may be")
+            if taken.longest is not None:
+                longest = pc.max(pc.utf8_length(column)).as_py() or 0
+                if longest > taken.longest:
+                    raise RowsRefused(
+                        f"{self._where(taken.name)}: {longest:,} characters, at most {taken.longest:,}"
+                    )
+            columns.append(column)
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _timed(self, rows: pa.Table) -> pa.Table:
+        """The rows with their time as their column ts."""
+        stream = self.stream
+        if stream.time is not None:
+            if stream.time.lower() not in map(str.lower, rows.column_names):
+                raise RowsRefused(
+                    f"stream {stream.name}: no column {stream.time}, which is its time"
+                )
+            rows = with_time(stream, rows)
+            rows = rows.filter(pc.is_valid(rows.column("ts")))
+        if stream.table:
+            rows = rows.drop_columns([name for name in rows.column_names if name == "ts"])
+            rows = rows.append_column("ts", pa.array(np.full(rows.num_rows, TABLE_TIME)))
+        return rows
+
+    def _taken(self, want: pa.Field, rows: pa.Table) -> _Taken:
+        place = rows.schema.get_field_index(want.name)
+        if place < 0:
+            raise RowsRefused(
+                f"{self._where(want.name)}: want one, the rows have {', '.join(rows.column_names)}"
+            )
+        found = rows.schema.field(place).type
+        if want.name == "ts" and not pa.types.is_integer(found) and rows.num_rows:
+            raise RowsRefused(f"{self._where(want.name)}: {found}, want integers, in milliseconds")
+        return _Taken(
+            place,
+            want.name,
+            None if found == want.type else want.type,
+            pa.types.is_floating(want.type),
+            not want.nullable,
+            self._lengths.get(want.name),
+        )
+
+    def _where(self, column: str) -> str:
+        return f"stream {self.stream.name}, column {column}"
+
+
+def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
+    """The rows as the stream has them, of a stream that brings no more."""
+    return Intake(stream).take(rows)

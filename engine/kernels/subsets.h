@@ -1,0 +1,228 @@
+// Plain subsets: every sequence of events that fit one after the other, within a window.
+//
+// A state keeps the events that reached it, each with the stretch of the state before from which it can
+// have come, and with the latest start any way back leads to. These starts never fall along a state, so
+// the ways still within the window are the end of each stretch: following them leads to a match each time.
+#pragma once
+
+#include "found.h"
+
+class Subsets {
+    struct State {
+        int64_t bit, stage;
+        uint64_t absences;  // the elements that may not be between the state before and this one
+        bool enters, loops;
+    };
+    // The ways back of an event are nodes `low` to `high` of the state before and, in a loop, all
+    // nodes of its own state up to `own`.
+    struct Node {
+        int64_t row, time, low, high, own, start;
+    };
+    // Nodes are numbered from `base`, those before are forgotten; those before `committed` are earlier
+    // than the present time, those before `low` are cut off by an absence.
+    struct Reached {
+        std::vector<Node> nodes;
+        size_t first = 0;  // nodes before it are forgotten
+        int64_t base = 0, committed = 0, low = 0;
+        bool cut = false;
+
+        int64_t end() const { return base + static_cast<int64_t>(nodes.size() - first); }
+        const Node &at(int64_t number) const { return nodes[first + static_cast<size_t>(number - base)]; }
+        int64_t reaching(int64_t earliest) const {
+            auto begin = nodes.begin() + static_cast<ptrdiff_t>(first);
+            auto found = std::partition_point(begin, nodes.end(),
+                                              [&](const Node &node) { return node.start < earliest; });
+            return base + (found - begin);
+        }
+        int64_t drop(int64_t before) {
+            auto gone = static_cast<size_t>(reaching(before) - base);
+            first += gone;
+            base += static_cast<int64_t>(gone);
+            if (2 * first > nodes.size()) {
+                nodes.erase(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(first));
+                first = 0;
+            }
+            return static_cast<int64_t>(gone);
+        }
+    };
+    struct Key {
+        std::vector<Reached> states;
+        int64_t now = INT64_MIN;
+        bool listed = false;
+    };
+    struct Way {
+        int32_t state, depth;
+        int64_t node;
+    };
+
+    std::vector<State> states;
+    std::vector<Key> keys;
+    std::vector<int64_t> active;
+    std::vector<Way> stack, path;
+    FoundMatches found;
+    int64_t window = -1, most_matches = -1, rows = 0, held = 0, swept = INT64_MIN, newest = INT64_MIN;
+
+    // The event as a node of a state; false where no way leads there.
+    bool reached(const Key &key, size_t number, Node &node) const {
+        const State &state = states[number];
+        const Reached &own = key.states[number];
+        bool any = false;
+        node.low = node.high = 0;
+        node.own = state.loops ? own.end() : own.base;
+        auto starts = [&](int64_t start) {
+            node.start = any ? std::max(node.start, start) : start;
+            any = true;
+        };
+        if (state.loops && own.end() > own.base) starts(own.nodes.back().start);
+        if (number == 0) {
+            starts(node.time);
+        } else {
+            const Reached &before = key.states[number - 1];
+            node.high = state.enters ? before.committed : before.end();
+            node.low = std::max(own.low, before.base);
+            if (node.low < node.high) starts(before.at(node.high - 1).start);
+        }
+        return any;
+    }
+
+    // Every way back from a node of the last state that is within the window; false if there are too
+    // many.
+    bool enumerate(const Key &key, int64_t last) {
+        auto top = static_cast<int32_t>(states.size()) - 1;
+        int64_t end = key.states.back().at(last).time;
+        int64_t earliest = window < 0 ? INT64_MIN : end - window;
+        stack.assign(1, {top, 0, last});
+        while (!stack.empty()) {
+            Way way = stack.back();
+            stack.pop_back();
+            path.resize(static_cast<size_t>(way.depth));
+            path.push_back(way);
+            const State &state = states[static_cast<size_t>(way.state)];
+            const Reached &own = key.states[static_cast<size_t>(way.state)];
+            const Node &node = own.at(way.node);
+            if (way.state == 0) {
+                if (node.time >= earliest && !record(key, end)) return false;
+            } else {
+                const Reached &before = key.states[static_cast<size_t>(way.state) - 1];
+                int64_t from = std::max({node.low, before.base, before.reaching(earliest)});
+                for (int64_t one = from; one < node.high; ++one)
+                    stack.push_back({way.state - 1, way.depth + 1, one});
+            }
+            if (state.loops)
+                for (int64_t one = own.reaching(earliest); one < node.own; ++one)
+                    stack.push_back({way.state, way.depth + 1, one});
+        }
+        return true;
+    }
+
+    bool record(const Key &key, int64_t end) {
+        found.determined.push_back(end);
+        size_t count = found.counts.size();
+        found.counts.resize(count + found.stages, 0);
+        for (auto way = path.rbegin(); way != path.rend(); ++way) {
+            found.rows.push_back(key.states[static_cast<size_t>(way->state)].at(way->node).row);
+            ++found.counts[count + static_cast<size_t>(states[static_cast<size_t>(way->state)].stage)];
+        }
+        return most_matches < 0 || static_cast<int64_t>(found.size()) <= most_matches;
+    }
+
+    bool on_event(Key &key, int64_t row, int64_t now, uint64_t fits) {
+        key.states.resize(states.size());
+        if (now != key.now) {
+            // An absence counts for later events only, as the gap is open at both ends.
+            for (size_t i = 1; i < states.size(); ++i)
+                if (key.states[i].cut) {
+                    key.states[i].low = std::max(key.states[i].low, key.states[i - 1].committed);
+                    key.states[i].cut = false;
+                }
+            for (Reached &one : key.states) one.committed = one.end();
+            key.now = now;
+        }
+        Node made[64];
+        uint64_t which = 0;
+        for (size_t i = 0; i < states.size(); ++i) {
+            if (states[i].absences & fits) key.states[i].cut = true;
+            made[i].row = row, made[i].time = now;
+            if ((fits >> states[i].bit & 1) && reached(key, i, made[i])) which |= uint64_t{1} << i;
+        }
+        for (size_t i = 0; i < states.size(); ++i)
+            if (which >> i & 1) {
+                key.states[i].nodes.push_back(made[i]);
+                ++held;
+            }
+        return !(which >> (states.size() - 1) & 1) || enumerate(key, key.states.back().end() - 1);
+    }
+
+  public:
+    // states, then numbers: stages, window, most_matches.
+    PyObject *configure(PyObject *args) {
+        PyObject *states_;
+        long long count, within, most;
+        if (!PyArg_ParseTuple(args, "OLLL", &states_, &count, &within, &most)) throw Raised();
+        Ints given(states_);
+        for (int64_t i = 0; i + 4 < given.size; i += 5) {
+            const int64_t *d = given.data + i;
+            if (d[0] < 0 || d[0] > 62 || d[1] < 0 || d[1] >= count)
+                throw std::out_of_range("a state without a bit or a stage");
+            states.push_back({d[0], d[1], static_cast<uint64_t>(d[2]), d[3] != 0, d[4] != 0});
+        }
+        if (states.empty() || states.size() > 64) throw std::out_of_range("no states, or more than 64");
+        found.stages = static_cast<size_t>(count);
+        window = within, most_matches = most;
+        Py_RETURN_NONE;
+    }
+
+    // Events in order: keys, times, the elements they fit. 0, or 2 where there are too many matches.
+    PyObject *advance(PyObject *args) {
+        PyObject *keys_, *times_, *fits_;
+        if (!PyArg_ParseTuple(args, "OOO", &keys_, &times_, &fits_)) throw Raised();
+        Ints of(keys_), when(times_), fits(fits_);
+        if (states.empty()) throw std::out_of_range("no states");
+        when.want(of.size), fits.want(of.size);
+        for (int64_t i = 0; i < of.size; ++i) {
+            int64_t number = of.data[i], row = rows++;
+            if (when.data[i] < newest) throw std::out_of_range("an event before the newest");
+            newest = when.data[i];
+            if (number < 0) throw std::out_of_range("a key below 0");
+            if (number >= static_cast<int64_t>(keys.size())) keys.resize(static_cast<size_t>(number) + 1);
+            if (fits.data[i] == 0) continue;
+            Key &key = keys[static_cast<size_t>(number)];
+            if (!key.listed) {
+                key.listed = true;
+                active.push_back(number);
+            }
+            if (!on_event(key, row, when.data[i], static_cast<uint64_t>(fits.data[i])))
+                return PyLong_FromLong(2);
+        }
+        return PyLong_FromLong(0);
+    }
+
+    PyObject *take(PyObject *args) {
+        long long to;
+        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
+        return found.take(to);
+    }
+
+    // Lets go of events that no match can reach, from time to time; how many there are.
+    PyObject *forget(PyObject *args) {
+        long long now;
+        int over;
+        if (!PyArg_ParseTuple(args, "Lp", &now, &over)) throw Raised();
+        bool due = over || (window >= 0 && (swept == INT64_MIN || now - swept > window / 4));
+        size_t left = 0;
+        for (size_t i = 0; due && i < active.size(); ++i) {
+            Key &key = keys[static_cast<size_t>(active[i])];
+            key.listed = false;
+            for (Reached &one : key.states) {
+                held -= one.drop(over ? INT64_MAX : now + 1 - window);
+                key.listed |= one.end() > one.base;
+            }
+            if (key.listed) active[left++] = active[i];
+        }
+        if (due) {
+            active.resize(left);
+            swept = now;
+        }
+        return PyLong_FromLongLong(static_cast<long long>(held));
+    }
+};

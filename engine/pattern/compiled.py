@@ -1,0 +1,261 @@
+"""The automaton and the subsets, compiled: events go in as columns, matches come out as columns.
+
+What one event alone decides is evaluated in columns: which elements it fits, and each side of a comparison
+between two events. The runs are moved on by `kernels.native.Automaton`, and where only types, constants and
+the window count, the ways are followed by `kernels.native.Subsets`. Conditions that are no comparison of two
+events are asked back, of the events of one run. The readable twins are `nfa` and `compact`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Pick, Strategy
+from seustream.engine.kernels import native
+from seustream.engine.pattern.automaton import Automaton, ElementSpan, TransitionTest
+from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.fill import Completion
+from seustream.engine.pattern.found import Found, GroupMembers, runs
+from seustream.engine.pattern.kept import KeptEvents
+from seustream.engine.pattern.keys import PartitionKeys
+from seustream.engine.pattern.lists import FAR, Lists
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.planner import supports
+from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.numbers import as_column, comparable, converted, numbers
+
+_STRATEGIES = (Strategy.ANY, Strategy.NEXT, Strategy.STRICT)
+_SPANS = (ElementSpan.ONCE, ElementSpan.LATEST, ElementSpan.ALL)
+_PICKS = (Pick.ONE, Pick.EACH, Pick.FIRST, Pick.LAST, Pick.PREVIOUS)
+_COUNT, _CONSTANT = 5, 6
+_ASKED = (-1, 0, 0, 0, 0, 0, 0)
+_MOST_STATES = 64
+
+Side = tuple[int, int, int]
+"""A column, a stage and what of it; or a constant. See `native.Automaton`."""
+
+
+class CompiledSearch:
+    """The runs of a query, of all keys."""
+
+    def __init__(
+        self, meaning: Meaning, max_runs: int | None = None, max_matches: int | None = None
+    ) -> None:
+        query = meaning.query
+        reason = supports(query)["compiled"]
+        if reason is not None:
+            raise EngineRefused(f"P016 the compiled automaton cannot run this query: {reason}")
+        self.kept = KeptEvents(meaning)
+        self.running = 0
+        self._meaning, self._query = meaning, query
+        self._keys = PartitionKeys(query.partition)
+        self._limits = ("", 0), ("runs", max_runs), ("matches", max_matches)
+        self._sides: dict[tuple[x.Expression, Type], int] = {}
+        self._asked: list[TransitionTest] = []
+        self._codes = native.Codes()
+        limits = [-1 if most is None else most for most in (max_runs, max_matches)]
+        window = -1 if query.window is None else query.window
+        plain = query.kleene and supports(query)["compact"] is None
+        states = _states(meaning) if plain else []
+        self._subsets = native.Subsets() if plain and len(states) <= _MOST_STATES else None
+        if self._subsets is not None:
+            numbered = np.array(states, np.int64).reshape(-1)
+            self._subsets.configure(numbered, len(query.positives), window, limits[1])
+            return
+        automaton = Automaton(meaning)
+        self._stages = {stage.element: place for place, stage in enumerate(automaton.stages)}
+        tests = np.array(list(self._tests(automaton)), np.int64).reshape(-1)
+        self._automaton = native.Automaton()
+        self._automaton.configure(
+            np.array([_stage(query.elements[e], e) for e in query.positives], np.int64).reshape(-1),
+            tests,
+            self._ask,
+            len(self._sides),
+            window,
+            _STRATEGIES.index(query.strategy),
+            query.waits,
+            *limits,
+        )
+
+    @property
+    def held(self) -> int:
+        """Everything kept: events and runs."""
+        return len(self.kept) + self.running
+
+    def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
+        """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
+        ordered, or None."""
+        batch, fits = self.kept.take(batch)
+        if self._query.empty:
+            self.kept.expire(new)
+            return None
+        kernel = self._automaton if self._subsets is None else self._subsets
+        if len(batch):
+            self._take(batch, fits)
+        found = self._found(*(np.frombuffer(part, np.int64) for part in kernel.take(new)))
+        over = new == END_OF_STREAM
+        self.running = kernel.forget(max(min(new, FAR), -FAR), over)
+        self.kept.expire(new)
+        return found
+
+    def _take(self, batch: EventBatch, fits: list[Ints]) -> None:
+        bits: Ints = np.zeros(len(batch), np.int64)
+        for element, rows in enumerate(fits):
+            bits[rows] |= 1 << element
+        events = self._keys.of(batch), np.ascontiguousarray(batch.ts), bits
+        if self._subsets is not None:
+            status = self._subsets.advance(*events)
+        else:
+            status = self._automaton.advance(*events, *self._values(batch))
+        if status:
+            what, most = self._limits[status]
+            raise PatternBudgetExceeded(
+                f"query {self._query.name}: more than {most:,} {what} at once",
+                f"narrow WITHIN, add conditions, or raise max_{what}",
+            )
+
+    # --- conditions -----------------------------------------------------------
+
+    def _tests(self, automaton: Automaton) -> Iterator[tuple[int, ...]]:
+        """The conditions of all edges, as the kernel has them."""
+        for place, stage in enumerate(automaton.stages):
+            for when, tests in enumerate((stage.begin, stage.take)):
+                for test in tests:
+                    yield (place, when, *self._test(test))
+        for test in automaton.accept:
+            yield (len(automaton.stages) - 1, 2, *self._test(test))
+
+    def _test(self, test: TransitionTest) -> tuple[int, ...]:
+        condition, over = test.condition, test.over
+        if over is ElementSpan.ALL and not condition.kleene:
+            over = ElementSpan.ONCE
+        through = self._stages[condition.kleene[0]] if condition.kleene else -1
+        self._asked.append(test)
+        later = condition.conjunct.cls is Class.STEP
+        begun = (len(self._asked) - 1, _SPANS.index(over), through, int(later))
+        e = condition.conjunct.expression
+        if not comparable(e) or len(condition.kleene) > 1:
+            return (*begun, *_ASKED)
+        assert isinstance(e, x.Compare)
+        left, right = self._side(e.left, e.of), self._side(e.right, e.of)
+        if left is None or right is None:
+            return (*begun, *_ASKED)
+        return (*begun, int(e.condition), *left, *right)
+
+    def _side(self, e: x.Expression, of: Type) -> Side | None:
+        """A side of a comparison, if it is about one event; else None."""
+        if isinstance(e, ir.GroupAggregate):
+            plain = not (e.before or e.aggregate.arguments or e.aggregate.where)
+            counts = e.aggregate.function == "count" and plain and of.kind is Kind.BIGINT
+            return (0, self._stages[e.element], _COUNT) if counts else None
+        part = converted((e, of))
+        read = {
+            (leaf.element, leaf.pick) if isinstance(leaf, ir.Value) else None
+            for leaf in x.leaves(e)
+        }
+        if not read:
+            value = evaluate(part, _nothing, 1)
+            return None if value.null_count else (int(self._numbers(value, of)[0][0]), 0, _CONSTANT)
+        if len(read) > 1 or (only := read.pop()) is None:
+            return None
+        element, pick = only
+        column = self._sides.setdefault((_of_any(part), of), len(self._sides))
+        return column, self._stages[element], _PICKS.index(pick)
+
+    def _numbers(self, column: pa.Array, of: Type) -> tuple[Ints, npt.NDArray[np.uint8] | None]:
+        return numbers(column, of, self._codes)
+
+    def _values(self, batch: EventBatch) -> tuple[Ints, npt.NDArray[np.uint8]]:
+        """The sides of comparisons, of each event. A value that may be a fault is asked for."""
+        found: Ints = np.zeros((len(batch), len(self._sides)), np.int64)
+        flags = np.ones((len(batch), len(self._sides)), np.uint8)
+
+        def leaf(e: x.Leaf) -> pa.Array:
+            assert isinstance(e, ir.Value)
+            return as_column(batch.ts) if e.attribute == ir.TIME else batch.columns[e.attribute]
+
+        for (e, of), column in self._sides.items():
+            faults = Faults()
+            value = evaluate(e, leaf, len(batch), faults)
+            found[:, column], mine = self._numbers(value, of)
+            if mine is not None:
+                flags[:, column] = np.where(mine, 1, 2 if faults.count else 0)
+        return found, flags
+
+    def _ask(self, number: int, rows: bytes, stages: bytes) -> bool:
+        """Returns whether a condition holds for the events of a run."""
+        log = self.kept.log
+        assert log is not None
+        groups: list[list[Event]] = [[] for _ in self._query.elements]
+        places = np.frombuffer(rows, np.int64) - self.kept.gone
+        positives = self._query.positives
+        for place, stage in zip(places.tolist(), memoryview(stages).cast("q"), strict=True):
+            groups[positives[stage]].append(log.event(place))
+        return self._asked[number].holds(self._meaning, groups)
+
+    # --- matches --------------------------------------------------------------
+
+    def _found(self, determined: Ints, counts: Ints, rows: Ints) -> Found | None:
+        """Matches without those that an event forbids, ordered."""
+        log = self.kept.log
+        if not len(determined) or log is None:
+            return None
+        positives = self._query.positives
+        counts, rows = counts.reshape(-1, len(positives)), rows - self.kept.gone
+        starts = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
+        found = Found(log, determined, {}, {})
+        for stage, element in enumerate(positives):
+            if self._query.elements[element].kleene:
+                own = np.ascontiguousarray(counts[:, stage])
+                found.groups[element] = GroupMembers(own, rows[runs(starts[:, stage], own)])
+            else:
+                found.singles[element] = rows[starts[:, stage]]
+        if self._meaning.forbidding:
+            lists = Lists(self._query, log, list(self.kept.rows))
+            found = found.keep(Completion(self._meaning, lists).allowed(found))
+        return found.sorted(self._query) if len(found) else None
+
+
+def _nothing(e: x.Leaf) -> Any:
+    raise AssertionError(e)
+
+
+def _of_any(e: x.Expression) -> x.Expression:
+    """The same of whatever event."""
+    if isinstance(e, ir.Value):
+        return dataclasses.replace(e, element=0, pick=Pick.ONE)
+    return x.rebuild(e, _of_any) if x.children(e) else e
+
+
+def _stage(element: ir.Element, number: int) -> tuple[int, ...]:
+    most = 1 if element.single else -1 if element.most is None else element.most
+    return number, element.least or 1, most, int(element.kleene)
+
+
+def _states(meaning: Meaning) -> list[tuple[int, ...]]:
+    """The states of plain subsets, by what `native.Subsets` wants of each."""
+    stage = {element: place for place, element in enumerate(meaning.positives)}
+    return [
+        (
+            state.element,
+            stage[state.element],
+            sum(1 << absence for absence in state.absences),
+            int(state.enters),
+            int(state.loops),
+        )
+        for state in Compact(meaning).states
+    ]

@@ -1,0 +1,86 @@
+"""The events a matcher may still need, in columns, and for each element the list of those that fit it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seustream.compiler.pattern.ir import Strategy
+from seustream.engine.pattern.batch import EventBatch, concat
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.lists import FAR
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.sampling import fitting
+
+_MOST_PIECES = 128
+
+
+class KeptEvents:
+    """Events in order, those that fit no element left out; `rows` has by element the places of those that
+    fit it. So many events before them are forgotten as `gone` says."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self.rows: list[Ints] = [np.zeros(0, np.int64) for _ in meaning.query.elements]
+        self.gone = 0
+        self._meaning, self._query = meaning, meaning.query
+        self._pieces: list[EventBatch] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def largest(self) -> int:
+        return max(map(len, self.rows), default=0)
+
+    @property
+    def log(self) -> EventBatch | None:
+        """All of them as one piece."""
+        if len(self._pieces) > 1:
+            self._pieces = [concat(*self._pieces)]
+        return self._pieces[0] if self._pieces else None
+
+    def events(self) -> list[Event]:
+        """The same as single events."""
+        return [event for piece in self._pieces for event in piece.rows()]
+
+    def take(self, batch: EventBatch) -> tuple[EventBatch, list[Ints]]:
+        """Adds events to their lists; of these events those that are kept, and by element the places
+        among them of those that fit it."""
+        elements = range(len(self.rows))
+        fits = [fitting(self._query, element, batch, self._meaning.faults) for element in elements]
+        # Under STRICT any event at all comes between two others.
+        kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
+        for rows in fits:
+            kept[rows] = True
+        if not kept.all():
+            batch = batch.take(np.flatnonzero(kept))
+            places = np.cumsum(kept) - 1
+            fits = [places[rows] for rows in fits]
+        for element, rows in enumerate(fits):
+            if len(rows):
+                self.rows[element] = np.concatenate([self.rows[element], rows + self._size])
+        if len(batch):
+            self._pieces.append(batch)
+            self._size += len(batch)
+            if len(self._pieces) > _MOST_PIECES:
+                self._pieces = [concat(*self._pieces)]
+        return batch, fits
+
+    def expire(self, now: int) -> None:
+        """Forgets events that no later match can have."""
+        horizon = 0 if now == END_OF_STREAM else self._query.horizon
+        if horizon is None:
+            return
+        earliest, gone = max(now + 1 - horizon, -FAR), 0
+        while self._pieces and (now == END_OF_STREAM or self._pieces[0].ts[-1] < earliest):
+            gone += len(self._pieces.pop(0))
+        if self._pieces and self._pieces[0].ts[0] < earliest:
+            first = self._pieces[0]
+            cut = int(np.searchsorted(first.ts, earliest, "left"))
+            self._pieces[0] = first.take(slice(cut, None))
+            gone += cut
+        if gone:
+            self._size -= gone
+            self.gone += gone
+            self.rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self.rows]

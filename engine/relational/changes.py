@@ -1,0 +1,358 @@
+"""EMIT CHANGES: a query as the changes of what it gives over what its windows hold.
+
+At each arrival, and at each time at which tuples leave a window of time, rows that are there no longer come
+with `-` and new ones with `+`; a group whose row changes gives both. At the end of the streams time goes on
+until all windows of time are empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import BIGINT
+from seustream.compiler.logical.joins import ChangeLog
+from seustream.engine.host.aggregates import Aggregates, Turns
+from seustream.engine.host.answers import Blaming
+from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.stores import Stores
+from seustream.engine.host.words import KeyNumbers
+from seustream.engine.relational.combinations import NEVER, Ints, TreeSources
+from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
+from seustream.engine.relational.spans import Moments, TupleSpans, spans_of
+from seustream.engine.stream.answers import answer
+from seustream.engine.stream.evaluate import evaluate, holds, survivors
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps, whole
+from seustream.engine.stream.operator import EARLIEST, Answer
+from seustream.engine.stream.schema import arrow_type, stream_schema
+from seustream.engine.stream.snapshot import Snapshot, unpack
+
+_FEW = 4096
+_ROWS = x.AggregateCall("count", (), (), BIGINT)
+_SINCE = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
+_AT_THE_END = NEVER - 1
+
+Cells = tuple[Any, ...]
+Change = tuple[int, bool, Cells]
+"""The number of its moment, whether a row comes, and the row: its items and its oldest time."""
+
+
+class ChangeOperator:
+    """Answers a SELECT with EMIT CHANGES. It remembers the tuples in its windows, what is joined of them,
+    and the row of each group."""
+
+    def __init__(self, node: ChangeLog, faults: QueryFaults) -> None:
+        self.node, self.faults = node, {node.name: faults}
+        self.own_faults, self.query = faults, node.query
+        self.rows = Inputs(node.inputs)
+        self.inputs = self.rows.names
+        self.push, self.advance = self.rows.push, self.rows.advance
+        self._begin()
+
+    def _begin(self) -> None:
+        self.stores = Stores(self.node.inputs, dict.fromkeys(self.inputs, 1), {})
+        self.frame = TreeSources(self.node.sources, self.stores)
+        self.root = spans_of(self.node.tree, self.frame, self.own_faults)
+        self.shown = np.empty(0, np.bool_)
+        self.groups = _Groups(self.node) if self.node.aggregated else None
+        self.until = EARLIEST
+
+    @property
+    def watermark(self) -> int:
+        return self.rows.watermark
+
+    def outputs(self) -> Iterator[Answer]:
+        for part in self.rows.release():
+            latest = max(int(timestamps(rows)[-1]) for rows in part.rows if rows.num_rows)
+            yield from self._given(self._step(part, latest))
+        now = self.rows.watermark
+        if now >= EARLIEST:
+            yield from self._given(self._step(None, _AT_THE_END if now == END_OF_STREAM else now))
+
+    def _given(self, found: pa.Table | None) -> Iterator[Answer]:
+        if found is not None and found.num_rows:
+            yield self.node.name, found
+
+    # --- a step ---------------------------------------------------------------
+
+    def _step(self, part: Slice | None, until: int) -> pa.Table | None:
+        """Brings the state to a time, departures at it included."""
+        self.until = max(until, self.until)
+        leaves_of = [one for one in self.root.nodes() if isinstance(one, TupleSpans)]
+        times, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        if part is not None:
+            new = self.stores.add(part)
+            for pushed in self.frame.partitions.values():
+                pushed.add(new[pushed.stream])
+            for name, at in new.items():
+                times.append(self.stores[name].timestamp[at])
+                places.append(self.stores[name].position[0][at])
+            for leaf in leaves_of:
+                name = self.node.sources[leaf.source].stream.name
+                leaf.arrive(self.stores[name].first + new[name])
+        else:
+            for leaf in leaves_of:
+                leaf.arrive(np.empty(0, np.int64))
+        for leaf in leaves_of:
+            time, place = leaf.departures(self.until)
+            some = time < NEVER
+            times.append(time[some])
+            places.append(place[some])
+        moments = Moments(np.concatenate(times), np.concatenate(places))
+        if not len(moments.keys):
+            return None
+        with Blaming(self.query, self.own_faults):
+            found = self._changes(moments)
+        self.root.settle()
+        self._trim(leaves_of)
+        return found
+
+    def _changes(self, moments: Moments) -> pa.Table:
+        spans = self.root.step(moments, self.until)
+        old = len(self.shown)
+        fresh = self._where(spans.rows[old:])
+        shown = np.concatenate((self.shown, fresh))
+        self.shown = shown[spans.stays]
+        came = np.flatnonzero(shown & (spans.begin > 0))
+        left = np.flatnonzero(shown & (spans.end < NEVER))
+        if self.groups is not None:
+            rows = self._columns(spans.rows[came]), self.frame.oldest(spans.rows[came])
+            # Members are numbered as they come, in the order of the spans that are shown.
+            changed = self.groups.changes(
+                rows, spans.begin[came], _ranks(shown)[left], spans.end[left], self.own_faults
+            )
+            changes = iter(list(changed))
+            self.groups.keep(spans.stays[shown])
+        else:
+            changes = self._rows(spans.rows, came, left, spans.begin, spans.end)
+        return self._answer(changes, moments)
+
+    def _where(self, rows: Ints) -> npt.NDArray[np.bool_]:
+        found = np.ones(len(rows), np.bool_)
+        if self.node.where == x.TRUE or not len(rows):
+            return found
+        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
+            kept = survivors(
+                x.conjuncts(self.node.where),
+                lambda e, which: self.frame.leaves(e, rows[which]),
+                len(rows),
+                self.own_faults,
+            )
+        found[:] = False
+        found[kept] = True
+        return found
+
+    def _columns(self, rows: Ints) -> Rows:
+        """The columns that the SELECT list and the groups read."""
+        query = self.query
+        read = [item.expression for item in query.items[1:]] + list(query.group_by)
+        read += [] if query.having is None else [query.having]
+        return self.frame.columns(read, rows)
+
+    def _rows(self, rows: Ints, came: Ints, left: Ints, begin: Ints, end: Ints) -> Iterator[Change]:
+        """Rows that come and go. Equal ones that do so at one moment are no change."""
+        both = np.concatenate((left, came))
+        number = np.concatenate((end[left], begin[came]))
+        values = self._values(rows[left], Faults()), self._values(rows[came], self.own_faults)
+        cells = [*values[0], *values[1]]
+        plus = np.arange(len(both)) >= len(left)
+        named = [(at, repr(of[:-1])) for at, of in zip(number.tolist(), cells, strict=True)]
+        arriving, leaving = (
+            Counter(one for one, sign in zip(named, plus.tolist(), strict=True) if sign is of)
+            for of in (True, False)
+        )
+        same = {True: arriving & leaving, False: arriving & leaving}
+        for place in np.lexsort((both, plus, number)).tolist():
+            sign = bool(plus[place])
+            if same[sign][named[place]] > 0:
+                same[sign][named[place]] -= 1
+            else:
+                yield named[place][0], sign, cells[place]
+
+    def _values(self, rows: Ints, faults: Faults) -> list[Cells]:
+        """The items of rows, and their oldest times."""
+        if not len(rows):
+            return []
+        leaf = leaves(self._columns(rows))
+        items = [item.expression for item in self.node.items[1:]]
+        with faults.naming(lambda row: self.frame.named(rows[row])):
+            columns = [evaluate(e, leaf, len(rows), faults).to_pylist() for e in items]
+        return list(zip(*columns, self.frame.oldest(rows).tolist(), strict=True))
+
+    def _answer(self, changes: Iterator[Change], moments: Moments) -> pa.Table:
+        found = list(changes)
+        schema = [arrow_type(item.expression.type) for item in self.node.items[1:]]
+        columns = [
+            pa.array([row[place] for _, _, row in found], of) for place, of in enumerate(schema)
+        ]
+        op = pa.array(["+" if comes else "-" for _, comes, _ in found], pa.string())
+        oldest = pa.array([row[-1] for _, _, row in found], pa.int64())
+        newest = pa.array(moments.time(np.array([at for at, _, _ in found], np.int64)))
+        return answer(self.node, [op, *columns, oldest, newest])
+
+    # --- memory and state -----------------------------------------------------
+
+    def _trim(self, leaves_of: list[TupleSpans]) -> None:
+        """Frees the rows before the first that is in a window, once they are the larger part."""
+        for name in self.inputs:
+            store = self.stores[name]
+            own = [of for of in leaves_of if self.node.sources[of.source].stream.name == name]
+            held = [store.index(of.rows[:, of.source]) for of in own]
+            first = min((int(at.min()) for at in held if len(at)), default=len(store))
+            if 2 * first > len(store):
+                for number, pushed in self.frame.partitions.items():
+                    if self.node.sources[number].stream.name == name:
+                        pushed.keep(np.arange(first, len(store)))
+                store.drop_before(first)
+
+    def snapshot(self) -> bytes:
+        plain = {
+            "text": self.node.text,
+            "inputs": self.rows.plain(),
+            "until": self.until,
+            "faults": fault_report(self.faults),
+        }
+        kept = {f"kept {name}": self.stores[name].table for name in self.inputs}
+        tables = self.rows.tables() | kept
+        if self.groups is not None:
+            tables["told"] = self.groups.table()
+        return Snapshot("changes", plain, tables).pack()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on with the tuples of a query of the same text; what is joined of them is joined again."""
+        state = unpack(snapshot, "changes")
+        kept = {name: state.tables.get(f"kept {name}") for name in self.inputs}
+        same = all(
+            kept[of.name] is not None and kept[of.name].schema == stream_schema(of)  # type: ignore[union-attr]
+            for of in self.node.inputs
+        )
+        if state.plain["text"] != self.node.text or not same:
+            return
+        self._begin()
+        for part in whole(
+            self.inputs, {n: t for n, t in kept.items() if t is not None}, SLICE_ROWS
+        ):
+            self._step(part, max(int(timestamps(t)[-1]) for t in part.rows if t.num_rows))
+        self._step(None, state.plain["until"])
+        if self.groups is not None:
+            self.groups.restore(state.tables["told"])
+        self.rows.restore(state.plain["inputs"], state.tables)
+        restore(self.faults, state.plain["faults"])
+
+
+class _Groups:
+    """The members of groups that are there, and the row that each group gave last."""
+
+    def __init__(self, node: ChangeLog) -> None:
+        self.node = node
+        self.grouping = Grouping(node.query)
+        self.told: dict[int, Cells] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        of = self.grouping
+        self.keys = KeyNumbers([arrow_type(e.type) for e in self.node.group_by])
+        self.aggregates = Aggregates(
+            [*of.aggregates, _SINCE, _ROWS],
+            [*of.numbers, (len(of.arguments),), ()],
+            [*(e.type for e in of.arguments), BIGINT],
+            ordered=False,
+        )
+        self.members = np.empty(0, np.int64)
+        """The members that are there, by their numbers among all that came."""
+
+    def changes(
+        self, came: tuple[Rows, Ints], begin: Ints, left: Ints, end: Ints, faults: Faults
+    ) -> Iterator[Change]:
+        """The changes of groups whose members come, or leave by their places among the members."""
+        rows, oldest = came
+        count, first = len(begin), len(self.aggregates)
+        leaf = leaves(rows)
+        keys = [evaluate(e, leaf, count, faults) for e in self.node.group_by]
+        values = [evaluate(e, leaf, count, faults) for e in self.grouping.arguments]
+        group = self.keys.numbers(keys, count)
+        self.aggregates.add([*values, pa.array(oldest)], group)
+        self.members = np.concatenate((self.members, first + np.arange(count)))
+        out = self.members[left]
+        who = np.concatenate((first + np.arange(count), out))
+        when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
+        order = np.lexsort((who, ~leaving, when))
+        events = np.where(leaving, ~who, who)[order]
+        of = self.aggregates.group.view[who]
+        span = len(self.keys) + 1
+        points = np.unique(when * span + of)
+        number, at = points // span, points % span
+        until = np.searchsorted(when[order], number, side="right")
+        *found, since, size = self.aggregates.at(Turns(events, until, at), faults)
+        some = {(0, f"g{n}"): one.take(at) for n, one in enumerate(self.keys.columns)}
+        some |= {(0, f"a{n}"): one for n, one in enumerate(found)}
+        there = np.asarray(size) > 0
+        if self.grouping.having is not None:
+            kept = np.zeros(len(at), np.bool_)
+            kept[np.flatnonzero(holds(self.grouping.having, leaves(some), len(at), faults))] = True
+            there &= kept
+        items = [item.expression for item in self.grouping.answers.items[1:]]
+        columns = [evaluate(e, leaves(some), len(at), faults).to_pylist() for e in items]
+        cells = zip(*columns, since.to_pylist(), strict=True)
+        for n, g, present, row in zip(
+            number.tolist(), at.tolist(), there.tolist(), cells, strict=True
+        ):
+            before = self.told.get(g)
+            if before is not None and present and before[:-1] == row[:-1]:
+                continue
+            if before is not None:
+                yield n, False, self.told.pop(g)
+            if present:
+                self.told[g] = row
+                yield n, True, row
+
+    def keep(self, stays: npt.NDArray[np.bool_]) -> None:
+        """Forgets the members that have left; begins anew with the others where most have."""
+        self.members = self.members[stays]
+        if len(self.aggregates) <= 2 * len(self.members) + _FEW:
+            return
+        values = [words.take(self.members) for words in self.aggregates.columns]
+        before = self.aggregates.group.view[self.members]
+        keys, told = [words.take(before) for words in self.keys.columns], self.told
+        self._begin()
+        group = self.keys.numbers(keys, len(before))
+        self.aggregates.add(values, group)
+        self.members = np.arange(len(before))
+        nothing = np.empty(0, np.int64)
+        self.aggregates.at(Turns(self.members, nothing, nothing), Faults())
+        now = dict(zip(before.tolist(), group.tolist(), strict=True))
+        self.told = {now[of]: row for of, row in told.items()}
+
+    def table(self) -> pa.Table:
+        """The row that each group gave last: its keys, then the row."""
+        groups = np.array([*self.told], np.int64)
+        keys = [words.take(groups) for words in self.keys.columns]
+        items = [arrow_type(item.expression.type) for item in self.node.items[1:]]
+        rows = [
+            pa.array([row[place] for row in self.told.values()], of)
+            for place, of in enumerate([*items, pa.int64()])
+        ]
+        columns = [*keys, *rows]
+        return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
+
+    def restore(self, told: pa.Table) -> None:
+        """Goes on with the rows of a table."""
+        keys = [told.column(n).combine_chunks() for n in range(len(self.node.group_by))]
+        rows = zip(
+            *(told.column(n).to_pylist() for n in range(len(keys), told.num_columns)), strict=True
+        )
+        groups = self.keys.numbers(keys, told.num_rows).tolist()
+        self.told = dict(zip(groups, rows, strict=True))
+
+
+def _ranks(shown: npt.NDArray[np.bool_]) -> Ints:
+    return np.cumsum(shown) - 1

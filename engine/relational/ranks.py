@@ -1,0 +1,256 @@
+"""Ranks among whole partitions, and ORDER BY: rows wait until their partition is over.
+
+A partition by the end of a window is over with it, every other one at the end of the stream. Where only the
+best rows of a partition count, the others are let go of as better ones come. Rows that only look ahead wait
+for the later rows that they look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.logical import program as logical
+from seustream.engine.host.aggregates import Turns
+from seustream.engine.host.words import KeyNumbers
+from seustream.engine.relational.inputs import Inputs
+from seustream.engine.relational.measures import Measures
+from seustream.engine.relational.periods import ranks
+from seustream.engine.stream.answers import answer
+from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.merge import END_OF_STREAM, timestamps
+from seustream.engine.stream.operator import EARLIEST, Answer
+from seustream.engine.stream.schema import arrow_type, stream_schema
+from seustream.engine.stream.snapshot import Snapshot, unpack
+
+Ints = npt.NDArray[np.int64]
+
+_FEW = 4096
+"""So many rows more may be kept than twice those that count."""
+
+
+class RankOperator:
+    """Answers a query that ranks whole partitions. It remembers the rows of those that are not over, and
+    results of a stream that are not at their place in time yet."""
+
+    def __init__(self, node: logical.RankedRows, faults: QueryFaults) -> None:
+        self.node, self.faults = node, {node.name: faults}
+        self.input = Inputs(node.inputs)
+        self.inputs = self.input.names
+        self.push, self.advance = self.input.push, self.input.advance
+        self.kept = stream_schema(node.inputs[0]).empty_table()
+        self.found: pa.Table | None = None
+        self.trimmed = 0
+        parts = [item.expression for item in node.items]
+        parts += [] if node.qualify is None else [node.qualify]
+        found = [e for part in parts for e in x.walk(part) if isinstance(e, logical.Over)]
+        self.overs = list(dict.fromkeys(found))
+
+    @property
+    def watermark(self) -> int:
+        waiting = [int(timestamps(self.kept)[0]) - 1] if self.kept.num_rows else []
+        return min([self.input.watermark, *waiting])
+
+    def outputs(self) -> Iterator[Answer]:
+        fresh = [part.rows[0] for part in self.input.release()]
+        if fresh:
+            self.kept = pa.concat_tables([self.kept, *fresh])
+        over = np.flatnonzero(self._is_over())
+        if len(over):
+            places = np.arange(self.kept.num_rows)
+            # Rows look ahead to others, of which some stay.
+            read = over if self.node.ahead is None else places
+            rows = self.kept.take(pa.array(read)).combine_chunks()
+            self.kept = self.kept.take(pa.array(np.setdiff1d(places, over)))
+            self._add(self._answer(rows, np.searchsorted(read, over)))
+        elif self.node.best is not None and self.kept.num_rows > 2 * self.trimmed + _FEW:
+            self._trim()
+        if self.found is not None:
+            yield from self._certain(self.found)
+
+    def _is_over(self) -> npt.NDArray[np.bool_]:
+        now, count = self.input.watermark, self.kept.num_rows
+        found = np.full(count, now == END_OF_STREAM)
+        if now != END_OF_STREAM and self.node.ahead is not None and count:
+            rows = self.kept.combine_chunks()
+            group, order = self._ordered(self.overs[0], self._seen(rows), count)
+            last = np.searchsorted(group[order], group[order], side="right") - 1
+            found[order] = last - np.arange(count) >= self.node.ahead
+        if now == END_OF_STREAM or self.node.end is None:
+            return found
+        end = self.kept.column(1 + self.node.columns.index(self.node.end))
+        last = np.asarray(end.combine_chunks().fill_null(EARLIEST), dtype=np.int64)
+        return found | np.asarray(last <= now + 1)
+
+    def _certain(self, found: pa.Table) -> Iterator[Answer]:
+        """The results that are at their place: those of a stream go by time."""
+        if self.node.defines is None:
+            self.found = None
+            yield self.node.name, found
+            return
+        time = timestamps(found)
+        order = np.argsort(time, kind="stable")
+        ready = time[order] <= self.watermark
+        self.found = found.take(pa.array(order[~ready])) if not ready.all() else None
+        if ready.any():
+            yield self.node.name, found.take(pa.array(order[ready]))
+
+    def _add(self, more: pa.Table) -> None:
+        if more.num_rows:
+            self.found = more if self.found is None else pa.concat_tables([self.found, more])
+
+    # --- rows -----------------------------------------------------------------
+
+    def _answer(self, rows: pa.Table, some: Ints) -> pa.Table:
+        """The results of some rows, whose partitions are over as far as they look."""
+        node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
+        seen = self._seen(rows)
+        with faults.naming(lambda row: f"the row at ts {times[some[row]]}"):
+            for over in self.overs:
+                seen[over] = pa.array(self._placed(over, seen, len(times)))
+            seen = {leaf: column.take(pa.array(some)) for leaf, column in seen.items()}
+            if node.qualify is not None:
+                kept = np.flatnonzero(holds(node.qualify, seen.__getitem__, len(some), faults))
+                seen = {leaf: column.take(pa.array(kept)) for leaf, column in seen.items()}
+                some = some[kept]
+            if node.order_by:
+                keys = self._keys(node.order_by, seen, len(some))
+                order = np.lexsort((*reversed(keys),))
+                some = some[order]
+                seen = {leaf: column.take(pa.array(order)) for leaf, column in seen.items()}
+            read = seen.__getitem__
+            out = [evaluate(item.expression, read, len(some), faults) for item in node.items]
+        places = pa.array(some)
+        oldest = rows.column(rows.num_columns - 1).take(places)
+        return answer(node, [*out, oldest, rows.column(0).take(places)])
+
+    def _seen(self, rows: pa.Table) -> dict[x.Leaf, pa.Array]:
+        return {
+            leaf: rows.column(place).combine_chunks()
+            for place, leaf in enumerate(self.node.columns, start=1)
+        }
+
+    def _keys(
+        self, order: Sequence[logical.OrderKey], seen: dict[x.Leaf, pa.Array], count: int
+    ) -> list[Ints]:
+        faults = self.faults[self.node.name]
+        return [
+            ranks(
+                evaluate(key.expression, seen.__getitem__, count, faults),
+                key.descending,
+                key.nulls_first,
+            )
+            for key in order
+        ]
+
+    def _ordered(
+        self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int
+    ) -> tuple[Ints, Ints]:
+        """The partition of each row, and the rows by partition and order; equal ones by arrival."""
+        faults = self.faults[self.node.name]
+        keys = [evaluate(e, seen.__getitem__, count, faults) for e in over.partition]
+        group = KeyNumbers([arrow_type(e.type) for e in over.partition]).numbers(keys, count)
+        return group, np.lexsort((*reversed(self._keys(over.order, seen, count)), group))
+
+    def _placed(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> pa.Array:
+        """The value of a function at each row."""
+        if over.aggregate is not None:
+            return self._aggregated(over, over.aggregate, seen, count)
+        if over.function not in ("lag", "lead"):
+            return pa.array(self._ranked(over, seen, count))
+        faults = self.faults[self.node.name]
+        value = evaluate(over.arguments[0], seen.__getitem__, count, faults)
+        group, order = self._ordered(over, seen, count)
+        away = np.arange(count) + (over.offset if over.function == "lead" else -over.offset)
+        there = np.clip(away, 0, count - 1)
+        known = (away == there) & (group[order][there] == group[order])
+        found = np.empty(count, np.int64)
+        found[order] = np.where(known, order[there], -1)
+        return value.take(pa.array(found, mask=found < 0))
+
+    def _aggregated(
+        self, over: logical.Over, of: x.AggregateCall, seen: dict[x.Leaf, pa.Array], count: int
+    ) -> pa.Array:
+        """An aggregate over the whole partition of each row."""
+        faults, measures = self.faults[self.node.name], Measures(over.partition, [of])
+        values = [evaluate(e, seen.__getitem__, count, faults) for e in measures.read]
+        group = measures.groups(values, count)
+        _, first = np.unique(group, return_index=True)
+        groups = np.arange(len(first))
+        turns = Turns(np.arange(count), np.full(len(first), count), groups)
+        with faults.naming(lambda point: f"the partition of row {first[point]}"):
+            found = measures.of_points(values, first, group, turns, faults)
+        return found[0, "a0"].take(pa.array(group))
+
+    def _ranked(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> Ints:
+        """The rank of each row in its partition, or its share of it."""
+        by = self._keys(over.order, seen, count)
+        group, order = self._ordered(over, seen, count)
+        mine = group[order]
+        first = np.searchsorted(mine, mine)
+        size = np.searchsorted(mine, mine, side="right") - first
+        place = np.arange(count, dtype=np.int64) - first
+        begins = np.ones(count, np.bool_)
+        for key in by:
+            begins[1:] &= key[order][1:] == key[order][:-1]
+        begins[1:] = ~begins[1:] | (mine[1:] != mine[:-1])
+        begins[:1] = True
+        since = np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+        number = place + 1
+        match over.function:
+            case "rank":
+                number = since - first + 1
+            case "dense_rank":
+                distinct = np.cumsum(begins)
+                number = 1 + distinct - distinct.take(first)
+            case "ntile":
+                # The first parts have one row more each where they do not come out even.
+                least, more = size // over.offset, size % over.offset
+                large = more * (least + 1)
+                rest = more + (place - large) // np.maximum(least, 1)
+                number = 1 + np.where(place < large, place // (least + 1), rest)
+            case "percent_rank":
+                number = (since - first) / np.maximum(size - 1, 1)
+            case "cume_dist":
+                peers = np.append(np.flatnonzero(begins), count)
+                number = (peers[np.cumsum(begins)] - first) / size
+        found = np.empty(count, number.dtype)
+        found[order] = number
+        return found
+
+    def _trim(self) -> None:
+        """Lets go of rows that are not among the best of their partition."""
+        assert self.node.best is not None
+        over, most = self.node.best
+        self.kept = self.kept.combine_chunks()
+        rank = self._ranked(over, self._seen(self.kept), self.kept.num_rows)
+        self.kept = self.kept.take(pa.array(np.flatnonzero(rank <= most)))
+        self.trimmed = self.kept.num_rows
+
+    # --- state ----------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        plain = {
+            "text": self.node.text,
+            "inputs": self.input.plain(),
+            "faults": fault_report(self.faults),
+        }
+        tables = self.input.tables() | {"kept": self.kept}
+        if self.found is not None:
+            tables["found"] = self.found
+        return Snapshot("ranks", plain, tables).pack()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on with the rows of a query of the same text."""
+        state = unpack(snapshot, "ranks")
+        kept = state.tables["kept"]
+        if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
+            return
+        self.kept, self.found = kept, state.tables.get("found")
+        self.input.restore(state.plain["inputs"], state.tables)
+        restore(self.faults, state.plain["faults"])

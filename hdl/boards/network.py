@@ -1,0 +1,231 @@
+"""Network: a PHY's bytes at a gigabit to the bytes of the host link and back, from clock to clock."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, DomainRenamer, Module, Signal
+from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from seustream.hdl.boards.board import NetworkAddress
+from seustream.hdl.boards.mac import FrameReceiver, FrameTransmitter
+from seustream.hdl.boards.packets import (
+    LENGTH_BITS,
+    SENDER,
+    SENDER_BYTES,
+    PacketReceiver,
+    PacketTransmitter,
+)
+from seustream.hdl.boards.protocol import DATAGRAM, FLAG, LONGEST
+
+_CALM = 16
+"""Cycles without a byte after which a datagram goes out as it is."""
+_IN, _OUT = 2048, 4096
+"""Bytes on their way between the clocks. What comes in faster than it is taken has to wait; what goes
+out is sent only when all of a datagram is there."""
+_COMING = data.StructLayout({"byte": 8, "begin": 1})
+_READY = data.StructLayout({"host": SENDER, "size": LENGTH_BITS})
+
+
+class DatagramReader(wiring.Component):
+    """Takes senders off, and puts a flag where a datagram begins, so that nothing of another is before
+    it.
+
+    latency     1 cycle
+    throughput  a byte a cycle, less 11 a datagram
+
+    coming      senders and payloads
+    bytes       payloads; they do not wait
+    sender      of the bytes that come
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "coming": In(stream.Signature(_COMING)),
+                "bytes": Out(stream.Signature(8)),
+                "sender": Out(SENDER),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        left = Signal(range(SENDER_BYTES))  # of a sender
+        byte, begins = self.coming.payload.byte, self.coming.payload.begin
+        m.d.comb += self.coming.ready.eq(1)
+        m.d.sync += [
+            self.bytes.valid.eq(self.coming.valid & (begins | (left == 0))),
+            self.bytes.payload.eq(byte),
+        ]
+        with m.If(self.coming.valid):
+            with m.If(begins | (left != 0)):
+                sender = Cat(self.sender.as_value()[8:], byte)
+                m.d.sync += [self.sender.eq(sender), left.eq(left - 1)]
+            with m.If(begins):
+                m.d.sync += [left.eq(SENDER_BYTES - 1), self.bytes.payload.eq(FLAG)]
+        return m
+
+
+class DatagramWriter(wiring.Component):
+    """Frames of the host link to datagrams of as many as fit, or as there are.
+
+    latency     as long as a datagram, and 16 cycles when no more comes
+    throughput  a byte a cycle
+
+    bytes       of the link
+    host        who they are for
+    going       the same bytes
+    ready       a datagram is complete: who it is for, and its size
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "bytes": In(stream.Signature(8)),
+                "host": In(SENDER),
+                "going": Out(stream.Signature(8)),
+                "ready": Out(stream.Signature(_READY)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        size, inside = Signal(LENGTH_BITS), Signal()
+        calm = Signal(range(_CALM + 1))
+        full = Signal()  # another frame, if all of it is escaped, would not fit
+        m.d.comb += [
+            self.ready.payload.host.eq(self.host),
+            self.ready.payload.size.eq(size),
+            full.eq(size > DATAGRAM - LONGEST),
+            self.ready.valid.eq((size != 0) & ~inside & (full | (calm == _CALM))),
+            self.going.payload.eq(self.bytes.payload),
+        ]
+        with m.If(self.ready.valid):
+            with m.If(self.ready.ready):
+                m.d.sync += size.eq(0)
+        with m.Else():
+            m.d.comb += [
+                self.going.valid.eq(self.bytes.valid),
+                self.bytes.ready.eq(self.going.ready),
+            ]
+        with m.If(self.going.valid & self.going.ready):
+            m.d.sync += [
+                size.eq(size + 1),
+                calm.eq(0),
+                inside.eq(inside ^ (self.bytes.payload == FLAG)),
+            ]
+        with m.Elif(calm != _CALM):
+            m.d.sync += calm.eq(calm + 1)
+        return m
+
+
+class NetworkPort(wiring.Component):
+    """PHY -> frames -> packets -> FIFO -> link;  link -> datagrams -> FIFOs -> packets -> frames -> PHY
+
+    The PHY's side is in the domain `phy`, of 125 MHz. The host is who opened the last session; what
+    others send, but for what opens one, the link passes over.
+
+    latency     that of its parts, and 4 cycles from clock to clock
+    throughput  a byte a cycle of either clock
+
+    received, receiving   from the PHY: a byte, and that there is one
+    sent, sending         to the PHY
+    bytes, replies        of the link
+    stranger    what comes is not from the host
+    opens       pulse: it opened a session
+    dropped     pulse, in `phy`: a packet was damaged, or not for this board
+    overflow    pulse, in `phy`: a packet came faster than it was taken
+    """
+
+    def __init__(self, address: NetworkAddress) -> None:
+        self.address = address
+        super().__init__(
+            {
+                "received": In(8),
+                "receiving": In(1),
+                "sent": Out(8),
+                "sending": Out(1),
+                "bytes": Out(stream.Signature(8)),
+                "replies": In(stream.Signature(8)),
+                "stranger": Out(1),
+                "opens": In(1),
+                "dropped": Out(1),
+                "overflow": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        at_phy = DomainRenamer("phy")
+        m.submodules.frames_in = frames_in = at_phy(FrameReceiver())
+        m.submodules.frames_out = frames_out = at_phy(FrameTransmitter())
+        m.submodules.packets_in = packets_in = at_phy(PacketReceiver(self.address))
+        m.submodules.packets_out = packets_out = at_phy(PacketTransmitter(self.address))
+        clocks = {"w_domain": "phy", "r_domain": "sync"}
+        back = {"w_domain": "sync", "r_domain": "phy"}
+        m.submodules.coming = coming = fifo.AsyncFIFOBuffered(
+            width=_COMING.size, depth=_IN, **clocks
+        )
+        m.submodules.going = going = fifo.AsyncFIFOBuffered(width=8, depth=_OUT, **back)
+        m.submodules.sizes = sizes = fifo.AsyncFIFO(width=_READY.size, depth=4, **back)
+        m.submodules.reader = reader = DatagramReader()
+        m.submodules.writer = writer = DatagramWriter()
+
+        m.d.comb += [
+            frames_in.byte.eq(self.received),
+            frames_in.active.eq(self.receiving),
+            self.sent.eq(frames_out.byte),
+            self.sending.eq(frames_out.active),
+            self.dropped.eq(packets_in.dropped),
+        ]
+        for name in ("begin", "data", "come", "good", "bad"):
+            m.d.comb += getattr(packets_in, name).eq(getattr(frames_in, name))
+        for name in ("asked", "length", "arp", "check", "byte"):
+            m.d.comb += getattr(packets_out, name).eq(getattr(packets_in, name))
+        for name in ("place", "answered"):
+            m.d.comb += getattr(packets_in, name).eq(getattr(packets_out, name))
+        wiring.connect(m, packets_out.bytes, frames_out.bytes)
+        m.d.comb += frames_out.last.eq(packets_out.last)
+
+        # In. Of a packet of which a byte was lost the rest is, up to the next.
+        lost, begins = Signal(), Signal()
+        m.d.comb += [
+            begins.eq(packets_in.bytes.payload.begin),
+            coming.w_data.eq(packets_in.bytes.payload),
+            coming.w_en.eq(packets_in.bytes.valid & (begins | ~lost)),
+            self.overflow.eq(coming.w_en & ~coming.w_rdy),
+        ]
+        with m.If(coming.w_en):
+            m.d.phy += lost.eq(~coming.w_rdy)
+        m.d.comb += [
+            reader.coming.payload.eq(coming.r_data),
+            reader.coming.valid.eq(coming.r_rdy),
+            coming.r_en.eq(reader.coming.ready),
+        ]
+        wiring.connect(m, reader.bytes, wiring.flipped(self.bytes))
+
+        # Out.
+        host, speaker = Signal(SENDER), Signal(SENDER)
+        same = Signal()
+        # The link looks at a frame when the sender of the next datagram may be coming.
+        m.d.sync += [speaker.eq(reader.sender), same.eq(speaker == host)]
+        with m.If(self.opens):
+            m.d.sync += host.eq(speaker)
+        m.d.comb += [self.stranger.eq(~same), writer.host.eq(host)]
+        wiring.connect(m, wiring.flipped(self.replies), writer.bytes)
+        ready = Signal(_READY)
+        m.d.comb += [
+            going.w_data.eq(writer.going.payload),
+            going.w_en.eq(writer.going.valid),
+            writer.going.ready.eq(going.w_rdy),
+            sizes.w_data.eq(writer.ready.payload),
+            sizes.w_en.eq(writer.ready.valid),
+            writer.ready.ready.eq(sizes.w_rdy),
+            ready.eq(sizes.r_data),
+            packets_out.host.eq(ready.host),
+            packets_out.size.eq(ready.size),
+            packets_out.ready.eq(sizes.r_rdy),
+            sizes.r_en.eq(packets_out.taken),
+            packets_out.payload.eq(going.r_data),
+            going.r_en.eq(packets_out.more),
+        ]
+        return m

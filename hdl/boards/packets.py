@@ -1,0 +1,333 @@
+"""Packets of a network: ARP and ping are answered, UDP datagrams go to and from the host link.
+
+A frame's places are those of Ethernet, IPv4 without options, UDP: 14, 20 and 8 bytes of header.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, C, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from seustream.hdl.boards.board import NetworkAddress
+from seustream.hdl.boards.mac import CHECKSUM, SHORTEST
+
+MAC, TYPE, IP, PAYLOAD = 6, 12, 14, 42
+"""Places: where the sender's address begins, the type, the header of IP, the payload of UDP."""
+IPV4, ARP = 0x0800, 0x0806
+ICMP, UDP = 1, 17
+SENDER = data.StructLayout({"mac": 48, "ip": 32, "port": 16})
+"""Names who sent a datagram, each with its first byte lowest."""
+SENDER_BYTES = SENDER.size // 8
+LENGTH_BITS = 11
+_SENDER_PLACES = (*range(6, 12), *range(26, 30), *range(34, 36))
+
+
+def _number(octets: tuple[int, ...]) -> int:
+    """As the bytes come: the first lowest."""
+    return int.from_bytes(bytes(octets), "little")
+
+
+class PacketReceiver(wiring.Component):
+    """Looks at the frames that come. What is asked by ARP or ping is kept, one frame at a time, until
+    it is answered. Of datagrams to the host link the sender goes before the payload; who reads them
+    begins anew with each `begin`, for the sender is given before the rest has been looked at.
+
+    latency     1 cycle
+    throughput  a byte a cycle
+
+    begin, data, come, good   of the frame that comes
+    bytes       a sender, then the payload of a datagram; they do not wait
+    asked       a frame waits for its answer
+    length      of that frame, without checksum
+    arp         it asks by ARP, else by ping
+    check       of a ping, the checksum of its answer
+    place, byte a byte of it, a cycle after its place
+    answered    pulse: it may be forgotten
+    dropped     pulse: a frame has ended that was nothing of this, or one too many
+    """
+
+    def __init__(self, address: NetworkAddress) -> None:
+        self.address = address
+        super().__init__(
+            {
+                "begin": In(1),
+                "data": In(8),
+                "come": In(1),
+                "good": In(1),
+                "bad": In(1),
+                "bytes": Out(stream.Signature(data.StructLayout({"byte": 8, "begin": 1}))),
+                "asked": Out(1),
+                "length": Out(LENGTH_BITS),
+                "arp": Out(1),
+                "check": Out(16),
+                "place": In(LENGTH_BITS),
+                "byte": Out(8),
+                "answered": In(1),
+                "dropped": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.asking = kept = memory.Memory(shape=8, depth=1 << LENGTH_BITS, init=[])
+        write, read = kept.write_port(), kept.read_port()
+        place = Signal(LENGTH_BITS)  # of the byte that comes; it stays at the last one
+        byte = self.data
+        before = Signal(8)  # the byte before it
+        pair = Signal(16)
+        m.d.comb += pair.eq(Cat(byte, before))
+        with m.If(self.come):
+            m.d.sync += before.eq(byte)
+            with m.If(~place.all()):
+                m.d.sync += place.eq(place + 1)
+        with m.If(self.begin):
+            m.d.sync += place.eq(0)
+
+        # What does not hold of the frame so far, for each of what it might be.
+        not_mine, everyone = Signal(), Signal(init=1)
+        no_arp, no_ip, no_udp, no_ping = Signal(), Signal(), Signal(), Signal()
+        total, payload = Signal(16), Signal(16)  # length by IP, and bytes of payload to come
+        folded, header = Signal(16), Signal(17)
+        m.d.comb += folded.eq(header[:16] + header[16])
+
+        def must(at: int, value: int, no: Signal) -> None:
+            with m.If((place == at) & (byte != value)):
+                m.d.sync += no.eq(1)
+
+        with m.If(self.come):
+            for at, value in enumerate(self.address.mac):
+                must(at, value, not_mine)
+            with m.If((place < 6) & (byte != 0xFF)):
+                m.d.sync += everyone.eq(0)
+            for at, value in enumerate(
+                (ARP >> 8, ARP & 255, 0, 1, IPV4 >> 8, IPV4 & 255, 6, 4, 0, 1)
+            ):
+                must(TYPE + at, value, no_arp)
+            for at, value in ((TYPE, IPV4 >> 8), (TYPE + 1, IPV4 & 255), (IP, 0x45), (21, 0)):
+                must(at, value, no_ip)
+            with m.If((place == 20) & ((byte & 0x3F) != 0)):  # in fragments
+                m.d.sync += no_ip.eq(1)
+            must(23, UDP, no_udp)
+            must(23, ICMP, no_ping)
+            for at, value in enumerate(self.address.ip):
+                must(30 + at, value, no_ip)
+                must(38 + at, value, no_arp)
+            for at in (34, 35):
+                must(at, (8, 0)[at - 34], no_ping)
+            must(36, self.address.port >> 8, no_udp)
+            must(37, self.address.port & 255, no_udp)
+            with m.If(place == 17):
+                m.d.sync += total.eq(pair)
+            # Sixteen bits at a time, what is carried out of them goes in again below.
+            with m.If((place >= IP) & (place < 34) & place[0]):
+                m.d.sync += header.eq(folded + pair)
+            with m.If((place == 34) & (folded != 0xFFFF)):
+                m.d.sync += no_ip.eq(1)
+            with m.If(place == 39):
+                m.d.sync += payload.eq(pair - 8)
+                with m.If((pair < 8) | (pair + 20 != total)):
+                    m.d.sync += no_udp.eq(1)
+        with m.If(self.begin):
+            m.d.sync += [
+                s.eq(0) for s in (not_mine, no_arp, no_ip, no_udp, no_ping, header, payload)
+            ]
+            m.d.sync += everyone.eq(1)
+
+        # Datagrams.
+        names_sender = Signal()
+        m.d.comb += names_sender.eq(Cat(place == at for at in _SENDER_PLACES).any())
+        is_payload = Signal()
+        m.d.comb += is_payload.eq(
+            (place >= PAYLOAD) & (payload != 0) & ~(not_mine | no_ip | no_udp)
+        )
+        with m.If(self.come & is_payload):
+            m.d.sync += payload.eq(payload - 1)
+        m.d.sync += [
+            self.bytes.valid.eq(self.come & (names_sender | is_payload)),
+            self.bytes.payload.byte.eq(byte),
+            self.bytes.payload.begin.eq(place == _SENDER_PLACES[0]),
+        ]
+
+        # What is asked.
+        asks = Signal()
+        m.d.comb += [
+            asks.eq((~no_arp & (~not_mine | everyone)) | ~(not_mine | no_ip | no_ping)),
+            write.en.eq(self.come & ~self.asked),
+            write.addr.eq(place),
+            write.data.eq(byte),
+            read.addr.eq(self.place),
+            read.en.eq(1),
+            self.byte.eq(read.data),
+        ]
+        fits = (place >= SHORTEST + CHECKSUM) & (place <= 1514 + CHECKSUM)
+        # An answer's first byte has lost 8; the carry goes round.
+        grown = Signal(17)
+        m.d.comb += grown.eq(pair + 0x0800)
+        with m.If(self.come & (place == 37) & ~self.asked):
+            m.d.sync += self.check.eq(grown[:16] + grown[16])
+        with m.If(self.answered):
+            m.d.sync += self.asked.eq(0)
+        m.d.sync += self.dropped.eq(self.bad)
+        # One that began while another waited was not kept.
+        whole = Signal()
+        with m.If(self.begin):
+            m.d.sync += whole.eq(~self.asked)
+        with m.If(self.good):
+            with m.If(asks & fits & whole):
+                m.d.sync += [
+                    self.asked.eq(1),
+                    self.arp.eq(~no_arp),
+                    self.length.eq(place - CHECKSUM),
+                ]
+            with m.Elif(asks | not_mine | no_ip | no_udp):
+                m.d.sync += self.dropped.eq(1)
+        return m
+
+
+class PacketTransmitter(wiring.Component):
+    """Answers first, then datagrams: a frame at a time.
+
+    latency     4 cycles to a frame's first byte
+    throughput  a byte a cycle, less 28 a frame
+
+    asked, length, arp, check, place, byte, answered   of the receiver
+    host        who the next datagram goes to
+    size        of its payload
+    ready       such a datagram is there whole
+    taken       pulse: it has been sent
+    payload, more   its bytes, one in each cycle with `more`
+    bytes, last of a frame, to the transmitter of frames
+    """
+
+    def __init__(self, address: NetworkAddress) -> None:
+        self.address = address
+        super().__init__(
+            {
+                "asked": In(1),
+                "length": In(LENGTH_BITS),
+                "arp": In(1),
+                "check": In(16),
+                "place": Out(LENGTH_BITS),
+                "byte": In(8),
+                "answered": Out(1),
+                "host": In(SENDER),
+                "size": In(LENGTH_BITS),
+                "ready": In(1),
+                "taken": Out(1),
+                "payload": In(8),
+                "more": Out(1),
+                "bytes": Out(stream.Signature(8)),
+                "last": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        own_mac, own_ip = self.address.mac, self.address.ip
+        at = Signal(LENGTH_BITS)  # place of the byte at hand
+        next_at = Signal(LENGTH_BITS)
+        m.d.comb += next_at.eq(at)
+        m.d.sync += at.eq(next_at)
+        header = Signal(8 * PAYLOAD)
+        left = Signal(LENGTH_BITS)
+        host_mac, host_ip, host_port = self.host.mac, self.host.ip, self.host.port
+        total = Signal(16)
+        summed, folded = Signal(19), Signal(17)
+        check = Signal(16)
+
+        def big(low_first: Value) -> Value:
+            """A number whose first byte is the highest."""
+            return Cat(low_first[8:16], low_first[:8])
+
+        # Of an answer: where in the question its byte is.
+        turned = Signal(LENGTH_BITS)
+        with m.If(next_at < MAC):
+            m.d.comb += turned.eq(next_at + MAC)
+        with m.Elif(self.arp & (next_at >= 32) & (next_at < PAYLOAD)):
+            m.d.comb += turned.eq(next_at - 10)
+        with m.Elif(~self.arp & (next_at >= 30) & (next_at < 34)):
+            m.d.comb += turned.eq(next_at - 4)
+        with m.Else():
+            m.d.comb += turned.eq(next_at)
+        m.d.comb += self.place.eq(turned)
+        known = Array(Const(value, 8) for value in (*own_mac, 0, 0, *own_ip, 0, 0, 0, 0))
+        which = Signal(4)
+        ours = Signal()
+        with m.If((at >= MAC) & (at < 2 * MAC)):
+            m.d.comb += [ours.eq(1), which.eq(at - MAC)]
+        with m.Elif(self.arp & (at >= 22) & (at < 28)):
+            m.d.comb += [ours.eq(1), which.eq(at - 22)]
+        with m.Elif(self.arp & (at >= 28) & (at < 32)):
+            m.d.comb += [ours.eq(1), which.eq(at - 28 + 8)]
+        with m.Elif(~self.arp & (at >= 26) & (at < 30)):
+            m.d.comb += [ours.eq(1), which.eq(at - 26 + 8)]
+        answer = Signal(8)
+        m.d.comb += answer.eq(Mux(ours, known[which], self.byte))
+        with m.If(self.arp & (at == 21)):
+            m.d.comb += answer.eq(2)
+        with m.If(~self.arp & (at == 34)):
+            m.d.comb += answer.eq(0)
+        with m.If(~self.arp & (at == 36)):
+            m.d.comb += answer.eq(self.check[8:])
+        with m.If(~self.arp & (at == 37)):
+            m.d.comb += answer.eq(self.check[:8])
+
+        sends = Signal()  # a datagram, else an answer
+        m.d.comb += self.bytes.payload.eq(
+            Mux(sends, Mux(at < PAYLOAD, header[:8], self.payload), answer)
+        )
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += next_at.eq(0)
+                m.d.sync += [
+                    sends.eq(~self.asked),
+                    left.eq(Mux(self.asked, self.length, self.size + PAYLOAD)),
+                    total.eq(self.size + 28),
+                    summed.eq(big(host_ip[:16]) + big(host_ip[16:])),
+                ]
+                with m.If(self.asked):
+                    m.next = "FRAME"
+                with m.Elif(self.ready):
+                    m.next = "SUM"
+            with m.State("SUM"):
+                constant = 0x4500 + 0x4000 + 0x4000 + UDP
+                constant += (own_ip[0] << 8) + own_ip[1] + (own_ip[2] << 8) + own_ip[3]
+                m.d.sync += summed.eq(summed + total + constant)
+                m.next = "FOLD"
+            with m.State("FOLD"):
+                m.d.sync += folded.eq(summed[:16] + summed[16:])
+                m.next = "HEADER"
+            with m.State("HEADER"):
+                m.d.comb += check.eq(~(folded[:16] + folded[16]))
+                port = self.address.port
+                length = Signal(16)
+                m.d.comb += length.eq(total - 20)
+                m.d.sync += header.eq(
+                    Cat(
+                        host_mac,
+                        C(_number(own_mac), 48),
+                        C(_number((IPV4 >> 8, IPV4 & 255, 0x45, 0)), 32),
+                        big(total),
+                        C(_number((0, 0, 0x40, 0, 64, UDP)), 48),
+                        big(check),
+                        C(_number(own_ip), 32),
+                        host_ip,
+                        C(_number((port >> 8, port & 255)), 16),
+                        host_port,
+                        big(length),
+                        C(0, 16),
+                    )
+                )
+                m.next = "FRAME"
+            with m.State("FRAME"):
+                m.d.comb += [self.bytes.valid.eq(1), self.last.eq(left == 1)]
+                with m.If(self.bytes.ready):
+                    m.d.comb += [next_at.eq(at + 1), self.more.eq(sends & (at >= PAYLOAD))]
+                    m.d.sync += [left.eq(left - 1), header.eq(header >> 8)]
+                    with m.If(self.last):
+                        m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends), next_at.eq(0)]
+                        m.next = "GAP"
+            with m.State("GAP"):  # the receiver forgets what was answered
+                m.next = "IDLE"
+        return m

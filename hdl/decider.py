@@ -1,0 +1,127 @@
+"""Row decider: joins pairs by the rows of their probe's route tag, without running the program."""
+
+from __future__ import annotations
+
+import itertools
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS, JOIN_ROWS, NEEDS_BITS, ROW_BITS, Target
+from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.table_bus import write_signature
+
+
+def join_layout(config: DeviceConfig) -> data.StructLayout:
+    """A joined tuple, or the `end` of a probe: its tag and slot, and where in the program or in the
+    rows it comes from (`pc`)."""
+    return data.StructLayout(
+        {"end": 1, "tag": TAG_BITS, "slot": Layouts(config).slot_bits, "pc": ADDRESS_BITS}
+    )
+
+
+class RowDecider(wiring.Component):
+    """Looks up a row, and whether what it needs is there. The ends of probes pass by the same way,
+    so that nothing overtakes.
+
+    latency     5 cycles
+    throughput  a row a cycle
+
+    write, half    table of rows, and which half of it is in use
+    asked, row     pulse: this row for a pair
+    ended          pulse instead: the end of a probe
+    has            what is there: outcomes of factors, selection bits (`Layouts.join_row`)
+    slot, pc       of the pair, and which of its tag's rows it is
+    again          it was joined by this row before
+    came, found    pulse, with a joined tuple or an end
+    clear          pulse: forget what is under way
+    """
+
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self.config, self.number = config, number
+        self.layouts = layouts = Layouts(config)
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "asked": In(1),
+                "row": In(ROW_BITS),
+                "ended": In(1),
+                "has": In(NEEDS_BITS),
+                "slot": In(layouts.slot_bits),
+                "pc": In(ADDRESS_BITS),
+                "again": In(1),
+                "came": Out(1),
+                "found": Out(join_layout(config)),
+                "clear": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        layouts, bus = self.layouts, self.write
+        m.submodules.rows = rows = memory.Memory(
+            shape=layouts.join_row, depth=2 * JOIN_ROWS, init=[]
+        )
+        write, read = rows.write_port(), rows.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:ROW_BITS], ~self.half)),
+            write.data.eq(bus.data[: layouts.join_row.size]),
+            write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.JOIN_ROW)),
+        ]
+
+        # Stages: address, memory, row, verdict; the memory lies elsewhere.
+        pair = data.StructLayout(
+            {
+                "asked": 1,
+                "end": 1,
+                "has": NEEDS_BITS,
+                "slot": layouts.slot_bits,
+                "pc": ADDRESS_BITS,
+                "again": 1,
+            }
+        )
+        first = Signal(pair)
+        stages = [Signal(pair, name=f"pair{stage}") for stage in range(3)]
+        address, row = Signal(ROW_BITS), Signal(layouts.join_row)
+        m.d.comb += [
+            first.asked.eq(self.asked),
+            first.end.eq(self.ended),
+            first.has.eq(self.has),
+            first.slot.eq(self.slot),
+            first.pc.eq(self.pc),
+            first.again.eq(self.again),
+            read.addr.eq(Cat(address, self.half)),
+            read.en.eq(1),
+        ]
+        m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]
+        m.d.sync += [address.eq(self.row), row.eq(read.data)]
+
+        # The verdict; of several rows of a JOIN one is enough.
+        decided = Signal(
+            data.StructLayout({"asked": 1, "end": 1, "holds": 1, "first": 1, "again": 1})
+        )
+        here, joined = stages[-1], Signal()
+        m.d.sync += [
+            decided.asked.eq(here.asked),
+            decided.end.eq(here.end),
+            decided.holds.eq(~(row.needs & ~here.has).any()),
+            decided.first.eq(row.first),
+            decided.again.eq(here.again),
+            self.found.end.eq(here.end),
+            self.found.tag.eq(row.tag),
+            self.found.slot.eq(here.slot),
+            self.found.pc.eq(here.pc),
+        ]
+        before = joined & ~decided.first
+        with m.If(decided.asked):
+            m.d.sync += joined.eq(before | decided.holds)
+        m.d.comb += self.came.eq(
+            decided.end | (decided.asked & decided.holds & ~before & ~decided.again)
+        )
+        with m.If(self.clear):
+            for stage in (*stages, decided):
+                m.d.sync += [stage.asked.eq(0), stage.end.eq(0)]
+        return m

@@ -1,0 +1,158 @@
+"""Typed columns of files and frames as columns of a stream's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seustream.compiler.language.types import Kind
+from seustream.engine.stream.schema import arrow_type
+from seustream.tables import (
+    BadCell,
+    BadCells,
+    Field,
+    arrow,
+    length_reason,
+    milliseconds,
+    null_reason,
+    range_reason,
+    shown,
+    spans,
+    too_long,
+    without_nan,
+)
+
+
+def from_column(
+    column: pa.ChunkedArray[Any], of: Field, faults: BadCells
+) -> pa.ChunkedArray[Any] | None:
+    """A typed column as one of the field's type; None where the types have nothing to do with
+    each other. Integers of any width, reals and texts of any kind pass where the values fit;
+    times lose what is finer than the column's type, rounded down."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_null(column.type) and not _suits(column.type, of):
+        return None
+    chunks, row = [], 0
+    for chunk in column.chunks:
+        chunks.append(_typed(chunk, of, row, faults))
+        row += len(chunk)
+    return pa.chunked_array(chunks, type=arrow_type(of.type))
+
+
+def _suits(found: pa.DataType, of: Field) -> bool:
+    t = pa.types
+    if of.is_time:
+        return bool(t.is_integer(found) or t.is_timestamp(found))
+    accepts = _ACCEPTED.get(of.type.kind, ())
+    return any(accept(found) for accept in accepts)
+
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_REALS = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+_ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    Kind.SMALLINT: (pa.types.is_integer,),
+    Kind.INT: (pa.types.is_integer,),
+    Kind.BIGINT: (pa.types.is_integer,),
+    Kind.REAL: _REALS,
+    Kind.DOUBLE: _REALS,
+    Kind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer),
+    Kind.CHAR: _TEXTS,
+    Kind.VARCHAR: _TEXTS,
+    Kind.INTERVAL: (pa.types.is_duration, pa.types.is_integer),
+    Kind.BOOLEAN: (pa.types.is_boolean,),
+    Kind.DATE: (pa.types.is_date,),
+    Kind.TIME: (pa.types.is_time,),
+    Kind.TIMESTAMP: (pa.types.is_timestamp,),
+}
+
+
+def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: BadCells) -> pa.Array[Any]:
+    """A whole chunk at once, and value by value only where that fails."""
+    try:
+        chunk.validate(full=True)  # Parquet does not promise that its texts are UTF-8
+        values = _checked(chunk, of)
+    except (pa.ArrowInvalid, BadCell):
+        pass
+    else:
+        if of.nullable or not values.null_count:
+            return values
+    good: list[pa.Array[Any]] = []
+    for index in range(len(chunk)):
+        one = chunk.slice(index, 1)
+        try:
+            one.validate(full=True)
+            value = _checked(one, of)
+            if value.null_count and not of.nullable:
+                raise BadCell(null_reason(of, None if one.null_count else _spelled(one)))
+        except pa.ArrowInvalid:
+            faults.add(row + index, _misfit(one, of))
+        except BadCell as bad:
+            faults.add(row + index, str(bad))
+        else:
+            good.append(value)
+            continue
+        good.append(pa.nulls(1, arrow_type(of.type)))
+    return pa.concat_arrays(good)
+
+
+def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
+    """The chunk in the field's type; raises where a value does not fit."""
+    to = arrow_type(of.type)
+    if pa.types.is_null(chunk.type):
+        return pa.nulls(len(chunk), to)
+    if pa.types.is_timestamp(chunk.type):
+        unit = cast("pa.TimestampType[Any, Any]", chunk.type).unit
+        naive = arrow(pc.cast(chunk, pa.timestamp(unit)))
+        if of.is_time:
+            return cast("pa.Array[Any]", milliseconds(naive))
+        if unit == "ns":
+            naive = arrow(pc.floor_temporal(naive, unit="microsecond"))
+        return arrow(pc.cast(naive, to))
+    match of.type.kind:
+        case Kind.REAL | Kind.DOUBLE:
+            values = arrow(pc.cast(chunk, to, safe=False))
+            if pa.types.is_floating(chunk.type):
+                grown = pc.and_not(pc.is_inf(values), pc.is_inf(chunk))
+                if pc.any(grown).as_py():
+                    raise BadCell(f"{shown(_spelled(chunk))} is too large for {of.type}")
+            return without_nan(values)
+        case Kind.CHAR | Kind.VARCHAR:
+            length = of.type.length
+            values = arrow(pc.cast(chunk, to))
+            if length is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > length:
+                raise BadCell(length_reason(_spelled(values), of))
+            return values
+        case Kind.TIME:
+            return arrow(pc.cast(chunk, to, safe=False))  # a time of day is never negative
+        case Kind.INTERVAL:
+            lengths = chunk
+            if pa.types.is_duration(chunk.type):
+                lengths = arrow(pc.cast(chunk, to, safe=False))  # what is finer is cut off
+            times = arrow(pc.cast(lengths, pa.int64()))
+            if too_long(times):
+                raise BadCell(f"{shown(str(pc.max(times)))} {range_reason(of)}")
+            return spans(times)
+        case Kind.DECIMAL if pa.types.is_integer(chunk.type):
+            # Arrow wants a type that holds every integer of the column's.
+            wide = arrow(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
+            return arrow(pc.cast(wide, to))
+        case _:
+            return arrow(pc.cast(chunk, to))
+
+
+def _spelled(one: pa.Array[Any]) -> str:
+    """The first value by Arrow's cast; Python has no form for some times."""
+    return str(pc.cast(one.slice(0, 1), pa.string())[0].as_py())
+
+
+def _misfit(one: pa.Array[Any], of: Field) -> str:
+    if of.type.is_text:
+        return "not UTF-8 text"
+    text = shown(_spelled(one))
+    if of.type.is_integer and pa.types.is_integer(one.type):
+        return f"{text} {range_reason(of)}"
+    return f"{text} is out of range for {of.expected}"

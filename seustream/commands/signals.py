@@ -1,0 +1,38 @@
+"""Waiting for the signal that ends a server."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+_ENDS = (signal.SIGTERM, signal.SIGINT)
+
+
+class EndSignal:
+    """SIGTERM or Ctrl-C, which the main thread waits for.
+
+    Python's own handlers run when the main thread next runs. A main thread that waits for a lock
+    does not notice a signal the kernel gave to a thread of gRPC: the server would live on. What
+    the interpreter writes to a wake-up descriptor arrives whichever thread got the signal.
+    """
+
+    def __enter__(self) -> EndSignal:
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._handlers = {number: signal.getsignal(number) for number in _ENDS}
+        for number in _ENDS:
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        return self
+
+    def wait(self) -> None:
+        """Returns once a signal has come, also one that came before the call."""
+        while not set(self._reader.recv(64)) & set(_ENDS):
+            pass
+
+    def __exit__(self, *error: object) -> None:
+        signal.set_wakeup_fd(-1)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._reader.close()
+        self._writer.close()

@@ -1,0 +1,13 @@
+"""The studio: a page on which a query is typed, and one's own tuples walk through the processor.
+
+compiled  what the page shows of a text: problems, stages, provenance
+data      rows of a seed, for a text that has none
+machine   a run of a device, tuple by tuple
+patterns  a pattern, event by event
+sites     a join across sites, message by message
+waves     the signals of the RTL over a run
+boards    bitstreams and what is plugged in
+server    hands out the page and answers it
+
+It has no engine of its own: everything it shows is what the command line runs.
+"""

@@ -1,0 +1,69 @@
+"""Rows for the streams of a text: those of a seed, few values a column so that they meet."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.types import Kind, Type
+
+_WORDS = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret")
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+_NO_WORDS: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
+MOST_ROWS = 2_000
+"""Rows of a stream that the page steps through; a run of more is for the command line."""
+
+
+def rows(
+    streams: Iterable[Stream],
+    seed: int,
+    count: int,
+    words: Mapping[tuple[str, str], Sequence[str]] = _NO_WORDS,
+) -> dict[str, list[dict[str, Any]]]:
+    """So many rows in all, spread over the streams, in the order of `ts`.
+
+    words  the values of a stream's column in lower case, where not any will do: types of events
+    """
+    chance = random.Random(seed)
+    every = list(streams)
+    found: dict[str, list[dict[str, Any]]] = {stream.name: [] for stream in every}
+    ts = 0
+    for _ in range(count if every else 0):
+        ts += chance.choice((0, 1, 1, 2, 5, 20))
+        stream = chance.choice(every)
+        row = {
+            column.name: chance.choice(words[at])
+            if (at := (stream.name, column.name.lower())) in words
+            else _value(column.type, chance)
+            for column in stream.columns
+        }
+        found[stream.name].append({"ts": ts, **row})
+    return found
+
+
+def _value(of: Type, chance: random.Random) -> Any:
+    return _MAKE.get(of.kind, _none)(chance)
+
+
+def _none(chance: random.Random) -> None:
+    """Gives NULL, for a type without a generator."""
+
+
+_MAKE: dict[Kind, Callable[[random.Random], Any]] = {
+    Kind.SMALLINT: lambda chance: chance.randrange(12),
+    Kind.INT: lambda chance: chance.randrange(12),
+    Kind.BIGINT: lambda chance: chance.randrange(12),
+    Kind.REAL: lambda chance: chance.randrange(48) / 4,
+    Kind.DOUBLE: lambda chance: chance.randrange(48) / 4,
+    Kind.DECIMAL: lambda chance: Decimal(chance.randrange(48)) / 4,
+    Kind.CHAR: lambda chance: chance.choice(_WORDS),
+    Kind.VARCHAR: lambda chance: chance.choice(_WORDS),
+    Kind.BOOLEAN: lambda chance: chance.random() < 0.5,
+    Kind.TIMESTAMP: lambda chance: _START + timedelta(minutes=chance.randrange(60)),
+    Kind.DATE: lambda chance: (_START + timedelta(days=chance.randrange(5))).date(),
+}

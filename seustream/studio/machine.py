@@ -1,0 +1,256 @@
+"""A run of a device, tuple by tuple: what comes in, what is stored, what is executed, what comes out.
+
+before  a text, rows of its streams, the name of a device
+after   a story: one step a raw tuple, in the order in which the device took them, and the results
+
+Golden, instruction-level and Verilated device tell the same story, step by step; which instructions
+were executed only the last two know, and cycles the last alone. The Verilated one executes only pairs
+that its comparators let through, so it tells of fewer. A moment of a step is an instruction of the
+instruction-level model, and of the Verilated one a clock cycle in which an area executes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seustream.compiler.pipeline import Compilation
+from seustream.devices import SIMULATED
+from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.errors import InputError, UserError
+from seustream.frames import Rows, tuples_of
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Batch, Device, Results, Status
+from seustream.studio.data import MOST_ROWS
+from seustream.studio.waves import signals
+
+_COUNTED = ("dropped", "ticks", "pairs", "circulated", "handed_over")
+"""Counters of which a step tells by how much they rose."""
+
+MOST_MOMENTS = 400
+"""Moments of a step that are kept; a tuple that meets full windows makes many thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineStep:
+    """One raw tuple and all that it caused.
+
+    executed  route tag, area and address of each instruction, and how often, where the device tells
+    moments   the same in its order: what is executed at once, each with the place of the stored
+              tuple where the device tells, else -1; the first `MOST_MOMENTS` of them
+    results   of each: device number of the query, and sequence numbers by stream, -1 for no part
+    left      of each tuple that had to leave its window early: stream and sequence number
+    stored    tuples in each window after this one
+    cycles    clock cycles it took, where the device has a clock; `clock` is the first of them
+    units     of each unit the cycles it was busy, had nothing to do, and waited for another
+    """
+
+    stream: int
+    ts: int
+    sequence: int
+    admitted: bool
+    executed: list[tuple[int, int, int, int]]
+    moments: list[list[tuple[int, int, int, int]]]
+    results: list[tuple[int, list[int]]]
+    left: list[tuple[int, int]]
+    stored: list[int]
+    counted: dict[str, int]
+    cycles: int | None
+    clock: int | None
+    units: dict[str, list[int]]
+
+
+@dataclass
+class SteppedDevice:
+    """A device that takes its tuples one at a time, and keeps the steps."""
+
+    device: Device
+    executed: list[tuple[int, int, int]] = field(default_factory=list)  # since the step began
+    steps: list[MachineStep] = field(default_factory=list)
+
+    @property
+    def config(self) -> DeviceConfig:
+        return self.device.config
+
+    def load(self, image: bytes) -> None:
+        self.device.load(image)
+
+    def reset(self) -> None:
+        self.device.reset()
+
+    def flush(self) -> Results:
+        return self.device.flush()
+
+    def status(self) -> Status:
+        return self.device.status()
+
+    def push(self, batch: Batch) -> Results:
+        return Results.concatenate([self._step(batch.slice(i, i + 1)) for i in range(len(batch))])
+
+    def _step(self, one: Batch) -> Results:
+        before, busy, clock = self.device.status(), self._units(), self._clock()
+        self.executed.clear()
+        found = Results.concatenate([self.device.push(one), self.device.flush()])
+        cycles = self._clock()
+        after = self.device.status()
+        moments = self._moments()
+        self.steps.append(
+            MachineStep(
+                int(one.stream[0]),
+                int(one.timestamp[0]),
+                int(one.sequence[0]),
+                bool(one.admit[0]),
+                [(*at, n) for at, n in Counter(e[:3] for now in moments for e in now).items()],
+                moments[:MOST_MOMENTS],
+                sorted(zip(found.query.tolist(), found.sequences.tolist(), strict=True)),
+                sorted(
+                    zip(
+                        found.handed_over.stream.tolist(),
+                        found.handed_over.sequence.tolist(),
+                        strict=True,
+                    )
+                ),
+                list(after.occupancy),
+                {name: getattr(after, name) - getattr(before, name) for name in _COUNTED},
+                None if cycles is None or clock is None else cycles - clock,
+                clock,
+                {
+                    name: [now - then for now, then in zip(counts, busy[name], strict=True)]
+                    for name, counts in self._units().items()
+                },
+            )
+        )
+        return found
+
+    def _clock(self) -> int | None:
+        return getattr(self.device, "cycles", None)
+
+    def _units(self) -> dict[str, tuple[int, int, int]]:
+        if not hasattr(self.device, "units"):
+            return {}
+        return {n: (one.busy, one.starved, one.blocked) for n, one in self.device.units().items()}
+
+    def _moments(self) -> list[list[tuple[int, int, int, int]]]:
+        if not hasattr(self.device, "executed"):
+            return [[(*place, -1)] for place in self.executed]
+        columns = self.device.executed()
+        order = np.argsort(columns["order"], kind="stable")
+        names = ("order", "tag", "area", "address", "slot")
+        rows = zip(*(columns[name][order].tolist() for name in names), strict=True)
+        return [
+            [(tag, area, address, slot) for _, tag, area, address, slot in now]
+            for _, now in itertools.groupby(rows, key=lambda row: row[0])
+        ]
+
+
+def story(
+    c: Compilation, rows: Mapping[str, Rows], backend: str, waves: bool = False
+) -> dict[str, Any]:
+    """The steps of a run over these rows, with the rows themselves and the results, as JSON. With `waves`
+    also the signals of the RTL."""
+    if not c.device_queries:
+        raise UserError(
+            ["no query joins in the device"], hint="the machine shows joins of two streams or more"
+        )
+    if missing := sorted(streams_read(c.program) - set(rows)):
+        raise InputError(f"no rows for stream {', '.join(missing)}", "drop a file on the page")
+    given = {
+        stream.name: tuples_of(stream.name, rows[stream.name], stream).rows.sort_by("ts")
+        for stream in c.program.base
+        if stream.name in rows
+    }
+    for name, table in given.items():
+        if table.num_rows > MOST_ROWS:
+            what = (
+                f"stream {name} has {table.num_rows:,} rows, the page steps through {MOST_ROWS:,}"
+            )
+            raise InputError(what, "take fewer, or run them: seustream run")
+    found: dict[str, list[pa.Table]] = {
+        name: [schema.empty_table()] for name, schema in answer_schemas(c.program).items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        fst = Path(folder) / "run.fst" if waves and backend == "verilated" else None
+        with watched(backend, c.options.config, fst) as device:
+            graph = GraphRun(c, (device,), contained=True)
+            for name, table in drive(graph, given):
+                found[name].append(table)
+            failed = dict(graph.failures.why)
+        recorded = []
+        if fst is not None and device.steps:
+            first, last = device.steps[0], device.steps[-1]
+            recorded = signals(fst, first.clock or 0, (last.clock or 0) + (last.cycles or 0))
+    return {
+        "backend": backend,
+        "queries": [one.division.query.name for one in c.device_queries],
+        "slots": [{"name": s.name, "stream": s.stream.name} for s in c.layout.slots],
+        "program": [[str(i) for i in program] for program in c.programs],
+        "tags": [sorted(tag.bound) for tag in c.routes.tags],
+        "rows": {name: as_json(table) for name, table in given.items()},
+        "steps": [asdict(step) for step in device.steps],
+        "counters": _counters(c, device.steps),
+        "lanes": c.options.config.lanes,
+        "waves": recorded,
+        "results": {name: as_json(pa.concat_tables(parts)) for name, parts in found.items()},
+        "failed": failed,
+    }
+
+
+def _counters(c: Compilation, steps: list[MachineStep]) -> dict[str, int]:
+    """Counters of the run by the part of the compilation that each is of (`compiler.explain.provenance`):
+    executions of an instruction, looks of a route tag's tuples at stored ones, results of a query."""
+    found: Counter[str] = Counter()
+    for step in steps:
+        for tag, area, address, times in step.executed:
+            found[f"instruction:{area}:{address}"] += times
+            if address == 0:
+                found[f"tag:{tag}"] += times
+        for query, _ in step.results:
+            found[f"query:{c.device_queries[query].division.query.name}"] += 1
+    return dict(found)
+
+
+def as_json(table: pa.Table) -> dict[str, Any]:
+    """Column names and rows; what JSON has no form for as text."""
+    plain = (bool, int, float, str, type(None))
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return {
+        "columns": table.column_names,
+        "rows": [[v if isinstance(v, plain) else str(v) for v in row] for row in rows],
+    }
+
+
+@contextlib.contextmanager
+def watched(
+    backend: str, config: DeviceConfig, waves: Path | None = None
+) -> Iterator[SteppedDevice]:
+    """A device that keeps its steps, while it is needed."""
+    if backend == "golden":
+        from seustream.cosim.golden import GoldenDevice
+
+        yield SteppedDevice(GoldenDevice(config))
+    elif backend == "iss":
+        from seustream.cosim.iss import IssDevice
+
+        instructions: list[tuple[int, int, int]] = []
+        device = IssDevice(config, lambda t, a, at, i: instructions.append((t, a, at)))
+        yield SteppedDevice(device, instructions)
+    elif backend == "verilated":
+        from seustream.cosim.verilated.device import VerilatedDevice
+
+        made = VerilatedDevice(config, trace=True, waves=waves)
+        try:
+            yield SteppedDevice(made)
+        finally:
+            made.close()
+    else:
+        what = f"there is no device {backend!r} to watch"
+        raise UserError([what], hint=f"choose from {', '.join(SIMULATED)}")

@@ -1,0 +1,279 @@
+"""The studio's server: the page, and answers about texts and runs as JSON.
+
+It answers a request only with the token of its link. It reads no file but the page's own, those named on
+the command line, and the reports of bitstreams made here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import io
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from seustream import __version__
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import Compilation
+from seustream.cosim.bridge.access import NONE, Access
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.protocol import Statement
+from seustream.devices import SIMULATED, client
+from seustream.errors import Error, InputError
+from seustream.frames import declarations, stream_of
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.studio.boards import bitstreams, identity, known, ports
+from seustream.studio.compiled import Settings, compilation, shown, words
+from seustream.studio.data import MOST_ROWS
+from seustream.studio.data import rows as rows_of
+from seustream.studio.machine import story
+from seustream.studio.patterns import kinds, watched
+from seustream.studio.sites import crossing
+
+MOST_BYTES = 8 << 20
+"""Of one question; a text and some dropped files are far less."""
+_ROWS = 1 << 15
+"""Most rows of one answer about results; the page asks for the next when it has taken these."""
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline';"
+    " img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self' blob:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | Response]
+
+
+@dataclass
+class Studio:
+    """One studio: the texts it was started with, and the bridge it looks at."""
+
+    token: str
+    named: Mapping[str, str] = field(default_factory=dict)  # texts by their files' names
+    bridge: str | None = None
+    access: Access = NONE
+
+    def start(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Gives the choices of the page, before anything is typed."""
+        return {
+            "version": __version__,
+            "backends": list(SIMULATED),
+            "configurations": list(CONFIGURATIONS),
+            "words": words(),
+            "gallery": gallery(),
+            "named": [{"name": name, "text": text} for name, text in self.named.items()],
+            "bridge": self.bridge,
+        }
+
+    def compile(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Everything that is known of a text."""
+        return shown(_text(asked), _settings(asked, _tables(asked)))
+
+    def run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """A run of the text on a device, over dropped files or the rows of a seed."""
+        c, rows = _compiled(asked)
+        return story(c, rows, str(asked.get("backend", "golden")), asked.get("waves") is True)
+
+    def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """A pattern of the text, event by event, over the same rows."""
+        c, rows = _compiled(asked)
+        return watched(c, rows, str(asked.get("query", "")), str(asked.get("engine", "auto")))
+
+    def sites(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The joins of the text with each stream at a site of its own, message by message."""
+        return crossing(*_compiled(asked))
+
+    def boards(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The boards there are bitstreams for, those that were made here, and the serial ports."""
+        return {"boards": known(), "bitstreams": bitstreams(), "ports": ports()}
+
+    def identify(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the board at one of these ports what it is."""
+        return identity(str(asked.get("port", "")))
+
+    def live(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The bridge as it is now."""
+        with self._client() as bridge:
+            return {"status": bridge.status(), **bridge.act("query-list")}
+
+    def rows(self, asked: Mapping[str, Any]) -> Response:
+        """Results of a query of the bridge from an offset on, as an Arrow stream."""
+        query, start = str(asked.get("query", "")), _number(asked, "from", -1, 1 << 53, -1)
+        with self._client() as bridge:
+            kept = bridge.latest(query)
+            if not kept["first"] <= start <= kept["end"]:  # too old, or of a bridge that began anew
+                start = max(kept["first"], kept["end"] - _ROWS)
+            end = min(kept["end"], start + _ROWS)
+            table = bridge.read(query, start, end)
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        offsets = {"x-first": str(start), "x-end": str(end)}
+        return Response(sink.getvalue(), headers=_HEADERS | offsets)
+
+    def statement(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Has the bridge execute statements: queries registered, replaced, dropped."""
+        with self._client() as bridge:
+            return dict(bridge.act("statement", Statement(_text(asked), "<studio>"), patience=0))
+
+    def _client(self) -> BridgeClient:
+        if self.bridge is None:
+            raise InputError("no bridge is named", "seustream studio --bridge grpc://HOST:PORT")
+        return client(self.bridge, self.access, patience=2)
+
+
+def gallery() -> list[dict[str, str]]:
+    """The texts that come with the studio; the first line of each says what it shows."""
+    texts = sorted((files("seustream.studio") / "gallery").iterdir(), key=lambda one: one.name)
+    found = [(one.name.removesuffix(".xsql"), one.read_text("utf-8")) for one in texts]
+    return [
+        {"name": name, "said": text.partition("\n")[0].removeprefix("-- "), "text": text}
+        for name, text in found
+    ]
+
+
+def application(
+    studio: Studio, hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+) -> Starlette:
+    """The server's application; `hosts` are the names by which it may be called."""
+    answers: dict[str, Answer] = {
+        "start": studio.start,
+        "compile": studio.compile,
+        "run": studio.run,
+        "watch": studio.watch,
+        "sites": studio.sites,
+        "boards": studio.boards,
+        "identify": studio.identify,
+        "live": studio.live,
+        "rows": studio.rows,
+        "statement": studio.statement,
+    }
+
+    def answering(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(request: Request) -> Response:
+            given = request.headers.get("x-studio-token", "")
+            if not hmac.compare_digest(given.encode(), studio.token.encode()):
+                return _refused(
+                    "the link's token is wrong: open the link that the studio printed", 403
+                )
+            body = bytearray()
+            async for piece in request.stream():  # its length may not be said
+                body += piece
+                if len(body) > MOST_BYTES:
+                    return _refused(f"more than {MOST_BYTES >> 20} MiB at once", 413)
+            try:
+                asked = json.loads(body)
+            except ValueError:
+                return _refused("want JSON", 400)
+            if not isinstance(asked, dict):
+                return _refused("want a JSON object", 400)
+            try:
+                found = await run_in_threadpool(answer, asked)
+            except (Error, CompileError, BridgeError) as error:
+                return _refused(str(error), 422, getattr(error, "hint", None))
+            return found if isinstance(found, Response) else JSONResponse(found, headers=_HEADERS)
+
+        return respond
+
+    page = StaticFiles(packages=[("seustream.studio", "page")], html=True)
+
+    async def with_headers(scope: Any, receive: Any, send: Any) -> None:
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                extra = [(k.lower().encode(), v.encode()) for k, v in _HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *extra]
+            await send(message)
+
+        await page(scope, receive, sending)
+
+    routes = [
+        *(Route(f"/ask/{name}", answering(one), methods=["POST"]) for name, one in answers.items()),
+        Mount("/", with_headers),
+    ]
+    return Starlette(
+        routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))]
+    )
+
+
+def _refused(message: str, status: int, hint: str | None = None) -> Response:
+    return JSONResponse({"error": message, "hint": hint}, status, headers=_HEADERS)
+
+
+def _text(asked: Mapping[str, Any]) -> str:
+    text = asked.get("text", "")
+    if not isinstance(text, str):
+        raise InputError("want a text")
+    return text
+
+
+def _number(asked: Mapping[str, Any], name: str, usual: int, most: int, least: int = 0) -> int:
+    given = asked.get(name, usual)
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise InputError(f"{name} = {given!r}: want a number from {least} to {most:,}")
+    return given
+
+
+def _settings(asked: Mapping[str, Any], dropped: Mapping[str, pa.Table]) -> Settings:
+    """With the streams of dropped files, where the text creates none of that name."""
+    try:
+        known = declarations(_text(asked))
+    except CompileError:
+        known = set()
+    streams = [
+        stream_of(name, table) for name, table in dropped.items() if name.lower() not in known
+    ]
+    plan, config = asked.get("plan", "cost"), asked.get("config", "default")
+    if plan not in ("cost", "thesis"):
+        raise InputError(f"there is no plan {plan!r}", "cost, thesis")
+    return Settings(str(config), plan, tuple(streams))
+
+
+def _tables(asked: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """The dropped files as tables, by the stream they are named after."""
+    given = asked.get("files") or {}
+    if not isinstance(given, dict):
+        raise InputError("want files by stream")
+    found = {}
+    for name, text in given.items():
+        if not (isinstance(name, str) and name.isidentifier() and isinstance(text, str)):
+            raise InputError(f"{name!s:.40}: want a file named after a stream, such as R.csv")
+        try:
+            found[name] = pa_csv.read_csv(io.BytesIO(text.encode()))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{name}.csv: {error}", "CSV with a header and a column ts") from None
+    return found
+
+
+def _compiled(asked: Mapping[str, Any]) -> tuple[Compilation, Mapping[str, Any]]:
+    """The text compiled, with the dropped files or the rows of a seed."""
+    dropped = _tables(asked)
+    c = compilation(_text(asked), _settings(asked, dropped))
+    if dropped:
+        return c, dropped
+    count = _number(asked, "count", 120, MOST_ROWS)
+    seed = _number(asked, "seed", 1, 1 << 53)
+    made = rows_of(c.program.base, seed, count, kinds(c))
+    return c, {stream.name: made[stream.name] or _nothing(stream) for stream in c.program.base}
+
+
+def _nothing(stream: Any) -> dict[str, list[Any]]:
+    return {"ts": [], **{column.name: [] for column in stream.columns}}

@@ -1,0 +1,97 @@
+"""Checkpoints of Spark's queries, looked at before a job goes on from them.
+
+Spark finds damage when it comes across it, fails, and would be started again in vain; a bit that
+flipped in a number it does not find at all. Each file of a log has a version line, lines of JSON,
+and beside it the checksums Hadoop wrote: all of them are compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from seustream.spark_feeder.errors import FeedError
+
+_HEAD = struct.Struct(">4sI")
+"""Of a file of checksums: its magic, and the bytes each is of."""
+_HINT = "put back a copy of the checkpoint, or name a new one and reset the bridge"
+
+
+def check(place: Path) -> None:
+    """Raises `FeedError` for a checkpoint no job can go on from, with file and byte."""
+    for folder in sorted(found.parent for found in place.rglob("offsets")):
+        metadata = folder / "metadata"
+        if not metadata.is_file():
+            raise _damaged(metadata, "is missing")
+        _check_file(metadata, 0)
+        last = {"commits": -1}
+        for log in sorted(path for path in folder.rglob("*") if path.is_dir()):
+            found = [path for path in log.iterdir() if path.is_file() and _number(path) >= 0]
+            for path in sorted(found, key=_number):
+                _check_file(path, 1)
+            last[log.name] = max(map(_number, found), default=-1)
+        if last["commits"] > last["offsets"]:
+            raise _damaged(folder / "offsets" / str(last["commits"]), "is missing")
+
+
+def _number(path: Path) -> int:
+    """The number of an entry of a log; -1 of other files."""
+    name = path.name.removesuffix(".compact")
+    return int(name) if name.isdecimal() else -1
+
+
+def _check_file(path: Path, head: int) -> None:
+    """Compares a file with its checksums, and reads its lines behind the head."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, error.strerror or "cannot be read") from None
+    sums = path.with_name(f".{path.name}.crc")
+    if sums.is_file():
+        said = sums.read_bytes()
+        magic, size = _HEAD.unpack_from(said) if len(said) >= _HEAD.size else (b"", 0)
+        if magic == b"crc\0" and size:
+            for number, at in enumerate(range(0, max(len(data), 1), size)):
+                want = said[_HEAD.size + 4 * number :][:4]
+                if data and zlib.crc32(data[at : at + size]).to_bytes(4, "big") != want:
+                    raise _damaged(path, f"byte {at:,}: it is not what was written")
+    at = 0
+    for number, line in enumerate(data.splitlines(keepends=True)):
+        if number >= head and line.strip() not in (b"-", b""):
+            try:
+                json.loads(line)
+            except ValueError:
+                raise _damaged(path, f"byte {at:,}: it is cut, or is no JSON") from None
+        at += len(line)
+    if at == 0 or (head and len(data.splitlines()) < 2):
+        raise _damaged(path, f"byte {at:,}: it ends here")
+
+
+def _damaged(path: Path, what: str) -> FeedError:
+    return FeedError(f"checkpoint: {path}: {what}", _HINT)
+
+
+@contextlib.contextmanager
+def held(place: Path) -> Iterator[None]:
+    """Holds a checkpoint for one job: two would write one log, each over the other's entries."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place / "job.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise FeedError(f"checkpoint: {place}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise FeedError(
+            f"{place} is the checkpoint of a job that is running",
+            "stop that one first, or name another checkpoint",
+        ) from None
+    finally:
+        os.close(descriptor)

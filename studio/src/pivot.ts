@@ -1,0 +1,75 @@
+// The live table: Perspective keeps, filters and groups the rows in WebAssembly. Loaded when needed.
+
+import perspective, { type Table, type View } from "@perspective-dev/client";
+import CLIENT from "@perspective-dev/client/dist/wasm/perspective-js.wasm?url";
+import ENGINE from "@perspective-dev/server/dist/wasm/perspective-server.wasm?url";
+import type { Cell, Table as Shown } from "./server";
+
+const KEPT = 50_000; // rows; the oldest make room
+const SHOWN = 100; // rows on the page
+
+perspective.init_client(fetch(CLIENT));
+perspective.init_server(fetch(ENGINE));
+
+export type Way = { group: string; across: string; column: string; operator: string; value: string };
+
+export class Pivot {
+  private view: View | undefined;
+  private grouped = false;
+  private last: Promise<unknown> = Promise.resolve(); // of what is done one after the other
+
+  private constructor(
+    private table: Table,
+    readonly columns: string[],
+  ) {}
+
+  // A table with the columns and rows of an Arrow stream.
+  static async of(rows: ArrayBuffer): Promise<Pivot> {
+    const engine = await perspective.worker();
+    const table = await engine.table(rows, { limit: KEPT });
+    return new Pivot(table, await table.columns());
+  }
+
+  // A view that is left must not be read any more.
+  private turn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.last.then(work);
+    this.last = mine.catch(() => undefined);
+    return mine;
+  }
+
+  // Each gives what is to be seen afterwards.
+  add = (rows: ArrayBuffer) => this.turn(() => this.table.update(rows).then(() => this.read()));
+  show = (way: Way) => this.turn(() => this.arrange(way).then(() => this.read()));
+
+  private async arrange({ group, across, column, operator, value }: Way): Promise<void> {
+    const typed = value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value;
+    const view = await this.table.view({
+      group_by: group ? [group] : [],
+      split_by: across ? [across] : [],
+      filter: column && value !== "" ? [[column, operator, typed]] : [],
+    });
+    this.grouped = group !== "";
+    await this.view?.delete();
+    this.view = view;
+  }
+
+  // The newest rows, or the first groups with their sums and counts.
+  private async read(): Promise<Shown & { of: number }> {
+    const view = this.view!;
+    const of = await view.num_rows();
+    const start_row = this.grouped ? 0 : Math.max(0, of - SHOWN);
+    const found = (await view.to_columns({ start_row, end_row: start_row + SHOWN })) as Record<string, Cell[]>;
+    const { __ROW_PATH__: paths, ...columns } = found as Record<string, any>;
+    const names = Object.keys(columns);
+    const length = Math.min(SHOWN, of - start_row);
+    const rows: Cell[][] = Array.from({ length }, (_, i) => names.map((name) => columns[name][i] ?? null));
+    if (!paths) return { columns: names, rows: rows.reverse(), of };
+    return { columns: ["group", ...names], rows: rows.map((row, i) => [paths[i].length ? (paths[i][0] ?? "NULL") : "all", ...row]), of: of - 1 };
+  }
+
+  close = () =>
+    this.turn(async () => {
+      await this.view?.delete();
+      await this.table.delete();
+    });
+}

@@ -1,0 +1,142 @@
+// What the server is asked, and the shapes of its answers.
+
+export type Problem = {
+  kind: string;
+  message: string;
+  hint: string | null;
+  start: number;
+  end: number;
+  line: number;
+  column: number;
+};
+export type Part = { id: string; label: string; spans: [number, number][] };
+export type Compiled = {
+  problems: Problem[];
+  queries?: string[];
+  streams?: Record<string, [string, string][]>;
+  areas?: string[];
+  facts?: any;
+  texts?: Record<string, string>;
+  pictures?: Record<string, string>;
+  parts?: Part[];
+  links?: [string, string][];
+};
+export type Cell = string | number | boolean | null;
+export type Table = { columns: string[]; rows: Cell[][] };
+export type Step = {
+  stream: number;
+  ts: number;
+  sequence: number;
+  admitted: boolean;
+  executed: [number, number, number, number][];
+  moments: [number, number, number, number][][]; // route tag, area, address, place of the stored tuple
+  results: [number, number[]][];
+  left: [number, number][];
+  stored: number[];
+  counted: Record<string, number>;
+  cycles: number | null;
+  clock: number | null;
+  units: Record<string, [number, number, number]>; // cycles busy, with nothing to do, waiting
+};
+export type Story = {
+  backend: string;
+  queries: string[];
+  slots: { name: string; stream: string }[];
+  program: string[][];
+  tags: number[][];
+  rows: Record<string, Table>;
+  steps: Step[];
+  results: Record<string, Table>;
+  failed: Record<string, string>;
+  counters: Record<string, number>;
+  lanes: number;
+  waves: Signal[];
+};
+export type Signal = { name: string; width: number; changes: [number, string][] };
+export type Match = { at: number; groups: { element: string; events: [string, number][] }[] };
+export type Watched = {
+  query: string;
+  queries: string[];
+  engine: string;
+  places: { name: string; from: string[] }[];
+  steps: { title: string; lines: string[]; kept: Record<string, [string, string][]> }[];
+  matches: Match[];
+};
+export type Crossing = {
+  sites: string[];
+  messages: { from: number; to: number; kind: string; rows: number; entries: number; cost: number }[];
+  results: number;
+  shipped: number;
+};
+export type Identity = { board: string; config: string; version: string; current: boolean; clock: number };
+export type Boards = {
+  boards: {
+    name: string;
+    title: string;
+    part: string;
+    cells: number;
+    ram: number;
+    clock: number;
+    baud: number;
+    programs: string;
+  }[];
+  bitstreams: {
+    board: string;
+    config: { name: string };
+    current: boolean;
+    clock: { wanted: number; reached: number; met: boolean };
+    used: Record<string, { used: number; of: number }>;
+    path: { where: string }[];
+    floorplan: string;
+  }[];
+  ports: { port: string; said: string }[];
+};
+export type Start = {
+  version: string;
+  backends: string[];
+  configurations: string[];
+  words: { keywords: string[]; functions: string[] };
+  gallery: { name: string; said: string; text: string }[];
+  named: { name: string; text: string }[];
+  bridge: string | null;
+};
+
+export class Refused extends Error {
+  constructor(
+    message: string,
+    readonly hint: string | null,
+  ) {
+    super(message);
+  }
+}
+
+const fragment = new URLSearchParams(location.hash.slice(1));
+const token = fragment.get("token") ?? "";
+export const shared = fragment.get("share");
+
+async function asked(what: string, about: object): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(`ask/${what}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-studio-token": token },
+      body: JSON.stringify(about),
+    });
+  } catch {
+    throw new Refused("the studio's server does not answer", "start it again: seustream studio");
+  }
+  if (answer.ok) return answer;
+  const said = await answer.json().catch(() => ({ error: `status ${answer.status}`, hint: null }));
+  throw new Refused(said.error, said.hint);
+}
+
+export async function ask<T>(what: string, about: object = {}): Promise<T> {
+  return (await asked(what, about)).json();
+}
+
+// Results of a query of the bridge from an offset on, as an Arrow stream; from -1 on those it keeps.
+export async function rowsOf(query: string, from: number): Promise<{ first: number; end: number; rows: ArrayBuffer }> {
+  const answer = await asked("rows", { query, from });
+  const number = (name: string) => Number(answer.headers.get(name));
+  return { first: number("x-first"), end: number("x-end"), rows: await answer.arrayBuffer() };
+}

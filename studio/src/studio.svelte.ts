@@ -1,0 +1,198 @@
+// What is on the page: the text, how it is compiled and run, and where one stands in the run.
+
+import { ask, Refused, shared, type Compiled, type Crossing, type Start, type Story, type Watched } from "./server";
+
+export type Trouble = { message: string; hint: string | null };
+
+// What a share link holds.
+const KEPT = ["text", "config", "plan", "backend", "seed", "count", "pattern", "matcher", "step", "stop", "grain", "waves", "page"] as const;
+
+export type Page = "query" | "machine" | "patterns" | "sites" | "live" | "boards";
+
+class Studio {
+  page = $state<Page>("query");
+  text = $state("");
+  config = $state("default");
+  plan = $state("cost");
+  backend = $state("iss");
+  beside = $state("");
+  pattern = $state(""); // without a name the first of the text
+  matcher = $state("auto");
+  seed = $state(1);
+  count = $state(120);
+  step = $state(0);
+  grain = $state("tuple"); // by what the machine is stepped
+  stop = $state(-1); // inside a step; -1 is the whole of it
+  waves = $state(false); // whether the next run of the RTL records its signals
+  files = $state<Record<string, string>>({});
+  start = $state.raw<Start | null>(null);
+  compiled = $state.raw<Compiled | null>(null);
+  story = $state.raw<Story | null>(null);
+  other = $state.raw<Story | null>(null);
+  watched = $state.raw<Watched | null>(null);
+  crossing = $state.raw<Crossing | null>(null);
+  running = $state(false);
+  trouble = $state.raw<Trouble | null>(null);
+  lit = $state<string | null>(null);
+
+  // The parts that belong to the one that is pointed at: all it was made from, all it became.
+  related = $derived(this.lit === null ? NONE : relatives(this.lit, this.compiled?.links ?? []));
+
+  private asked = 0;
+
+  async open(): Promise<void> {
+    await this.guarded(async () => {
+      this.start = await ask<Start>("start");
+      const first = this.start.named[0] ?? this.start.gallery.find((one) => one.name === "eight");
+      this.text = first?.text ?? "";
+      if (shared !== null) this.restore(shared);
+      await this.compile();
+      const { step, stop } = this;
+      if (shared !== null && this.page === "machine") await this.run();
+      if (shared !== null && this.page === "patterns") await this.watch();
+      if (shared !== null && this.page === "sites") await this.cross();
+      const steps = ((this.story ?? this.watched)?.steps ?? this.crossing?.messages)?.length ?? 1;
+      this.step = Math.min(step, steps - 1);
+      this.stop = stop;
+    });
+  }
+
+  settings(): object {
+    const { text, config, plan, backend, seed, count } = this;
+    return { text, config, plan, backend, seed, count, files: $state.snapshot(this.files) };
+  }
+
+  // Files that were dropped or chosen: rows of streams, or a text.
+  take(files: Iterable<File>): void {
+    for (const file of files) {
+      void file.text().then((text) => {
+        if (file.name.endsWith(".csv")) this.files[file.name.slice(0, -4)] = text;
+        else this.text = text;
+        this.changed();
+        return this.compile();
+      });
+    }
+  }
+
+  async compile(): Promise<void> {
+    const mine = ++this.asked;
+    await this.guarded(async () => {
+      const found = await ask<Compiled>("compile", this.settings());
+      if (mine === this.asked) this.compiled = found; // a later text may have overtaken this one
+    });
+  }
+
+  async run(): Promise<void> {
+    this.running = true;
+    await this.guarded(async () => {
+      this.story = await ask<Story>("run", { ...this.settings(), waves: this.waves });
+      this.other = this.beside
+        ? await ask<Story>("run", { ...this.settings(), backend: this.beside })
+        : null;
+      this.step = 0;
+      this.stop = -1;
+    });
+    this.running = false;
+  }
+
+  // Another page: a step of the machine is not one of a pattern.
+  go(page: Page): void {
+    if (page !== this.page) this.step = 0;
+    this.stop = -1;
+    this.page = page;
+  }
+
+  async watch(): Promise<void> {
+    this.running = true;
+    await this.guarded(async () => {
+      const about = { ...this.settings(), query: this.pattern, engine: this.matcher };
+      this.watched = await ask<Watched>("watch", about);
+      this.pattern = this.watched.query;
+      this.step = 0;
+    });
+    this.running = false;
+  }
+
+  async cross(): Promise<void> {
+    this.running = true;
+    await this.guarded(async () => {
+      this.crossing = await ask<Crossing>("sites", this.settings());
+      this.step = 0;
+    });
+    this.running = false;
+  }
+
+  // Drops the run of another text or other rows.
+  changed(): void {
+    this.story = this.other = this.watched = this.crossing = null;
+    this.pattern = "";
+    this.step = 0;
+    this.stop = -1;
+  }
+
+  link(): string {
+    const kept = Object.fromEntries(KEPT.map((name) => [name, this[name]]));
+    return `${location.origin}/#share=${encoded(JSON.stringify(kept))}`;
+  }
+
+  private restore(share: string): void {
+    try {
+      const kept = JSON.parse(decoded(share));
+      for (const name of KEPT) {
+        if (typeof kept[name] === typeof this[name]) (this as any)[name] = kept[name];
+      }
+    } catch {
+      this.trouble = { message: "the share link is damaged", hint: "copy it again, whole" };
+    }
+  }
+
+  async guarded(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.trouble = null;
+    } catch (error) {
+      const hint = error instanceof Refused ? error.hint : null;
+      this.trouble = { message: (error as Error).message, hint };
+    }
+  }
+}
+
+const NONE: ReadonlySet<string> = new Set();
+const CONDITION = /^(factor|selection):/;
+const NARROW = /^(step|subquery):/;
+
+// As compiler/explain/provenance.py follows the links.
+export function relatives(part: string, links: [string, string][]): ReadonlySet<string> {
+  const above = new Map<string, string[]>();
+  const below = new Map<string, string[]>();
+  for (const [start, end] of links) {
+    below.set(start, [...(below.get(start) ?? []), end]);
+    above.set(end, [...(above.get(end) ?? []), start]);
+  }
+  const found = new Set([part]);
+  for (const [follow, narrow] of [[above, true], [below, false]] as const) {
+    const seen = new Set<string>();
+    const waiting = [part];
+    for (let here = waiting.pop(); here !== undefined; here = waiting.pop()) {
+      for (const next of follow.get(here) ?? []) {
+        if (seen.has(next)) continue;
+        seen.add(next);
+        found.add(next);
+        if (!(narrow && NARROW.test(here) && CONDITION.test(next))) waiting.push(next);
+      }
+    }
+  }
+  return found;
+}
+
+function encoded(text: string): string {
+  const bytes = String.fromCharCode(...new TextEncoder().encode(text));
+  return btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+function decoded(share: string): string {
+  const bytes = atob(share.replaceAll("-", "+").replaceAll("_", "/"));
+  return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+}
+
+export const studio = new Studio();

@@ -1,0 +1,78 @@
+"""What campaigns have done so far, so that sessions add up: `bench/results/campaigns.json`.
+
+    work = Work("world", options)       # goes on where the last one ended, with --record
+    for seed in work.cases(100_000):
+        work.found[play(seed)] += 1
+    work.close()
+
+A campaign is a row of cases by number. Those that are `done` went right, from 0 on: one that goes wrong
+ends the campaign.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parents[1] / "bench/results/campaigns.json"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--first", type=int, default=0, help="the first case (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many")
+    parser.add_argument(
+        "--record", action="store_true", help="go on where the record ends, and add to it"
+    )
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    return found
+
+
+class Work:
+    """One run of a campaign; `found` counts what happened in it."""
+
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        self.name, self.recording = name, options.record
+        before = recorded().get(name, {})
+        self.first = before.get("done", 0) if options.record else options.first
+        self.found: Counter[str] = Counter()
+        self.count = 0
+        self._seconds, self._begun = options.seconds, time.monotonic()
+
+    @property
+    def took(self) -> float:
+        return time.monotonic() - self._begun
+
+    def cases(self, end: int, step: int = 1) -> Iterator[int]:
+        """Numbers of cases until there are no more, or the time is over; in steps of so many. Those
+        before the one that is asked for went right."""
+        for number in range(self.first, end, step):
+            if self.took > self._seconds:
+                return
+            yield number
+            self.count += min(step, end - number)
+
+    def close(self, whole: int | None = None) -> None:
+        """Says how many cases there were, `whole` if that is all there are, and records them."""
+        done = self.first + self.count
+        print(f"{self.name}: cases {self.first:,} to {done:,}", end="")
+        print(f"{f' of {whole:,}' if whole else ''} in {self.took:.0f} s")
+        if not self.recording or not self.count:
+            return
+        all = recorded()
+        before = all.get(self.name, {})
+        found = Counter(before.get("found", {})) + self.found
+        all[self.name] = {
+            "done": done,
+            **({"whole": whole} if whole else {}),
+            "seconds": round(before.get("seconds", 0) + self.took),
+            "found": dict(sorted(found.items())),
+        }
+        FILE.write_text(json.dumps(dict(sorted(all.items())), indent=1) + "\n")

@@ -1,0 +1,84 @@
+"""The C library for hosts, against the RTL at the other end of a network on which datagrams get lost,
+come twice, late and damaged: what it hands over is what the golden model gives."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections import Counter as Tally
+from pathlib import Path
+
+import pytest
+
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.boards.datagrams import VirtualUdpBoard
+from seustream.cosim.export.words import load_words, packed
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import Verdict
+from tests.cosim.boards.test_datagrams import Network
+from tests.cosim.contract import PAIRS
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.link.lines import board
+from tests.cosim.queries import batch, build, handed_over, rows_of
+from tests.docs.blocks import ROOT
+
+TINY = CONFIGURATIONS["tiny"]
+SOURCES = [*sorted((ROOT / "clients" / "c").glob("*.c")), Path(__file__).with_name("host.c")]
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=undefined"]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, compiled without a warning."""
+    compiler = shutil.which("cc")
+    assert compiler is not None
+    program = tmp_path_factory.mktemp("c") / "host"
+    include = f"-I{ROOT / 'clients' / 'c'}"
+    subprocess.run([compiler, *FLAGS, include, *map(str, SOURCES), "-o", program], check=True)
+    return program
+
+
+def test_results_are_those_of_the_golden_model(host: Path, tmp_path: Path) -> None:
+    seed = 7
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    image = encode(build([*random_queries(chance, (0, 1, 2)), PAIRS]), TINY)
+    raws = random_arrivals(chance, (0, 1, 2), 120)
+    golden = GoldenDevice(TINY)
+    golden.load(image)
+    results = golden.push(batch(raws))
+    (tmp_path / "words").write_bytes(packed(load_words(image, TINY)))
+    lines = [" ".join(map(str, (r.stream, int(r.admit), r.timestamp, r.sequence, *r.attributes))) for r in raws]  # fmt: skip
+    (tmp_path / "tuples").write_text("\n".join(lines) + "\n")
+    with VirtualUdpBoard(board(TINY)) as virtual:
+        network = Network(virtual.port, seed, 0.01)
+        shape = (TINY.streams, TINY.attribute_width, TINY.timestamp_width, TINY.sequence_width)
+        done = subprocess.run(
+            [host, str(network.address.port), "words", "tuples", *map(str, shape), "60000"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200,
+        )  # fmt: skip
+        network.close()
+    assert (done.returncode, done.stderr) == (0, "")
+    said = [line.split() for line in done.stdout.splitlines()]
+    got = Tally(
+        (int(w[1]), int(w[3]), int(w[4]), tuple(map(int, w[5:]))) for w in said if w[0] == "result"
+    )
+    want = Tally((q, n, o, tuple(s)) for q, n, o, s in rows_of(results))
+    assert want
+    assert got == want
+    left = sorted(tuple(map(int, w[1:])) for w in said if w[0] == "left")
+    assert left == sorted(tuple(row) for row in handed_over(results))
+    assert left
+    assert said[-2:] == [["taken", str(len(raws))], ["refused", str(int(Verdict.NOT_LOADING))]]
+
+
+def test_silence_is_an_error(host: Path, tmp_path: Path) -> None:
+    (tmp_path / "words").write_bytes(b"")
+    done = subprocess.run(
+        [host, "1", "words", "tuples", "4", "16", "24", "16", "100"], cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "open: -1\n"

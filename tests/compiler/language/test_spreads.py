@@ -1,0 +1,48 @@
+"""What is special about aggregates of spread; `test_aggregates` has their random histories."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from typing import Any
+
+import pytest
+
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.spreads import SPREADS
+
+ENTRIES = {entry.name: entry for entry in SPREADS}
+
+
+def of(name: str, *rows: tuple[Any, ...]) -> Any:
+    entry = ENTRIES[name]
+    state = entry.init()
+    for row in rows:
+        state = entry.insert(state, *row)
+    return entry.result(state)
+
+
+def test_correlation_of_far_apart_sizes() -> None:
+    assert of("corr", (1e-300, 1e300), (2e-300, 3e300), (3e-300, 5e300)) == 1.0
+    assert of("corr", (1e200, -1.0), (2e200, -2.0)) == -1.0
+    assert of("corr", (1.0, 7.0), (2.0, 7.0)) is None
+    assert of("corr", (math.inf, 7.0), (2.0, 7.0)) is FAULT
+
+
+def test_as_the_standard_library_has_them() -> None:
+    chance = random.Random(20)
+    x, y = ([chance.gauss(0, 9) for _ in range(50)] for _ in "xy")
+    rows = list(zip(x, y, strict=True))
+    assert of("corr", *rows) == pytest.approx(statistics.correlation(x, y), rel=1e-12)
+    assert of("covar_samp", *rows) == pytest.approx(statistics.covariance(x, y), rel=1e-12)
+    cuts = statistics.quantiles(x, n=10, method="inclusive")
+    ninth = of("quantile_cont", *((value, 0.9) for value in x))
+    assert ninth == pytest.approx(cuts[-1], rel=1e-12)
+
+
+def test_quantiles_beside_infinity() -> None:
+    assert of("quantile_cont", (1.0, 0.5), (math.inf, 0.5)) == math.inf
+    assert of("quantile_cont", (-math.inf, 0.5), (math.inf, 0.5)) is FAULT
+    assert of("quantile_cont", (1.0, -0.1)) is FAULT
+    assert of("quantile_disc", ("b", 0.0), ("a", 0.0)) == "a"

@@ -1,0 +1,51 @@
+"""A PATTERN statement against the catalogue: its window, its elements, its defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pattern.ir import Mode, Skip, Strategy
+from tests.compiler.pattern.queries import query
+
+
+def test_06_within_may_be_missing_on_bounded_input() -> None:
+    with pytest.raises(CompileError, match="P010"):
+        query("PATTERN A; B RETURN *")
+    assert query("PATTERN A; B RETURN *", bounded=True).window is None
+
+
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("1.5 min", 90_000),
+        ("10 ms", 10),
+        ("2 sec", 2_000),
+        ("0.5 d", 43_200_000),
+        ("1 Hours", 3_600_000),
+    ],
+)
+def test_07_units(written: str, window: int) -> None:
+    assert query(f"PATTERN A WITHIN {written} RETURN *").window == window
+
+
+def test_07_half_a_millisecond() -> None:
+    with pytest.raises(CompileError, match="P011"):
+        query("PATTERN A WITHIN 0.5 ms RETURN *")
+
+
+def test_08_at_least_three_ways() -> None:
+    forms = [query(f"PATTERN A{q}; B WITHIN 1 s RETURN *").elements for q in ("^3", "{3}", "{3,}")]
+    assert forms[0] == forms[1] == forms[2]
+    assert (forms[0][0].least, forms[0][0].most) == (3, None)
+
+
+def test_absences_of_one_type_need_no_names() -> None:
+    found = query("PATTERN A; !N; B; !N; C WITHIN 1 s RETURN *")
+    assert [e.negated for e in found.elements] == [False, True, False, True, False]
+
+
+def test_defaults() -> None:
+    found = query("PATTERN A; B WITHIN 1 s RETURN *")
+    assert (found.strategy, found.mode, found.skip) == (Strategy.ANY, Mode.GROUP, Skip.NONE)
+    assert (found.stream.name, found.type_column) == ("stock", "type")

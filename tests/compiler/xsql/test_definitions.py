@@ -1,0 +1,52 @@
+"""Streams from their statements, and statements from streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import compile_text
+from seustream.compiler.xsql.definitions import statement_of
+
+
+def stream(text: str) -> Stream:
+    (one,) = compile_text(f"CREATE {text}").program.streams
+    return one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "STREAM R (a int NOT NULL, b varchar(9))",
+        "TABLE t (a int) WITH (path = 't.csv')",
+        "STREAM R (at timestamp) WITH (max_out_of_orderness = 5000, late = 'side', time = 'at')",
+    ],
+)
+def test_a_stream_is_written_as_it_was(text: str) -> None:
+    assert statement_of(stream(text)) == f"CREATE {text}"
+
+
+@pytest.mark.parametrize(
+    ("bound", "ms"),
+    [
+        ("at", 0),
+        ("at - INTERVAL '5' SECOND", 5_000),
+        ("at - INTERVAL '1 min 1 ms'", 60_001),
+        ("at - 250 ms", 250),
+        ("at - 250", 250),
+    ],
+)
+def test_the_watermark_of_flink(bound: str, ms: int) -> None:
+    found = stream(f"STREAM R (a int, at timestamp, WATERMARK FOR at AS {bound})")
+    assert (found.time, found.out_of_orderness) == ("at", ms)
+
+
+@pytest.mark.parametrize("bound", ["b - INTERVAL '5' SECOND", "at + 5 s", "at - b", "7"])
+def test_another_watermark(bound: str) -> None:
+    with pytest.raises(CompileError, match="no value of max_out_of_orderness"):
+        stream(f"STREAM R (at timestamp, b int, WATERMARK FOR at AS {bound})")
+
+
+def test_a_column_may_be_called_watermark() -> None:
+    assert [c.name for c in stream("STREAM R (a int, watermark int)").columns] == ["a", "watermark"]

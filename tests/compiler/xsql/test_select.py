@@ -1,0 +1,72 @@
+"""One SELECT: its sources, conditions and groups, bound and typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, VARCHAR, Kind, Type
+from tests.compiler.xsql.analysed import query
+from tests.compiler.xsql.problems import STREAMS, reported
+
+
+def test_names_are_case_insensitive_and_shown_as_defined() -> None:
+    q = query("SELECT r.A, X.D FROM r, s AS x WHERE R.A = x.d WINDOW 1")
+    assert [source.stream.name for source in q.sources] == ["R", "S"]
+    assert x.show(q.where) == "r.a = x.d"
+    assert [item.name for item in q.items] == ["A", "D"]
+
+
+def test_self_join() -> None:
+    q = query("SELECT x.a, y.a FROM R AS x, R AS y WHERE x.a < y.b WINDOW 1")
+    assert [source.stream.name for source in q.sources] == ["R", "R"]
+    assert [column.source for column in (q.where.left, q.where.right)] == [0, 1]  # type: ignore[union-attr]
+
+
+def test_a_query_without_condition() -> None:
+    assert query("SELECT R.a FROM R, S WINDOW 1").where == x.TRUE
+
+
+@pytest.mark.parametrize(
+    ("text", "aggregated"),
+    [
+        ("SELECT a FROM R WINDOW 1", False),
+        ("SELECT count(*) FROM R WINDOW 1", True),
+        ("SELECT 1 + max(a) FROM R WINDOW 1", True),
+        ("SELECT a FROM R GROUP BY a WINDOW 1", True),
+        ("SELECT 1 AS one FROM R HAVING count(*) > 1 WINDOW 1", True),
+        ("SELECT abs(a) FROM R WINDOW 1", False),
+    ],
+)
+def test_which_queries_aggregate(text: str, aggregated: bool) -> None:
+    assert query(text).aggregated is aggregated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a, count(*) FROM R GROUP BY R.A WINDOW 1",
+        "SELECT a + b, (a + b) * 2 FROM R GROUP BY a + b WINDOW 1",
+        "SELECT max(a + b) FROM R GROUP BY s WINDOW 1",
+        "SELECT abs(a), 5 FROM R GROUP BY a HAVING a > 1 AND min(b) < 3 WINDOW 1",
+        "SELECT lower(s) FROM R GROUP BY s, a HAVING a IS NULL OR s LIKE 'x%' WINDOW 1",
+    ],
+)
+def test_what_is_grouped_may_stand_alone(text: str) -> None:
+    q = query(text)
+    assert q.aggregated
+    assert all(not isinstance(e, x.AggregateCall) for e in q.group_by)
+
+
+def test_grouping_is_typed() -> None:
+    q = query("SELECT s, avg(a), sum(a) FROM R GROUP BY s, day HAVING count(*) > 2 WINDOW 1")
+    assert [e.type for e in q.group_by] == [Type(Kind.VARCHAR, 20), DATE]
+    assert [item.expression.type for item in q.items] == [Type(Kind.VARCHAR, 20), DOUBLE, BIGINT]
+    assert isinstance(q.having, x.Compare)
+    assert q.having.of == BIGINT
+    assert VARCHAR.is_text
+
+
+def test_a_failed_operand_is_reported_once() -> None:
+    text = "SELECT nope + 1 FROM R WHERE NOT (abs(nothing) * 2 BETWEEN 1 AND 5) WINDOW 1"
+    assert [r.text for r in reported(STREAMS + text)] == ["nope", "nothing"]

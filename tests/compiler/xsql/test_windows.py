@@ -1,0 +1,116 @@
+"""The windows of streams: units, sizes, one for all or one for each, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import compile_text
+from seustream.hdl.device import Window, WindowKind
+from tests.compiler.xsql.analysed import query
+from tests.compiler.xsql.problems import STREAMS, reported
+from tests.engine.relational.once import DEFINITIONS
+
+
+def RANGE(size: int) -> Window:  # noqa: N802
+    return Window(WindowKind.RANGE, size)
+
+
+def ROWS(size: int) -> Window:  # noqa: N802
+    return Window(WindowKind.ROWS, size)
+
+
+UNBOUNDED = Window(WindowKind.UNBOUNDED)
+UNITS = {
+    1: ("ms", "millisecond", "milliseconds"),
+    1_000: ("s", "second", "seconds"),
+    60_000: ("min", "minute", "minutes"),
+    3_600_000: ("h", "hour", "hours"),
+    86_400_000: ("d", "day", "days"),
+}
+
+
+@pytest.mark.parametrize(
+    ("unit", "ticks"), [(unit, ticks) for ticks, units in UNITS.items() for unit in units]
+)
+def test_unit(unit: str, ticks: int) -> None:
+    for written in (f"RANGE 7 {unit}", f"7 {unit.upper()}"):
+        assert query(f"SELECT a FROM R WINDOW {written}").sources[0].window == RANGE(7 * ticks)
+
+
+@pytest.mark.parametrize(
+    ("written", "window"),
+    [
+        ("100", ROWS(100)),
+        ("ROWS 3", ROWS(3)),
+        ("ROWS 9223372036854775807", ROWS((1 << 63) - 1)),
+        ("RANGE 100", RANGE(100)),
+        ("RANGE 0 s", RANGE(0)),
+        ("NOW", RANGE(0)),
+        ("UNBOUNDED", UNBOUNDED),
+        ("1.5 s", RANGE(1500)),
+        ("RANGE 2.0", RANGE(2)),
+        # exact, though neither is as a float
+        ("1.001 min", RANGE(60_060)),
+        ("4.0351 h", RANGE(14_526_360)),
+        ("RANGE 9223372036854775807", RANGE((1 << 63) - 1)),
+        ("1e3 ms", RANGE(1000)),
+    ],
+)
+def test_window(written: str, window: Window) -> None:
+    assert query(f"SELECT a FROM R WINDOW {written}").sources[0].window == window
+
+
+def test_thousandths_of_every_unit_are_whole() -> None:
+    for thousandths in range(1, 1000, 7):
+        window = f"{thousandths / 1000} s, 0.{thousandths:03} h"
+        got = query(f"SELECT R.a FROM R, S WINDOW {window}")
+        assert [source.window for source in got.sources] == [
+            RANGE(thousandths),
+            RANGE(thousandths * 3600),
+        ]
+
+
+def test_one_window_is_for_all_streams() -> None:
+    q = query("SELECT R.a FROM R, S, R AS x WINDOW 5 s")
+    assert [source.window for source in q.sources] == [RANGE(5000)] * 3
+
+
+def test_windows_stand_in_the_order_of_from() -> None:
+    q = query("SELECT R.a FROM S, R, R AS x, S AS y WINDOW NOW, 7, UNBOUNDED, RANGE 3")
+    assert [(source.alias, source.window) for source in q.sources] == [
+        ("S", RANGE(0)),
+        ("R", ROWS(7)),
+        ("x", UNBOUNDED),
+        ("y", RANGE(3)),
+    ]
+
+
+def test_every_hopeless_window_of_a_query_is_reported() -> None:
+    text = "SELECT R.a FROM R, S, R AS x WINDOW 0, RANGE -1, 5 fortnights"
+    assert [r.kind for r in reported(STREAMS + text)] == [
+        "row-count",
+        "negative-range",
+        "unknown-unit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "kind"),
+    [
+        ("SELECT DISTINCT a FROM R", "missing-window"),
+        ("SELECT a FROM R UNION SELECT a FROM S", "missing-window"),
+        ("SELECT DISTINCT a FROM R GROUP BY a, TUMBLE(ts, 5) WINDOW RANGE 5", "distinct"),
+        ("SELECT DISTINCT R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 5, ROWS 5", "distinct"),
+        ("SELECT count(*) FROM R WINDOW PARTITION BY c ROWS 1", "unknown-column"),
+        ("SELECT count(*) FROM R WINDOW SINCE TIMESTAMP 'noon'", "constant-range"),
+        ("SELECT count(*) FROM R WINDOW RANGE 5 SLIDE 0", "group-window"),
+        ("SELECT a FROM R WINDOW RANGE 5 SLIDE 5", "group-window"),
+        ("SELECT count(*) FROM R, S WHERE R.a = S.a WINDOW RANGE 5 SLIDE 5", "group-window"),
+        ("SELECT count(*) FROM R WINDOW SINCE EVERY year", "unknown-unit"),
+    ],
+)
+def test_windows_that_are_none(select: str, kind: str) -> None:
+    with pytest.raises(CompileError) as error:
+        compile_text(DEFINITIONS + select)
+    assert kind in [problem.kind for problem in error.value.problems]

@@ -1,0 +1,103 @@
+"""A cable between a host and the Ethernet port of a simulated board, on which things happen."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seustream.cosim.boards import build
+from seustream.cosim.boards.build import ADDRESS, BoardKind, library, verilog_of
+from seustream.cosim.boards.simulated import SimulatedBoard
+from seustream.cosim.boards.wire import Packet, enclosed, opened, packed, unpacked
+from seustream.cosim.link.udp import datagrams
+from seustream.cosim.verilated.build import cache, missing, sound
+from seustream.hdl.boards.linked import Networked
+from seustream.hdl.boards.protocol import NETWORK_RING
+from seustream.hdl.config import CONFIGURATIONS
+from tests.cosim.boards.mirror import Mirror
+
+CONFIG = CONFIGURATIONS["default3"]
+PHY_CYCLE = 8e-9
+KINDS = ("lost", "twice", "late", "damaged")
+
+
+def mirror(clock: float = 125.0) -> SimulatedBoard:
+    """A board with an Ethernet port that gives a result for each tuple; its clock in MHz."""
+    return SimulatedBoard(mirroring(), round(1e6 / clock))
+
+
+@functools.cache
+def mirroring() -> Path:
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    port = Mirror(CONFIG, build.identity_of(CONFIG), NETWORK_RING)
+    verilog = verilog_of(Networked(port, ADDRESS))
+    key = hashlib.sha256((verilog + build.SHIM.read_text()).encode()).hexdigest()
+    named = cache() / f"mirror-{key[:32]}"
+    # Only who builds waits for who else does.
+    return (
+        named / "board.so"
+        if sound(named / "board.so")
+        else library(verilog, BoardKind.NETWORK, named, print)
+    )
+
+
+class Cable:
+    """Whatever carries bytes, as a session has it; time is the PHY's, a cycle of 8 ns at a gigabit.
+    To a share of the frames for each kind of thing that kind happens."""
+
+    def __init__(
+        self, board: SimulatedBoard, share: float = 0.0, seed: int = 0, port: int = 5000
+    ) -> None:
+        self.board, self._share, self._port = board, share, port
+        self._chance = random.Random(seed)
+        self._kinds = itertools.cycle(KINDS)
+        self._late: list[bytes | None] = [None, None]
+        self.happened = dict.fromkeys(KINDS, 0)
+
+    def now(self) -> float:
+        return self.board.cycles * PHY_CYCLE
+
+    def write(self, data: bytes) -> None:
+        for datagram in datagrams(data):
+            for line in self._changed(0, enclosed(Packet((self._port, 10), datagram), ADDRESS)):
+                self.board.put(packed(line))
+
+    def read(self, timeout: float) -> bytes:
+        end = self.now() + timeout
+        while True:
+            self.board.run(125)
+            data = b""
+            for line in unpacked(self.board.take()):
+                for changed in self._changed(1, line):
+                    packet = opened(changed)
+                    if packet is not None and packet.host == (self._port, 10):
+                        data += packet.payload
+            if data or self.now() >= end:
+                return data
+
+    def _changed(self, way: int, line: bytes) -> Iterator[bytes]:
+        held, self._late[way] = self._late[way], None
+        kind = next(self._kinds) if self._chance.random() < len(KINDS) * self._share else ""
+        if kind:
+            self.happened[kind] += 1
+        if kind == "twice":
+            yield from (line, line)
+        elif kind == "late":
+            self._late[way] = line
+        elif kind == "damaged":
+            at = self._chance.randrange(8, len(line))
+            yield line[:at] + bytes([line[at] ^ 1 << self._chance.randrange(8)]) + line[at + 1 :]
+        elif kind != "lost":
+            yield line
+        if held is not None:
+            yield held
+
+    def close(self) -> None:
+        self.board.close()

@@ -1,0 +1,82 @@
+"""Limits of a bridge: what is over one is refused, or waits."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.world import World
+from seustream.cosim.golden import GoldenDevice
+from tests.cosim.bridge.serving import (
+    TINY,
+    bridge,
+    compiled,
+    cut,
+    feed_epoch,
+    kind_of,
+    stage_epoch,
+    streams,
+)
+
+
+def test_large_epochs_are_refused(tmp_path: Path) -> None:
+    rows = streams(100, 1)
+    limits = replace(USUAL, epoch_rows=150)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        with pytest.raises(BridgeError, match="an epoch of 200 rows, at most 150") as caught:
+            feed_epoch(client, 0, rows)
+        assert kind_of(caught) == "too-large"
+        with pytest.raises(BridgeError, match="more than 150 rows"):
+            feed_epoch(client, 0, {"R": pa.concat_tables([rows["R"]] * 2)}, attempt="2")
+        feed_epoch(client, 0, {"R": rows["R"]}, attempt="3")
+    limits = replace(USUAL, epoch_bytes=3500)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        with pytest.raises(BridgeError, match="more than 3,500 bytes in an epoch") as caught:
+            feed_epoch(client, 1, {"R": pa.concat_tables([rows["R"]] * 3)})
+        assert kind_of(caught) == "too-large"
+        with pytest.raises(BridgeError, match=r"an epoch of [4-9],\d+ bytes, at most 3,500"):
+            feed_epoch(client, 1, rows, attempt="2")
+        feed_epoch(client, 1, {"R": rows["R"]}, attempt="3")
+
+
+def test_above_its_memory_a_bridge_takes_no_rows_and_goes_on_below(tmp_path: Path) -> None:
+    have = [0]
+
+    class Small(World):
+        def resident(self) -> int:
+            return have[0]
+
+    limits = replace(USUAL.within(1 << 30), patience=0.1)
+    assert limits.result_bytes == 1 << 28
+    rows = cut(streams(60, 3), 2)
+    said = "has 2,048 MB of memory, and may have 1,024"
+    with contextlib.closing(
+        Bridge(GoldenDevice(TINY), tmp_path, "golden", limits, Small())
+    ) as made:
+        made.act("load", p.write(message_of(compiled())))
+        stage_epoch(made, 0, rows[0])
+        commit = stage_epoch(made, 1, rows[1], commit=False)
+        have[0] = 2 << 30
+        for call in (
+            lambda: made.act("commit", p.write(commit)),
+            lambda: stage_epoch(made, 1, rows[1], "-again", commit=False),
+        ):
+            with pytest.raises(BridgeError, match=said) as found:
+                call()
+            assert found.value.kind == "busy"
+            assert found.value.retriable
+        have[0] = 0
+        made.act("commit", p.write(commit))
+        made.session.limits = replace(limits, patience=30.0)  # a busy machine is no refusal
+        made.session.flush()
+        assert made.session.epochs.last("w") == 1

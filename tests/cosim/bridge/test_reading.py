@@ -1,0 +1,204 @@
+"""Results that wait for readers, that are read by offsets, and trimmed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.golden import GoldenDevice
+from tests.cosim.bridge.serving import (
+    NAMES,
+    QUERIES,
+    TINY,
+    bridge,
+    compiled,
+    cut,
+    feed_epoch,
+    multiset,
+    stage_epoch,
+    streams,
+    wanted,
+)
+from tests.cosim.bridge.simdisk import SimDisk
+
+
+def test_readers_positions_survive(tmp_path: Path) -> None:
+    """What a reader has read is not held back once more: it would wait for ever."""
+    rows, compilation = streams(300, 1), compiled()
+    limits = replace(USUAL, result_rows=60, journal_bytes=1 << 30)
+    seen: Counter[tuple[object, ...]] = Counter()
+    at = 0
+    for turn in range(6):
+        with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+            client.load(compilation, p.Run(keep=("pairs",)))
+            if turn == 0:
+                feed_epoch(client, 0, rows)
+                client.end()
+            for _ in range(3):
+                end = min(client.latest("pairs", at, wait_ms=5000)["end"], at + 40)
+                seen += multiset(client.read("pairs", at, end))
+                client.trim("pairs", end)
+                at = end
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        for table in client.results("pairs", at):
+            seen += multiset(table)
+    assert seen == wanted(compilation, rows)["pairs"]
+
+
+def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
+    rows, compilation = streams(400, 5), compiled()
+    limits = replace(USUAL, result_rows=50, waiting_rows=100, patience=0.2)
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation)
+        epochs, epoch = cut(rows, 20), 0
+
+        def write(attempt: object) -> str | None:
+            """The kind of error, if it is one. That a machine is busy is none."""
+            for again in itertools.count():
+                try:
+                    feed_epoch(client, epoch, epochs[epoch], attempt=f"{attempt} {again}")
+                    break
+                except BridgeError as error:
+                    if "wait to be processed" not in str(error):
+                        assert "wait for a reader" in str(error)  # noqa: PT017
+                        return error.kind
+            return None
+
+        while (said := write(epoch)) is None:
+            epoch += 1
+        assert said == "busy"
+        assert epoch < 15
+        assert made.session.waiting_rows <= 100
+        at = dict.fromkeys(NAMES, 0)
+        found: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in NAMES}
+
+        def read() -> bool:
+            more = False
+            for name in NAMES:
+                latest = client.latest(name)
+                found[name] += multiset(client.read(name, at[name], latest["end"]))
+                client.trim(name, latest["end"])
+                more |= latest["end"] > at[name] or not latest["over"]
+                at[name] = latest["end"]
+            return more
+
+        attempt = 0
+        while epoch < len(epochs):
+            epoch += write(f"again{attempt}") is None
+            attempt += 1
+            read()
+        client.end()
+        while read():
+            pass
+        assert found == wanted(compilation, rows)
+
+
+@pytest.mark.parametrize("limit", ["rows", "bytes"])
+def test_results_wait_for_readers_by_rows_and_by_bytes(limit: str, tmp_path: Path) -> None:
+    """Processing goes on as they are read."""
+    rows, compilation = streams(400, 5), compiled()
+    few = {"rows": {"result_rows": 40}, "bytes": {"result_bytes": 1000}}[limit]
+    limits = replace(USUAL, patience=0.2, **few)
+    seen = Counter[tuple[object, ...]]()
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation, p.Run(keep=("pairs",)))
+        for epoch, part in enumerate(cut(rows, 40)):
+            feed_epoch(client, epoch, part)
+        client.end()
+        while not made.session.delivery.full:
+            time.sleep(0.01)
+        with pytest.raises(BridgeError, match="results of pairs wait for a reader") as caught:
+            client.flush()
+        assert caught.value.kind == "busy"
+        at = 0
+        while not (latest := client.latest("pairs", at, wait_ms=100))["over"] or at < latest["end"]:
+            log = made.session.reading.log("pairs")
+            assert len(log) < 200
+            assert log.bytes < 10_000
+            seen += multiset(client.read("pairs", at, latest["end"]))
+            at = latest["end"]
+            client.trim("pairs", at)
+    assert seen == wanted(compilation, rows)["pairs"]
+
+
+def test_results_of_one_key_come_in_pieces() -> None:
+    """Four million results of one epoch: a piece at a time is there, of less than twice a million."""
+    text = QUERIES.partition("REGISTER")[0] + (
+        "REGISTER QUERY pairs AS SELECT R.b FROM R, S WHERE R.a = S.d WINDOW UNBOUNDED;"
+    )
+    rows = {name: table.slice(0, 2000) for name, table in streams(2000, 1).items()}
+    one = pa.array([1] * 2000, pa.int32())
+    rows["R"] = rows["R"].set_column(1, "a", one)
+    rows["S"] = rows["S"].set_column(1, "d", one)
+    limits, read, most = replace(USUAL, result_rows=100), 0, 0
+    made = Bridge(None, Path("/j"), limits=limits, disk=SimDisk(), config=TINY)
+    with contextlib.closing(made):
+        made.act("load", p.write(message_of(compiled(text))))
+        stage_epoch(made, 0, rows)
+        made.act("end", p.write(p.End()))
+        while (
+            not made.session.reading.latest(p.Latest("pairs", read, 500))["over"] or read < 2000**2
+        ):
+            log = made.session.reading.log("pairs")
+            read, most = log.end, max(most, len(log))
+            made.session.reading.trim(p.Trim("pairs", read, "r"))
+    assert read == 2000**2
+    assert most < 1 << 21
+
+
+def test_a_reader_is_not_waited_for_whose_trim_the_power_took() -> None:
+    """It asks for what comes after the results it has read, and these fill all the room."""
+    rows, limits, disk = streams(100, 2), replace(USUAL, result_rows=40), SimDisk()
+    epochs = cut(rows, 10)
+
+    def opened() -> Bridge:
+        return Bridge(GoldenDevice(TINY), Path("/j"), limits=limits, disk=disk)
+
+    first = opened()
+    first.act("load", p.write(message_of(compiled(), p.Run(keep=("pairs",)))))
+    for epoch in range(10):
+        stage_epoch(first, epoch, epochs[epoch])
+    power, read = disk.__deepcopy__({}), 0  # no trim came that far
+    while first.session.applied < first.session.taken:
+        end = first.session.reading.latest(p.Latest("pairs", read, 100))["end"]
+        assert isinstance(end, int)
+        first.session.reading.trim(p.Trim("pairs", end, "r"))
+        read = end
+    assert read > 80
+    first.close()
+    disk = power
+    with contextlib.closing(opened()) as second:
+        assert second.session.reading.trim(p.Trim("pairs", read, "r")) == {"first": read}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reader_at_the_end_need_not_come_back(seed: int) -> None:
+    """Its results would fill the room, and the others' never come."""
+    disk, limits = SimDisk(), replace(USUAL, result_rows=1000)
+    with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
+        made.act("load", p.write(message_of(compiled())))
+        stage_epoch(made, 0, streams(60, 3))
+        made.act("end", p.write(p.End()))
+        made.session.flush()
+        for name in NAMES:
+            made.session.reading.trim(p.Trim(name, made.session.reading.log(name).end, "r"))
+        disk.lose_power(random.Random(seed))
+    disk.restart()
+    with contextlib.closing(
+        Bridge(GoldenDevice(TINY), Path("/j"), limits=limits, disk=disk)
+    ) as made:
+        made.session.flush()
+        assert made.session.delivery.retained == 0

@@ -1,0 +1,87 @@
+"""Statements carried out on a catalogue that stands: what they change, what they answer, and what is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seustream.cosim.bridge.limits import USUAL
+from tests.cosim.bridge.catalogue import STREAM, phases, register, say, served
+from tests.cosim.bridge.serving import (
+    EVERYTHING,
+    Rows,
+    compiled,
+    cut,
+    feed_epoch,
+    multiset,
+    refused,
+    streams,
+    wanted,
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_registered_one_by_one_as_loaded_at_once(seed: int, tmp_path: Path) -> None:
+    """Statements of all three languages, in pieces, and restarts between them; from then on the
+    results are those of the set run over files."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows = streams(200, seed)
+    compilation = compiled(EVERYTHING)
+    limits = replace(USUAL, journal_bytes=chance.choice((1, 20_000, 1 << 30)), live_rows=100_000)
+    pieces = [piece for piece in EVERYTHING.split(";\n") if piece.strip()]
+    with contextlib.ExitStack() as stack:
+        _, client = stack.enter_context(served(tmp_path, limits))
+        while pieces:
+            count = chance.randint(1, 5)
+            say(client, ";\n".join(pieces[:count]))
+            del pieces[:count]
+            if chance.random() < 0.3:
+                stack.close()
+                _, client = stack.enter_context(served(tmp_path, limits))
+        found: dict[str, Rows] = {}
+        for epoch, part in enumerate(cut(rows, 5)):
+            feed_epoch(client, epoch, part)
+            if chance.random() < 0.3:
+                stack.close()
+                _, client = stack.enter_context(served(tmp_path, limits))
+        client.end()
+        client.flush()
+        for name in compilation.program.names:
+            found[name] = multiset(client.read(name, 0, client.latest(name)["end"]))
+    assert found == wanted(compilation, rows)
+
+
+def test_errors_of_a_text_keep_place_and_hint_and_change_nothing(tmp_path: Path) -> None:
+    with served(tmp_path) as (_, client):
+        say(client, STREAM)
+        error = refused(lambda: register(client, text="where $I.v > 5\nselect [x = $I.w]"))
+        assert error.kind == "compile"
+        assert "some.apas:2:" in str(error)
+        assert "^" in str(error)
+        text = "REGISTER QUERY a AS SELECT v FROM I WINDOW NOW;\nREGISTER QUERY b AS SELECT w FROM I WINDOW NOW"
+        error = refused(lambda: say(client, text))
+        assert str(error).startswith("some.xsql:2:28: no stream of this query has a column w")
+        assert phases(client) == {}
+
+
+def test_show_and_explain_are_answered_and_change_nothing(tmp_path: Path) -> None:
+    with served(tmp_path) as (_, client):
+        say(client, STREAM)
+        register(client)
+        assert say(client, "SHOW STREAMS")["shown"] == ["stream I (te bigint, v bigint)"]
+        assert any("q" in line for line in say(client, "SHOW QUERIES")["shown"])
+        assert say(client, "EXPLAIN SELECT v FROM I WINDOW NOW")["shown"]
+        assert say(client, "EXPLAIN q")["shown"]
+        say(client, "REGISTER OR REPLACE QUERY q AS SELECT v + 1 AS w FROM I WINDOW NOW")
+        assert say(client, "SHOW CREATE QUERY q; EXPLAIN q")["shown"]
+        assert phases(client)["q"] == "RUNNING"
+        for nothing in ("DROP QUERY IF EXISTS p", "REGISTER QUERY IF NOT EXISTS q AS SELECT v FROM I",
+                        "CREATE STREAM IF NOT EXISTS I (v int)"):  # fmt: skip
+            assert not any(say(client, nothing).values())
+        assert refused(lambda: say(client, "CREATE OR REPLACE STREAM I (v int)")).kind == "compile"
+        assert phases(client) == {"q": "RUNNING"}

@@ -1,0 +1,109 @@
+"""The compiled automaton against its twins, event by event, on longer streams of several keys, under random
+epochs; the definition itself is compared in `test_differential`."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from seustream.compiler.language.faults import Faults
+from seustream.engine.pattern.compiled import CompiledSearch
+from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.planner import supports
+from tests.engine.pattern.generate import Generator, query_of
+from tests.engine.pattern.running import operate
+
+USING = ("ANY SUBSETS", "NEXT", "STRICT")
+
+
+def test_it_finds_what_its_twins_find() -> None:
+    """Through the operator: the same matches in the same order, also across a snapshot."""
+    matches = 0
+    for seed in range(40):
+        chance = random.Random(seed)
+        generator = Generator(chance)
+        keys = chance.random() < 0.5
+        query = generator.query(chance.choice(USING), keys=keys)
+        events = generator.events(32, keys=keys)
+        chance.shuffle(events)
+        cuts = sorted(chance.randint(0, 40) for _ in range(chance.choice((0, 2, 20))))
+        plain = supports(query)["compact"] is None and query.kleene
+        want = [m.ids for m in operate(query, events, "compact" if plain else "nfa", cuts)]
+        about = f"seed {seed}: {query.text}"
+        assert [m.ids for m in operate(query, events, "compiled", cuts)] == want, about
+        assert _restored(query, events, cuts, chance) == want, about
+        matches += len(want)
+    assert matches > 50
+
+
+def _restored(query: object, events: list[Event], cuts: list[int], chance: random.Random) -> list:
+    """The matches of an operator that is saved and made anew between epochs."""
+    operator = PatternOperator(query, "compiled")  # type: ignore[arg-type]
+    for event in events:
+        operator.push(event)
+    found = []
+    for cut in [*dict.fromkeys(cuts), END_OF_STREAM]:
+        found += [m.ids for m in operator.advance(cut)]
+        if chance.random() < 0.4:
+            stored = json.loads(json.dumps(operator.snapshot()))
+            operator = PatternOperator(query, "compiled")  # type: ignore[arg-type]
+            operator.restore(stored)
+    return found
+
+
+def test_what_no_kernel_compares_is_asked_back_and_faults_are_counted() -> None:
+    query = query_of(
+        "PATTERN A a; B+ b; C c WHERE sum(b.x) > a.x AND c.x / b[1].x > 1 AND ln(c.x) > ln(a.x)"
+        " WITHIN 9 ms USING NEXT RETURN *"
+    )
+    kinds = "ABBCABC"
+    events = [
+        Event(t, t, kind, {"x": value, "y": 1.0, "k": "p"})
+        for t, (kind, value) in enumerate(zip(kinds, (1, 0, 2, 5, 0, 3, 4), strict=True))
+    ]
+    found = {}
+    for engine in ("nfa", "compiled"):
+        faults = Faults()
+        operator = PatternOperator(query, engine, faults=faults)
+        for event in events:
+            operator.push(event)
+        found[engine] = [m.ids for m in operator.advance(END_OF_STREAM)], faults.count
+    assert found["nfa"] == found["compiled"]
+    assert found["nfa"][1]
+
+
+def test_runs_and_matches_have_limits() -> None:
+    events = [Event(t, t, "A", {"x": 1}) for t in range(60)]
+    subsets = query_of("PATTERN A+ a; B b WHERE a.x < b.x WITHIN 90 ms USING ANY SUBSETS RETURN *")
+    operator = PatternOperator(subsets, "compiled", max_runs=50)
+    for event in events[:20]:
+        operator.push(event)
+    with pytest.raises(PatternBudgetExceeded, match="more than 50 runs"):
+        operator.advance(END_OF_STREAM)
+    for text in ("PATTERN A+ USING STRICT", "PATTERN A+ USING ANY SUBSETS"):
+        kind, _, using = text.partition(" USING")
+        query = query_of(f"{kind} WITHIN 90 ms USING{using} RETURN *")
+        operator = PatternOperator(query, "compiled", max_matches=100)
+        for event in events:
+            operator.push(event)
+        with pytest.raises(PatternBudgetExceeded, match="more than 100 matches"):
+            operator.advance(END_OF_STREAM)
+
+
+def test_largest_groups_are_refused() -> None:
+    query = query_of("PATTERN A; B+; C WITHIN 9 ms RETURN *")
+    with pytest.raises(EngineRefused, match="P016"):
+        CompiledSearch(Meaning(query))
+
+
+def test_a_group_of_more_states_than_bits_goes_to_the_automaton() -> None:
+    query = query_of("PATTERN A{70,}; B WITHIN 200 ms USING ANY SUBSETS RETURN count(a) AS n")
+    events = [Event(t, t, "B" if t == 70 else "A", {"x": 1}) for t in range(71)]
+    strict = query_of("PATTERN A{70,}; B WITHIN 200 ms USING STRICT RETURN count(a) AS n")
+    assert len(operate(strict, events, "compiled")) == 1
+    assert [len(m.ids[0]) for m in operate(query, events, "compact")] == [70]

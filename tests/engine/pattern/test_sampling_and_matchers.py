@@ -1,0 +1,87 @@
+"""Samples of a stream for a query, by definition; and which operator runs a query."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import needed, of_events
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.lists import Lists
+from seustream.engine.pattern.matchers import operator_of
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.recognize.operator import RowOperator
+from seustream.engine.pattern.sampling import SAMPLE, fitting, pieces, sample_step, share
+from seustream.engine.pattern.variants import VariantsOperator
+from tests.engine.pattern.stock import STOCK, query
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_are_as_long_as_the_limit_lets_them_be(seed: int) -> None:
+    chance = random.Random(seed)
+    counts = np.array([chance.choice([0, 1, 2, 50]) for _ in range(60)])
+    limit = chance.choice([1, 3, 60])
+    found = pieces(counts, limit)
+    assert [n for piece in found for n in range(60)[piece]] == list(range(60))
+    for piece, following in zip(found, [*found[1:], None], strict=True):
+        total = int(counts[piece].sum())
+        assert total <= limit or piece.stop - piece.start == 1
+        if following is not None:
+            assert total + counts[following.start] > limit, "one more would have been too many"
+    assert pieces(np.empty(0, np.int64), 5) == []
+
+
+def test_every_so_many_th_of_a_long_list() -> None:
+    assert [sample_step(n) for n in (0, 1, SAMPLE, 2 * SAMPLE - 1, 10 * SAMPLE)] == [1, 1, 1, 1, 10]
+
+
+EVENTS = [
+    Event(
+        n,
+        n,
+        random.Random(n).choice(["A", "B", "C", None]),
+        {"price": float(n % 7), "volume": n % 5},
+    )
+    for n in range(120)
+]
+
+
+@pytest.mark.parametrize(
+    ("element", "kinds", "least"),
+    [("A x", {"A"}, 3), ("(A | C) x", {"A", "C"}, 3), ("ANY x", None, 3), ("Z x", set(), 3)],
+)
+def test_rows_that_fit_have_the_type_and_pass_the_constants(
+    element: str, kinds: set[str] | None, least: int
+) -> None:
+    pattern = query(
+        f"PATTERN {element}; B y WHERE x.price > {least} AND y.price > x.price WITHIN 9 ms RETURN *"
+    )
+    rows = fitting(pattern, 0, of_events(EVENTS, needed(pattern)))
+    assert rows.tolist() == [
+        n for n, e in enumerate(EVENTS)
+        if (kinds is None or e.type in kinds) and e.attrs["price"] > least
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [1, 1000])
+def test_the_share_of_pairs_that_pass_is_counted_within_the_window(limit: int) -> None:
+    pattern = query("PATTERN A; B WHERE b.price > a.price WITHIN 9 ms RETURN *")
+    batch = of_events(EVENTS, needed(pattern))
+    lists = Lists(pattern, batch, [fitting(pattern, n, batch) for n in range(2)])
+    pairs = [
+        (a, b) for a in EVENTS for b in EVENTS
+        if a.type == "A" and b.type == "B" and a.ts < b.ts <= a.ts + 9
+    ]  # fmt: skip
+    passed = sum(b.attrs["price"] > a.attrs["price"] for a, b in pairs)
+    assert share(lists, pattern.conjuncts[0], (0, 1), limit) == (len(pairs), passed)
+
+
+def test_each_language_has_its_operator() -> None:
+    row = "SELECT * FROM stock MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B) DEFINE A AS TRUE)"
+    assert isinstance(operator_of(compile_pattern(row, STOCK, bounded=True)), RowOperator)
+    plain, either = "PATTERN A; B WITHIN 1 s RETURN *", "PATTERN A; B?; C WITHIN 1 s RETURN *"
+    assert isinstance(operator_of(query(plain)), PatternOperator)
+    assert isinstance(operator_of(query(either)), VariantsOperator)

@@ -1,0 +1,82 @@
+"""Patterns as operators of the graph: what waits for an event that may end a match comes as if it had not waited."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.pattern import ir
+from seustream.compiler.pipeline import compile_text
+from seustream.engine.pattern import stream
+from seustream.engine.pattern.stream import PatternNode
+from seustream.engine.stream.merge import END_OF_STREAM
+
+CREATE = "CREATE STREAM E (type varchar, id int, v double);"
+WAITING = (
+    "PATTERN A; B; C FROM E WHERE a.id = c.id AND b.v > 1.1 * a.v WITHIN 50 ms RETURN a.id, c.v"
+)
+
+
+def query(text: str) -> ir.PatternQuery:
+    (found,) = compile_text(f"{CREATE} {text};").program.patterns
+    assert isinstance(found, ir.PatternQuery)
+    return found
+
+
+def events(chance: random.Random, count: int) -> pa.Table:
+    ts = sorted(chance.randrange(4 * count) for _ in range(count))
+    kinds = [chance.choice(["A", "B", "C", "D", "E", None]) for _ in range(count)]
+    numbers = pa.array([chance.randrange(3) for _ in range(count)], pa.int32())
+    values = [chance.choice([None, 0.5, 1.0, 2.0]) for _ in range(count)]
+    return pa.table({"ts": ts, "type": kinds, "id": numbers, "v": values})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_matches_come_at_the_step_at_which_they_are_certain(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a node that looks at every event at once; both are stored and restored now and then."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    monkeypatch.setattr(stream, "_MOST_WAIT", chance.choice([3, 50, 4096]))
+    pattern, rows, done = query(WAITING), events(chance, 300), 0
+    assert stream.ending(pattern) is not None
+    one, two = PatternNode(pattern), PatternNode(pattern)
+    two._ending = None
+    total = 0
+    while done < rows.num_rows:
+        size = chance.randint(0, 4)
+        some, done = rows.slice(done, size), done + size
+        before = rows["ts"][done].as_py() if done < rows.num_rows else END_OF_STREAM
+        reached = END_OF_STREAM if before == END_OF_STREAM else before - chance.randint(1, 6)
+        given = []
+        for node in (one, two):
+            if some.num_rows:
+                node.push("E", some)
+            if reached > node.watermark:
+                node.advance("E", reached)
+            given.append([row for _, table in node.outputs() for row in table.to_pylist()])
+        assert given[0] == given[1]
+        assert one.watermark == two.watermark
+        total += len(given[0])
+        if chance.random() < 0.1:
+            state = one.snapshot()
+            one = PatternNode(pattern)
+            one.restore(state)
+            assert one.snapshot() == state
+    assert total
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A; B; !C FROM E WITHIN 50 ms RETURN a.id",
+        "PATTERN A; B+ bs FROM E WITHIN 50 ms RETURN a.id",
+        "PATTERN A; ANY b FROM E WITHIN 50 ms RETURN a.id",
+        "PATTERN A; B? FROM E WITHIN 50 ms RETURN a.id",
+    ],
+)
+def test_where_any_event_may_end_a_match_none_waits(text: str) -> None:
+    assert stream.ending(query(text)) is None

@@ -1,0 +1,173 @@
+"""EMIT CHANGES by definition: what the query gives over the windows' tuples, computed anew at every arrival
+and departure; its changes are the changelog."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.engine.relational.generate import DEFINITIONS, r_stream, rows_of, s_stream
+from tests.engine.relational.running import at_once, in_pieces
+
+Row = dict[str, Any]
+Moment = tuple[int, int]
+"""Time and number: arrivals are numbered from 1, departures come before them."""
+
+KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+
+
+Holds = Callable[[list[Row], Row, int], bool]
+
+
+def window(chance: random.Random, key: str) -> tuple[str, Holds]:
+    """A window, and whether it still has a row, by the rows that came later and the time."""
+    size = chance.choice([0, 3, 20])
+    return chance.choice(
+        [
+            (f"RANGE {size}", lambda _, row, now: now <= row["ts"] + size),
+            (f"ROWS {size + 1}", lambda later, row, now: len(later) <= size),
+            ("UNBOUNDED", lambda later, row, now: True),
+            (
+                f"PARTITION BY {key} ROWS {size // 3 + 1}",
+                lambda later, row, now: sum(o[key] == row[key] for o in later) <= size // 3,
+            ),
+            ("SINCE EVERY 16 ms", lambda _, row, now: row["ts"] // 16 == now // 16),
+        ]
+    )
+
+
+def contents(rows: list[Row], holds: Holds, now: Moment) -> list[Row]:
+    """What a window holds at a moment."""
+    came = [row for row in rows if (row["ts"], row["at"]) <= now]
+    return [row for place, row in enumerate(came) if holds(came[place + 1 :], row, now[0])]
+
+
+def joined(
+    kind: str, left: list[Row], right: list[Row], fits: Callable[[Row, Row], bool]
+) -> list[Any]:
+    nothing = {"k": None, "v": None, "a": None, "b": None, "c": None}
+    pairs = [(m, r) for m in left for r in right if fits(m, r)]
+    alone = [m for m in left if not any(fits(m, r) for r in right)]
+    other = [r for r in right if not any(fits(m, r) for m in left)]
+    if kind == "LEFT SEMI JOIN":
+        return [(m, nothing) for m in left if m not in alone]
+    if kind == "LEFT ANTI JOIN":
+        return [(m, nothing) for m in alone]
+    found = pairs
+    found = found + [(m, nothing) for m in alone] * (kind in ("LEFT JOIN", "FULL JOIN"))
+    return found + [(nothing, r) for r in other] * (kind in ("RIGHT JOIN", "FULL JOIN"))
+
+
+def check(seed: int) -> None:
+    chance = random.Random(seed)
+    tables = {
+        "R": r_stream(chance, chance.randint(1, 18)),
+        "S": s_stream(chance, chance.randint(1, 12)),
+    }
+    data = {name: table.to_pylist() for name, table in tables.items()}
+    order = sorted(
+        ((row["ts"], name != "R", row) for name in "RS" for row in data[name]), key=lambda o: o[:2]
+    )
+    for number, (_, _, row) in enumerate(order, start=1):
+        row["at"] = number
+    kind, grouped = chance.choice(KINDS), chance.random() < 0.5
+    single = chance.random() < 0.3
+    (mine, leaves), (theirs, going) = window(chance, "a"), window(chance, "k")
+    extra = chance.random() < 0.3
+    on = "R.a = S.k" + (" AND S.v > R.a" if extra else "")
+
+    def fits(m: Row, r: Row) -> bool:
+        if m["a"] is None or m["a"] != r["k"]:
+            return False
+        return not extra or r["v"] > m["a"]
+
+    right = "" if single else f" {kind} S ON {on}"
+    half = single or kind in KINDS[4:]
+    where = chance.choice(["", " WHERE R.a > 1"])
+    if grouped:
+        value = "R.b" if half else "S.v"
+        having = chance.choice(["", " HAVING count(*) > 1"])
+        select = f"SELECT R.a AS a, count(*) AS n, max({value}) AS m FROM R{right}{where} GROUP BY R.a{having}"
+    else:
+        select = f"SELECT R.a AS a, R.c AS c{'' if half else ', S.v AS v'} FROM R{right}{where}"
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {select} WINDOW {mine}{'' if single else ', ' + theirs} EMIT CHANGES"
+    print(f"seed {seed}\n{text}")
+
+    def relation(now: Moment) -> Counter[tuple[Any, ...]]:
+        ls = contents(data["R"], leaves, now)
+        rs = [] if single else contents(data["S"], going, now)
+        pairs = [(m, {}) for m in ls] if single else joined(kind, ls, rs, fits)
+        if where:
+            pairs = [(m, r) for m, r in pairs if m["a"] is not None and m["a"] > 1]
+        if not grouped:
+            return Counter((m["a"], m["c"], *(() if half else (r["v"],))) for m, r in pairs)
+        groups: dict[Any, list[Any]] = {}
+        for m, r in pairs:
+            groups.setdefault(m["a"], []).append(m["b"] if half else r["v"])
+        return Counter(
+            (key, len(values), max((v for v in values if v is not None), default=None))
+            for key, values in groups.items()
+            if not having or len(values) > 1
+        )
+
+    times = {row["ts"] for rows in data.values() for row in rows}
+    ends = {end for t in times for end in (t + 1, t + 4, t + 21, (t // 16 + 1) * 16)}
+    moments = sorted({(t, 0) for t in ends} | {(row["ts"], row["at"]) for _, _, row in order})
+    want, before = [], Counter[tuple[Any, ...]]()
+    for now in moments:
+        after = relation(now)
+        for sign, rows in (("-", before - after), ("+", after - before)):
+            want += [
+                (now[0], sign, *row) for row, n in sorted(rows.items(), key=repr) for _ in range(n)
+            ]
+        before = after
+    found = rows_of(at_once(text, tables).get("q"))
+    assert [row[-1] for row in found] == sorted(row[-1] for row in found)
+    # Within a moment, and at departures of one time, order is free.
+    assert sorted(map(repr, want)) == sorted(repr((row[-1], *row[:-2])) for row in found)
+    held: Counter[tuple[Any, ...]] = Counter()
+    for row in found:  # a changelog that one can follow
+        held[row[1:-2]] += 1 if row[0] == "+" else -1
+        assert grouped or held[row[1:-2]] >= 0
+    pieces = rows_of(in_pieces(text, tables, seed).get("q"))
+    assert sorted(map(repr, pieces)) == sorted(map(repr, found))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_changes(seed: int) -> None:
+    check(seed)
+
+
+def test_the_changes_of_an_unbounded_window_sum_up_to_the_batch_result() -> None:
+    """As a reader that keeps a table does."""
+    chance = random.Random(3)
+    tables = {"R": r_stream(chance, 2_000), "S": s_stream(chance, 50)}
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, count(*) AS n, sum(b) AS s FROM R GROUP BY a
+    WINDOW UNBOUNDED EMIT CHANGES"""
+    table: dict[Any, Any] = {}
+    for op, a, n, s, *_ in rows_of(at_once(text, tables)["q"]):
+        if op == "-":
+            assert table.pop(a) == (n, s)
+        else:
+            table[a] = (n, s)
+    of = {}
+    for a in set(tables["R"].column("a").to_pylist()):
+        mine = [row["b"] for row in tables["R"].to_pylist() if row["a"] == a]
+        of[a] = (len(mine), sum(b for b in mine if b is not None))
+    assert table == of
+
+
+def test_a_derived_stream_of_changes_is_read_like_others() -> None:
+    rows = {
+        "R": pa.table(
+            {"ts": [0, 5], "a": pa.array([1, 1], pa.int32()), "b": [1.0, 2.0], "c": ["", ""]}
+        )
+    }
+    text = f"""{DEFINITIONS}CREATE STREAM counts AS SELECT a, count(*) AS n FROM R GROUP BY a
+    WINDOW RANGE 10 EMIT CHANGES; REGISTER QUERY q AS SELECT n, ts FROM counts WHERE op = '-'"""
+    assert [row[:2] for row in rows_of(at_once(text, rows)["q"])] == [(1, 5), (2, 11), (1, 16)]

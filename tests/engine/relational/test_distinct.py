@@ -1,0 +1,38 @@
+"""SELECT DISTINCT and UNION: each row once within a window, by brute force over the whole streams."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.engine.relational.once import DEFINITIONS, order, run, stream
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_distinct(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = {"R": stream(chance, "b"), "S": stream(chance, "d")}
+    window, size = chance.choice((("RANGE", 6), ("ROWS", 4), ("UNBOUNDED", 0), ("RANGE", 0)))
+    said = f"WINDOW {window} {size}" if window != "UNBOUNDED" else "WINDOW UNBOUNDED"
+    if union := chance.random() < 0.5:
+        select = f"SELECT a, b FROM R WHERE b > 0 UNION SELECT a, d FROM S {said}"
+    else:
+        select = f"SELECT DISTINCT a, b FROM R WHERE b > 0 {said}"
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {select}"
+    given: dict[Any, tuple[int, int]] = {}
+    want, number = [], 0
+    for row in order(rows if union else {"R": rows["R"]}):
+        if row["of"] == "R" and not (row["b"] is not None and row["b"] > 0):
+            continue
+        key = (row["a"], row["b"] if row["of"] == "R" else row["d"])
+        at, ts = given.get(key, (None, None))
+        within = window == "UNBOUNDED" or (
+            at is not None and (row["ts"] - ts <= size if window == "RANGE" else number - at < size)
+        )
+        if at is None or not within:
+            given[key] = (number, row["ts"])
+            want.append((*key, row["ts"], row["ts"]))
+        number += 1
+    assert run(text, rows, seed) == want

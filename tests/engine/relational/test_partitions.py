@@ -1,0 +1,86 @@
+"""Windows of the last rows of each partition."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import INT
+from seustream.compiler.logical.windows import PartitionWindow
+from seustream.engine.host.stores import Stores
+from seustream.engine.relational.partitions import Partitions
+from seustream.engine.stream.merge import Slice
+from seustream.engine.stream.schema import stream_schema
+from seustream.hdl.device import WindowKind
+from tests.engine.relational.once import DEFINITIONS, Row, order, run, stream
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_of_a_join(seed: int) -> None:
+    """A member leaves when one of its rows is pushed out."""
+    chance = random.Random(1000 + seed)
+    rows = {"R": stream(chance, "b"), "S": stream(chance, "d")}
+    n = chance.randint(1, 2)
+    text = (
+        f"{DEFINITIONS}REGISTER QUERY q AS SELECT x.a, count(*) AS n FROM R x, S y WHERE x.a = y.a"
+        f" GROUP BY x.a WINDOW PARTITION BY a ROWS {n}"
+    )
+    want = []
+    last: dict[str, dict[Any, list[Row]]] = {"R": {}, "S": {}}
+    for row in order(rows):
+        kept = last[row["of"]].setdefault(row["a"], [])
+        kept.append(row)
+        del kept[:-n]
+        pairs = [(x, y) for x in last["R"].get(row["a"], []) for y in last["S"].get(row["a"], [])]
+        if row["a"] is not None and pairs:
+            oldest = min(min(x["ts"], y["ts"]) for x, y in pairs)
+            want.append((row["a"], len(pairs), oldest, row["ts"]))
+    assert run(text, rows, seed) == want
+
+
+@pytest.mark.parametrize("keys", [("a",), ("a", "B")])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_row_is_pushed_out_by_the_nth_later_one_of_its_partition(
+    seed: int, keys: tuple[str, ...]
+) -> None:
+    """By definition, over the whole stream, also for rows that are taken by many, and over a restart."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    size = chance.randint(1, 3)
+    of = Stream("R", (Column("a", INT), Column("b", INT)))
+    window = PartitionWindow(WindowKind.UNBOUNDED, size, keys)
+    stores = Stores([of], {"R": 1}, {})
+    partitions = Partitions(window, "R", stores)
+    rows: list[tuple[int, int | None, int | None]] = []
+    pushed: dict[int, int] = {}
+    for _ in range(15):
+        part = [
+            (len(rows) + n, chance.choice([None, 0, 1]), chance.choice([None, 5]))
+            for n in range(chance.randrange(5))
+        ]
+        rows += part
+        cells = [list(cell) for cell in zip(*part, strict=True)] or [[], [], []]
+        table = pa.table(cells, schema=stream_schema(of))
+        places = stores.add(Slice(np.zeros(len(part), np.int64), (table,)))
+        out, by = partitions.add(places["R"])
+        pushed.update(zip(out.tolist(), by.tolist(), strict=True))
+        if chance.random() < 0.3:
+            tables = partitions.tables("p")
+            partitions = Partitions(window, "R", stores)
+            partitions.restore(tables, "p")
+    want = {}
+    for place, row in enumerate(rows):
+        same = [
+            later for later in range(place + 1, len(rows)) if rows[later][1 : 1 + len(keys)] == row[1 : 1 + len(keys)]
+        ]  # fmt: skip
+        if len(same) >= size:
+            want[place] = same[size - 1]
+    assert pushed == want
+    never = np.iinfo(np.int64).max
+    assert partitions.gone.tolist() == [want.get(place, never) for place in range(len(rows))]
+    assert partitions.time.tolist() == [want.get(place, never) for place in range(len(rows))]

@@ -1,0 +1,198 @@
+"""Ranks among whole partitions, ORDER BY and LIMIT, against DuckDB over the streams as they end."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.logical import program as logical
+from seustream.compiler.pipeline import compile_text
+from seustream.engine.graph import GraphRun
+from tests.engine.relational.generate import DEFINITIONS, judged, r_stream, rows_of, same
+from tests.engine.relational.running import at_once, in_pieces
+
+RANKS = ("row_number", "rank", "dense_rank")
+
+
+def order(chance: random.Random) -> str:
+    """Some sort keys, as both sides write them."""
+    ways = ("", " DESC", " NULLS FIRST", " DESC NULLS FIRST", " ASC NULLS LAST")
+    keys = chance.sample(["a", "b", "c", "b + a"], chance.randint(1, 2))
+    return ", ".join(key + chance.choice(ways) for key in keys)
+
+
+def check(seed: int) -> None:
+    """A random query that ranks: with a bound outside, in QUALIFY or none, or ORDER BY with LIMIT."""
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(1, 60))}
+    keys = chance.choice(["", "PARTITION BY a", "PARTITION BY a, c"])
+    by, most, rank = order(chance), chance.randint(0, 3), chance.choice(RANKS)
+    # DuckDB breaks ties of row_number as it likes.
+    ties = ", rn" if rank == "row_number" else ""
+    ours, theirs = (
+        f"{rank}() OVER ({keys} ORDER BY {by})",
+        f"{rank}() OVER ({keys} ORDER BY {by}{ties})",
+    )
+    shape = chance.choice(["plain", "outer", "qualify", "order", "time"])
+    if shape == "plain":
+        mine, other = (
+            f"SELECT a, {ours} AS n FROM R",
+            f"SELECT a, {theirs}, ts, ts FROM R ORDER BY rn",
+        )
+    elif shape == "outer":
+        mine = f"SELECT b, n FROM (SELECT *, {ours} AS n FROM R) t WHERE n <= {most} AND b > -1"
+        other = f"SELECT b, n, ts, ts FROM (SELECT *, {theirs} AS n FROM R) WHERE n <= {most} AND b > -1"
+        other += " ORDER BY rn"
+    elif shape == "qualify":
+        mine = f"SELECT b, c FROM R WHERE b > -1 QUALIFY {ours} < {most}"
+        other = f"SELECT b, c, ts, ts FROM R WHERE b > -1 QUALIFY {theirs} < {most} ORDER BY rn"
+    elif shape == "order":
+        limit = chance.choice(["", f"LIMIT {most}"])
+        mine = f"SELECT b, a + 1 AS x FROM R ORDER BY {by} {limit}"
+        other = f"SELECT b, a + 1, ts, ts FROM R ORDER BY {by}, rn {limit}"
+    else:
+        mine = f"SELECT a, {rank}() OVER ({keys} ORDER BY ts) AS n FROM R LIMIT {most * 9}"
+        ties = ", rn" if rank == "row_number" else ""
+        other = f"""SELECT a, {rank}() OVER ({keys} ORDER BY ts{ties}), ts, ts FROM R ORDER BY rn
+        LIMIT {most * 9}"""
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {mine}"
+    print(f"seed {seed}\n{text}")
+    found = at_once(text, rows).get("q")
+    assert rows_of(found) == judged(other, R=rows["R"])
+    assert in_pieces(text, rows, seed).get("q") == found
+
+
+def check_windows(seed: int) -> None:
+    """Ranks in windows: of rows, and of the groups of windows."""
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(1, 60))}
+    size, most = chance.choice([2, 5, 9]), chance.randint(1, 3)
+    slide = chance.choice([size, max(size // 2, 1), size])
+    windows = f"HOP(TABLE R, DESCRIPTOR(ts), {slide}, {size})"
+    own = "PARTITION BY window_start, window_end"
+    spread = f"""(SELECT R.*, s.s AS window_start, s.s + {size} AS window_end FROM R
+    JOIN range(-200, 900) AS s(s) ON s.s % {slide} = 0 AND s.s <= R.ts AND R.ts < s.s + {size})"""
+    if chance.random() < 0.5:
+        by, rank = order(chance), chance.choice(RANKS)
+        ties = ", rn" if rank == "row_number" else ""
+        mine = f"""SELECT a, window_end AS e, n FROM
+        (SELECT *, {rank}() OVER ({own} ORDER BY {by}) AS n FROM {windows}) t WHERE n <= {most}"""
+        other = f"""SELECT a, window_end, n, ts, ts FROM
+        (SELECT *, {rank}() OVER ({own} ORDER BY {by}{ties}) AS n FROM {spread}) WHERE n <= {most}"""
+    else:
+        groups = "SELECT a, window_start, window_end, count(*) AS n"
+        mine = f"""SELECT a, window_end AS e, n, r FROM (SELECT *, rank() OVER ({own} ORDER BY n DESC) AS r
+        FROM ({groups} FROM {windows} GROUP BY a, window_start, window_end) g) t WHERE r <= {most}"""
+        other = f"""SELECT a, window_end, n, r, window_end - 1, window_end - 1 FROM
+        (SELECT *, rank() OVER ({own} ORDER BY n DESC) AS r
+        FROM ({groups} FROM {spread} GROUP BY a, window_start, window_end)) WHERE r <= {most}"""
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {mine}"
+    print(f"seed {seed}\n{text}")
+    found = at_once(text, rows).get("q")
+    same(rows_of(found), judged(other, R=rows["R"]))
+    same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
+
+
+def check_whole(seed: int) -> None:
+    """Functions of whole partitions beside ranks, in any order; what looks ahead in time."""
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(0, 60))}
+    keys, by = chance.choice(["", "PARTITION BY a", "PARTITION BY a, c"]), order(chance)
+    away, parts = chance.randint(0, 3), chance.randint(1, 5)
+    shift = f"{chance.choice(['lag', 'lead'])}({chance.choice(['b', 'c', 'ts'])}, {away})"
+    asked = [f"ntile({parts})", "cume_dist()", "percent_rank()", shift, "rank()", "lead(a, 1, -7)"]
+    functions = chance.sample(asked, chance.randint(1, 4))
+    ties = ", rn"
+    if chance.random() < 0.4:
+        functions = [f"lead({chance.choice('ab')})", f"lead(c, {away})", "lead(a, 2, -1)"]
+        by, ties = "ts", ", rn"
+    named = chance.random() < 0.5
+    window = f"({keys} ORDER BY {by})"
+    ours = ", ".join(
+        f"{f} OVER {'w' if named else window} AS f{n}" for n, f in enumerate(functions)
+    )
+    untied = ("cume_dist", "percent_rank", "rank")
+    theirs = ", ".join(
+        f"{f} OVER ({keys} ORDER BY {by}{'' if f.startswith(untied) else ties})" for f in functions
+    )
+    if chance.random() < 0.5:
+        of_all = ("sum(b)", "count(DISTINCT c)", "max(c) FILTER (WHERE a > 1)", "count(*)")
+        whole = [f"{f} OVER ({chance.choice(['', 'PARTITION BY c'])})" for f in of_all]
+        ours += "".join(f", {f} AS w{n}" for n, f in enumerate(whole))
+        theirs += "".join(f", {f}" for f in whole)
+    clause = f"WINDOW w AS {window}" if named else ""
+    text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT b, {ours} FROM R {clause}"
+    print(f"seed {seed}\n{text}")
+    found = at_once(text, rows).get("q")
+    same(rows_of(found), judged(f"SELECT b, {theirs}, ts, ts FROM R", R=rows["R"]))
+    same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whole_partitions(seed: int) -> None:
+    check_whole(seed)
+
+
+def test_a_row_that_looks_ahead_comes_with_the_row_it_looks_at() -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, lead(b) OVER (PARTITION BY c ORDER BY ts) AS n
+    FROM R"""
+    run = GraphRun(compile_text(text))
+
+    def came(*rows: tuple[int, str]) -> list[tuple[object, ...]]:
+        columns = {"a": [ts for ts, _ in rows], "b": [float(ts) for ts, _ in rows]}
+        table = {"ts": columns["a"], **columns, "c": [c for _, c in rows]}
+        run.push("R", pa.table(table))
+        return [row[:2] for _, table in run.advance() for row in rows_of(table)]
+
+    assert came((1, "x"), (2, "y")) == []
+    assert came((3, "y")) == [(2, 3.0)]
+    assert came((4, "y"), (5, "x")) == [(1, 5.0), (3, 4.0)]
+    assert [row[:2] for _, table in run.finish() for row in rows_of(table)] == [
+        (4, None),
+        (5, None),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ranks(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ranks_in_windows(seed: int) -> None:
+    check_windows(seed)
+
+
+def test_of_each_partition_only_the_best_rows_are_kept() -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, b FROM
+    (SELECT *, row_number() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM R) t WHERE n <= 2"""
+    run = GraphRun(compile_text(text))
+    (ranked,) = run.compilation.program.operations
+    assert isinstance(ranked, logical.RankedRows)
+    assert ranked.best is not None
+    assert ranked.best[1] == 2
+    rows = r_stream(random.Random(1), 20_000)
+    for start in range(0, 20_000, 500):
+        run.push("R", rows.slice(start, 500))
+        assert list(run.advance()) == []
+        (operator,) = [one for name, one in run.operators.items() if name.startswith("operation")]
+        assert operator.kept.num_rows < 6_000  # type: ignore[attr-defined]
+    (answer,) = run.finish()
+    assert answer[1].num_rows == 12
+
+
+def test_a_rank_in_windows_comes_when_its_window_is_over() -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, row_number() OVER (PARTITION BY window_end
+    ORDER BY a DESC) AS n FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 10)"""
+    run = GraphRun(compile_text(text))
+
+    def came(*ts: int) -> list[tuple[object, ...]]:
+        columns = {"a": list(ts), "b": [0.0] * len(ts), "c": [""] * len(ts)}
+        run.push("R", pa.table({"ts": pa.array(ts, pa.int64()), **columns}))
+        return [row[:2] for _, table in run.advance() for row in rows_of(table)]
+
+    assert came(1, 3) == []
+    assert came(9) == []
+    assert came(12) == [(1, 3), (3, 2), (9, 1)]

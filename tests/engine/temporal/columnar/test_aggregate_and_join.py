@@ -1,0 +1,94 @@
+"""Aggregates and joins on columns against what holds at each instant, by brute force; in any cut."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from seustream.engine.temporal.elements import StreamElement
+from tests.engine.temporal.reference.elements import insertion
+from tests.engine.temporal.running import compiled, node, results_of, schemas, table
+
+OF = schemas(A=[["k", "INTEGER"], ["v", "INTEGER"]], B=[["k", "INTEGER"], ["v", "INTEGER"]])
+LAST = 45
+
+
+def stream(chance: random.Random) -> list[StreamElement]:
+    now, found = 0, []
+    for _ in range(25):
+        now += chance.choice([0, 0, 1, 2])
+        value = chance.choice([None, 0, 1, 2, -5])
+        found.append(insertion(now, now + chance.randint(1, 6), chance.choice([None, 1, 2]), value))
+    return sorted(found, key=lambda one: (one.ts, one.te))
+
+
+def rows_of(
+    query: str, streams: dict[str, list[StreamElement]], step: int
+) -> list[tuple[Any, ...]]:
+    one = node(compiled(query, OF), OF, step)
+    return results_of(one, {name: table(rows, OF[name].tree) for name, rows in streams.items()})
+
+
+def at_each_instant(rows: list[tuple[Any, ...]]) -> list[Counter[tuple[Any, ...]]]:
+    return [Counter(row[2:] for row in rows if row[0] <= now < row[1]) for now in range(LAST)]
+
+
+@pytest.mark.parametrize("step", [1, 4, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_aggregate_is_that_of_the_tuples_that_live(seed: int, step: int) -> None:
+    print(f"seed {seed}")
+    rows = stream(random.Random(seed))
+    query = (
+        "where $A.k == 1 select [n = agg.count($A), s = agg.sum($A.v), lo = agg.min($A.v),"
+        " m = median($A.v), d = count(distinct $A.v)]"
+    )
+    found = rows_of(query, {"A": rows}, step)
+    want = []
+    for now in range(LAST):
+        live = [one.values[1] for one in rows if one.ts <= now < one.te and one.values[0] == 1]
+        known = sorted(v for v in live if isinstance(v, int))
+        if not live:
+            want.append(Counter())
+            continue
+        half = len(known) // 2
+        middle = None
+        if known:
+            middle = float(known[half]) if len(known) % 2 else (known[half - 1] + known[half]) / 2
+        value = (len(live), sum(known) if known else None, known[0] if known else None, middle,
+                 len(set(known)))  # fmt: skip
+        want.append(Counter([value]))
+    assert at_each_instant(found) == want
+    for before, after in itertools.pairwise(found):
+        assert before[1] <= after[0], "results of an aggregate are disjoint"
+
+
+@pytest.mark.parametrize("step", [1, 4, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_lives_while_both_do(seed: int, step: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(50 + seed)
+    streams = {"A": stream(chance), "B": stream(chance)}
+    query = "where $A.k == $B.k, $A.v <= $B.v + 1 select [a = $A.v, b = $B.v]"
+    found = rows_of(query, streams, step)
+    want: Counter[tuple[Any, ...]] = Counter()
+    for a in streams["A"]:
+        for b in streams["B"]:
+            ts, te = max(a.ts, b.ts), min(a.te, b.te)
+            if (
+                None in (a.values[0], *a.values, *b.values)
+                or a.values[0] != b.values[0]
+                or ts >= te
+            ):
+                continue
+            x, y = a.values[1], b.values[1]
+            assert isinstance(x, int)
+            assert isinstance(y, int)
+            if x <= y + 1:
+                want[ts, te, x, y] += 1
+    assert Counter(found) == want
+    assert [row[:2] for row in found] == sorted(row[:2] for row in found)
+    assert want

@@ -1,0 +1,48 @@
+"""Figures of operators, and which queries each of them is for."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from seustream.compiler.pipeline import compile_text
+from seustream.engine.analyze import analyzed, cycles, through
+from seustream.engine.graph import GraphRun, drive
+from seustream.engine.meters import RunMeters
+
+TEXT = """
+CREATE STREAM R (a int); CREATE STREAM S (a int);
+CREATE STREAM d AS SELECT R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 9;
+REGISTER QUERY one AS SELECT a FROM d WINDOW NOW;
+REGISTER QUERY two AS SELECT a, count(*) AS n FROM d GROUP BY a WINDOW RANGE 5;
+REGISTER QUERY three AS SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, INTERVAL '1' SECOND);
+"""
+
+
+def test_each_operator_has_its_figures_and_its_queries() -> None:
+    run = GraphRun(compile_text(TEXT), meters=RunMeters(looks=False))
+    rows = pa.table({"ts": [1, 2, 3], "a": [1, 2, 1]})
+    counts = dict.fromkeys(("one", "two", "three"), 0)
+    for name, found in drive(run, {"R": rows, "S": rows}):
+        counts[name] += found.num_rows
+    by_operator = through(run)
+    assert {own for own, queries in by_operator.items() if "one" in queries} == {
+        "software join 0",
+        "software join 1",
+    }
+    assert by_operator["operation three"] == ["three"]
+    assert set(by_operator["software join 0"]) == {"one", "two", "three"}
+    assert cycles(run) == {}
+    lines = analyzed(run, ["one", "strange"])
+    assert lines[0] == "strange does not run: register it, and ask again"
+    assert lines[2].split()[:2] == ["node", "gives"]
+    assert any(line.lstrip().startswith("software join 0") and "–" in line for line in lines)
+    run.state()
+    sizes = run.meters.state
+    assert all(sizes[own] > 0 for own in run.operators)
+    assert analyzed(run, []) == []
+
+
+def test_a_query_that_failed_has_no_part() -> None:
+    run = GraphRun(compile_text(TEXT), meters=RunMeters(looks=False), contained=True)
+    run.failures.why["three"] = "a fault"
+    assert through(run)["operation three"] == []

@@ -1,0 +1,141 @@
+"""Window buffer: what is stored stays as it was, and each context in flight sees what was there when
+its raw tuple came (P4); and with it everything of `test_window.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Array, Module, Mux, Signal
+
+from tests.formal.harness import Case, anything, before, check, constant, inside, proof
+from tests.formal.window import (
+    CONTEXT_BITS,
+    CONTEXTS,
+    WIDTH,
+    WindowKeepsWhatItMust,
+    deeper,
+    with_fault,
+    written_or,
+)
+
+
+class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
+    def describe(self, m: Module) -> None:
+        """One tuple is followed from its arrival on, as long as anyone may look at it."""
+        super().describe(m)
+        window, env = self.window, self.env
+        bits = len(window.written)
+        followed, slot = Signal(), Signal(bits)
+        component = Signal(window.tuple.as_value().shape())
+        selection = Signal(16)
+        place = Signal(len(window.first))
+        m.d.comb += place.eq((slot - window.first)[:bits])
+        there = followed & (place < window.occupancy)
+
+        # The context is any: what was there when its view was taken is seen, nothing else.
+        context = constant(m, CONTEXT_BITS, "context")
+        seen = Signal()
+        flies = env.in_flight(context)
+        with m.If(window.snapshot & (window.snapshot_context == context)):
+            m.d.sync += seen.eq(there)
+        looks = flies & seen
+        leaves_window = followed & ~there & ~looks
+        stored = window.store & anything(m, 1, "this")
+        with m.If(stored & (~followed | leaves_window)):
+            m.d.sync += [
+                followed.eq(1),
+                slot.eq(window.written),
+                component.eq(window.tuple),
+                selection.eq(window.bits),
+                seen.eq(0),
+            ]
+        with m.Elif(leaves_window):
+            m.d.sync += followed.eq(0)
+        kept = followed & (there | looks)
+        self.claim(m, ~(kept & window.store & (window.written == slot)))
+
+        # New selection bits only while nothing is in flight.
+        rewrite = anything(m, 1, "rewrite")
+        m.d.comb += window.rewrite.eq(rewrite & env.quiet)
+        with m.If(window.rewrite & (window.rewrite_slot == slot)):
+            m.d.sync += selection.eq(window.rewrite_bits)
+
+        stamp = self.made.submodules.stamps.read_port(domain="comb")
+        chosen = self.made.submodules.selections.read_port(domain="comb")
+        m.d.comb += [stamp.addr.eq(slot), chosen.addr.eq(slot)]
+        # All is written a cycle later, from registers; nobody may look so soon.
+        stamped = written_or(self.made.submodules.stamps, slot, stamp.data)
+        self.claim(m, ~kept | (stamped == component[: 2 * WIDTH]))
+        (port,) = self.made.submodules.selections.write_ports
+        late = Signal()
+        m.d.comb += late.eq(port.en & (port.addr == slot))
+        self.claim(m, ~kept | (Mux(late, port.data, chosen.data) == selection))
+        self.claim(m, port.en == before(m, window.store | window.rewrite))
+        self.claim(m, ~late | ~(followed & looks))
+        self.claim(m, ~port.en | ~window.snapshot)
+        # What its readers get.
+        asked = kept & (window.fetch == slot) & window.fetching
+        for _ in range(3):
+            asked = before(m, asked) & kept
+        self.claim(m, ~asked | (window.fetched.as_value() == component))
+        hit = kept & (window.hit == slot) & window.hit_take & ~window.rewrite & ~late
+        self.claim(m, ~(before(m, hit) & kept) | (window.hit_bits == selection))
+        row_bits = window.row_bits
+        bank_bits = bits - row_bits
+        read = kept & (window.row == slot[bank_bits:]) & ~window.fetching
+        for _ in range(3):
+            read = before(m, read) & kept
+        attributes = component[-4 * window.config.attribute_width :]
+        for b in range(window.banks):
+            memory = self.made.submodules[f"bank{b}"]
+            bank = memory.read_port(domain="comb")
+            m.d.comb += bank.addr.eq(slot[bank_bits:])
+            there_in = kept & ((slot[:bank_bits] if bank_bits else 0) == b)
+            held = written_or(memory, slot[bank_bits:], bank.data)
+            self.claim(m, ~there_in | (held == attributes))
+        found = Array(window.tuples[b].as_value() for b in range(window.banks))[slot[:bank_bits]]
+        self.claim(m, ~read | (found == attributes))
+        # Its view by a context: counted from the tail of that time.
+        asked = before(m, (window.context == context) & flies)
+        offset = (slot - window.tail)[:bits]
+        follows = before(m, followed & ~stored)
+        self.claim(m, ~(asked & flies & kept & follows) | ((offset < window.count) == seen))
+        self.reach(m, asked & flies & seen & ~there & window.store)
+        view = [
+            Array(inside(self.made, f"{name}_of_{c}") for c in range(CONTEXTS))[context]
+            for name in ("tail", "count")
+        ]
+        self.claim(m, ~(flies & kept) | (((slot - view[0])[:bits] < view[1]) == seen))
+
+
+def faulty(old: str, new: str) -> object:
+    return with_fault(WindowShowsWhatItKeeps, old, new)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("window", WindowShowsWhatItKeeps, "prove", 7, campaign=False),
+        proof("window-of-4", deeper(WindowShowsWhatItKeeps, 4, 2), "prove", 7),
+        proof("window", WindowShowsWhatItKeeps, "meet", 30),
+        proof(
+            "view-overwritten",
+            faulty("Mux(self.busy, tails[self.oldest], self._tail)", "self._tail"),
+            "search",
+            24,
+            "FAIL",
+        ),
+        proof(
+            "view-short",
+            faulty(
+                ".eq(self._stored_now),\n            ]", ".eq(self._stored_now - 1),\n            ]"
+            ),
+            "search",
+            14,
+            "FAIL",
+        ),
+    ],
+)
+def test_window_contents(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)

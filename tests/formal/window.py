@@ -1,0 +1,345 @@
+"""A window buffer, what a sequencer does to it, and who stays in it (P3, P6): what the specifications
+of the window share.
+
+Time and sequence numbers wrap after 16, so every wrap is within reach.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+
+from seustream.hdl.window import RangeKind, WindowBuffer
+from tests.formal.harness import (
+    Specification,
+    altered,
+    anything,
+    before,
+    build,
+    constant,
+    drive,
+    in_state,
+    inside,
+    machines,
+    small,
+)
+
+CONTEXT_BITS, CONTEXTS = 2, 4
+_MEMORY = 2  # the state of the prefetch in which the memory is read
+SMALL = ("import CONTEXT_BITS, CONTEXTS, SELECTIONS", "import SELECTIONS")
+FEW = (
+    "class RangeKind",
+    f"CONTEXT_BITS, CONTEXTS = {CONTEXT_BITS}, {CONTEXTS}\n\n\nclass RangeKind",
+)
+"""Fewer contexts than a build has."""
+
+WIDTH = 4
+HALF = 1 << WIDTH - 1
+
+
+class Arrivals:
+    """What a sequencer does to a window: it takes a raw tuple and says so, hears that the window is
+    settled, then says, by registers, what to store and what view to keep, while it may take the
+    next. Of what is in flight the window hears a cycle late.
+
+    A step of the clock is at most half of what it counts (a filler comes where it would be
+    more), one of the counter at most 1. Contexts retire in order, at any time.
+    """
+
+    def __init__(self, spec: Specification, m: Module, window: WindowBuffer) -> None:
+        self.now, self.counter = Signal(WIDTH), Signal(WIDTH)
+        self.step, self.bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
+        arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
+        stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
+        retires = anything(m, 1, "retires")
+        self.clear = anything(m, 1, "clear")
+        self.check, self.settling, self.stores = Signal(), Signal(), Signal()
+        self.store, self.snapshot = Signal(), Signal()
+        bits = CONTEXT_BITS
+        self.context, self.next, self.oldest = Signal(bits), Signal(bits), Signal(bits)
+        self.active = Signal(bits + 1)
+        self.viewed = Signal(bits + 1)  # of these, the view is kept
+        m.d.comb += self.viewed.eq(self.active - self.snapshot)
+        self.busy = self.active != 0
+        self.quiet = ~self.settling & ~self.store & ~self.busy & ~before(m, self.busy)
+        goes = self.settling & ~self.check & window.settled & others
+        goes = goes & (~sends | (self.active != CONTEXTS))
+        self.takes = (~self.settling | goes) & arrives
+
+        spec.assume(m, self.step <= HALF)
+        spec.assume(m, ~self.clear | (self.quiet & ~arrives))
+        m.d.comb += [
+            window.check.eq(self.check),
+            window.now.eq(self.now),
+            window.counter.eq(self.counter),
+            window.wanted.eq(self.stores),
+            window.store.eq(self.store),
+            window.snapshot.eq(self.snapshot),
+            window.snapshot_context.eq(self.context),
+            window.busy.eq(before(m, self.busy)),
+            window.oldest.eq(before(m, self.oldest)),
+            window.clear.eq(self.clear),
+        ]
+        # What is to be stored, while the next is dealt with.
+        self.tuple, self.bits = Signal(window.tuple.shape()), Signal(16)
+        m.d.comb += [window.tuple.eq(self.tuple), window.bits.eq(self.bits)]
+        m.d.sync += self.check.eq(self.takes)
+        with m.If(goes):
+            m.d.sync += [
+                self.tuple.timestamp.eq(self.now),
+                self.tuple.sequence.eq(self.counter),
+                self.tuple.attributes.eq(
+                    anything(m, len(self.tuple.attributes.as_value()), "attributes")
+                ),
+                self.bits.eq(anything(m, 16, "bits")),
+                self.settling.eq(0),
+                self.context.eq(self.next),
+            ]
+        with m.If(self.takes):
+            m.d.sync += [
+                self.now.eq(self.now + self.step),
+                self.counter.eq(self.counter + self.bump),
+                self.stores.eq(stores),
+                self.settling.eq(1),
+            ]
+        sent = goes & sends
+        m.d.sync += [self.store.eq(goes & self.stores), self.snapshot.eq(sent)]
+        retired = (self.viewed != 0) & retires
+        m.d.sync += [
+            self.next.eq(self.next + sent),
+            self.oldest.eq(self.oldest + retired),
+            self.active.eq(self.active + sent - retired),
+        ]
+        spec.claim(m, (self.next - self.oldest)[:bits] == self.active[:bits])
+        spec.claim(m, self.active <= CONTEXTS)
+        spec.claim(m, ~self.snapshot | (self.active != 0))
+        spec.claim(m, ~self.snapshot | (self.context == (self.next - 1)[:bits]))
+        spec.claim(m, ~self.check | self.settling)
+        spec.claim(m, ~(self.store | self.snapshot) | ~self.settling | self.check)
+
+    def in_flight(self, context: Value) -> Value:
+        """Whether its view is kept and needed."""
+        return (context - self.oldest)[:CONTEXT_BITS] < self.viewed
+
+
+class WindowKeepsWhatItMust(Specification):
+    """Every tuple stored, and its true age and rank, against what the window does with it."""
+
+    depth, lanes = 2, 1
+
+    def __init__(self, make: type | None = None) -> None:
+        super().__init__()
+        self.make = make or altered(WindowBuffer, SMALL, FEW)
+
+    def describe(self, m: Module) -> None:
+        depth = self.depth
+        config = small(
+            depth=depth,
+            lanes=self.lanes,
+            timestamp_width=WIDTH,
+            sequence_width=WIDTH,
+            attribute_width=1,
+        )
+        window = self.window = self.make(config)
+        made = self.made = build(m, "window", window)
+        drive(
+            m, window, "now", "counter", "check", "wanted", "store", "tuple", "bits", "snapshot",
+            "snapshot_context", "busy", "oldest", "ticks", "kind", "rows", "clear", "leaving",
+            "rewrite",
+        )  # fmt: skip
+        ticks, rows = constant(m, WIDTH, "ticks"), constant(m, WIDTH, "rows")
+        kind = constant(m, 2, "kind")
+        m.d.comb += [window.ticks.eq(ticks), window.kind.eq(kind), window.rows.eq(rows)]
+        m.d.comb += window.leaving.ready.eq(anything(m, 1, "ready"))
+        # Longer windows are refused at load.
+        self.assume(m, (ticks < HALF) & (rows < HALF) & (kind <= 2))
+        env = self.env = Arrivals(self, m, window)
+
+        head, tail = window.end, window.first
+        pointer = len(head)
+        gone = Signal(2)  # how many it is decided of that they leave
+        m.d.comb += gone.eq(inside(made, "leave"))
+        left = inside(made, "left")  # they do a cycle later
+        handed = window.leaving.valid & window.leaving.ready
+        self.limits = (ticks, rows, kind)
+
+        # By the rules: age and rank of what is in each place.
+        self.ages = [Signal(WIDTH + 1, name=f"true_age{i}") for i in range(depth)]
+        self.ranks = [Signal(WIDTH + 1, name=f"true_rank{i}") for i in range(depth)]
+        self.there = [Signal(name=f"there{i}") for i in range(depth)]
+        self.places = [Signal(pointer, name=f"place{i}") for i in range(depth)]
+        for i in range(depth):
+            age, rank, there = self.ages[i], self.ranks[i], self.there[i]
+            place = self.places[i]  # from the oldest on
+            m.d.comb += place.eq((i - tail)[: pointer - 1])
+            m.d.comb += there.eq(place < window.occupancy)
+            with m.If(window.store & (window.written == i)):
+                its_age, its_rank = env.now - env.tuple.timestamp, env.counter - env.tuple.sequence
+                m.d.sync += [
+                    age.eq(its_age[:WIDTH] + Mux(env.takes, env.step, 0)),
+                    rank.eq(its_rank[:WIDTH] + Mux(env.takes, env.bump, 0)),
+                ]
+            with m.Elif(env.takes & there):
+                m.d.sync += [age.eq(age + env.step), rank.eq(rank + env.bump)]
+            dead, uncountable = self.fate(age, rank, *self.limits)
+            leaves = there & (place < gone)
+            with m.If(leaves & ~handed):
+                self.claim(m, dead)
+            with m.If(leaves & handed):
+                full = window.occupancy == config.capacity
+                self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
+                self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
+            with m.If(there & (place >= left) & env.settling & ~env.check & window.settled):
+                self.claim(m, ~dead & ~uncountable)
+            with m.If(window.store & (window.written == i)):
+                self.claim(m, ~there)
+        self.claim(m, window.occupancy <= config.capacity)
+        self.claim(m, ~handed | (gone == 1))
+        self.claim(m, ~before(m, env.check) | ~window.settled)
+        # Who is stored, or looks, finds everyone gone.
+        self.claim(m, ~(env.check | window.store | window.snapshot) | (left == 0))
+        # An equality index takes so long for what it is given.
+        apart = Signal(range(5), init=4)
+        m.d.sync += apart.eq(Mux(window.store, 1, Mux(apart == 4, 4, apart + 1)))
+        self.claim(m, ~window.store | (apart == 4))
+        # What waits to leave stays as it is.
+        waits = before(m, window.leaving.valid & ~window.leaving.ready)
+        payload = before(m, window.leaving.payload)
+        self.claim(m, ~waits | (window.leaving.valid & (window.leaving.payload == payload)))
+
+        self.invariants(m)
+
+        self.reach(m, handed & env.settling & (window.occupancy == config.capacity) & env.busy)
+        self.reach(m, (gone == 2) & (env.now < 3))
+        for which in RangeKind:
+            # A tuple past half of what the counter counts is handed over, or dropped.
+            self.reach(m, (kind == which.value) & handed & (self.ages[0] > HALF))
+
+    @staticmethod
+    def fate(age: Value, rank: Value, ticks: Value, rows: Value, kind: Value) -> tuple:
+        kept_by_age = Mux(
+            kind == RangeKind.FOREVER.value, 1, (kind == RangeKind.TICKS.value) & (age <= ticks)
+        )
+        dead = ~kept_by_age & (rank >= rows)
+        return dead, ~dead & ((age >= HALF) | (rank >= HALF))
+
+    def invariants(self, m: Module) -> None:
+        """Nothing anyone was promised; what makes the promises provable by induction."""
+        window, env, made, depth = self.window, self.env, self.made, self.depth
+        capacity = window.config.capacity
+        head, tail, stored = window.end, window.first, window.occupancy
+        self.claim(m, (head - tail)[: len(head)] == stored)
+        bits = len(window.written)
+        known = inside(made, "known")
+        oldest = [inside(made, f"oldest{i}") for i in range(2)]
+        ages, ranks = self.ages, self.ranks
+
+        # What is stored, and in which order it came.
+        stamps = []
+        for i in range(depth):
+            port = made.submodules.stamps.read_port(domain="comb")
+            m.d.comb += port.addr.eq(i)
+            stamp = written_or(made.submodules.stamps, i, port.data)
+            stamps.append(stamp)
+            true = Cat((env.now - ages[i])[:WIDTH], (env.counter - ranks[i])[:WIDTH])
+            there = self.there[i]
+            self.claim(m, ~there | (stamp == true))
+            most = Mux(env.settling, 2 * HALF - 1, HALF - 1)
+            self.claim(
+                m, ~there | ((ages[i] <= most) & (ranks[i] <= Mux(env.settling, HALF, HALF - 1)))
+            )
+            for j in range(depth):
+                before_it = there & self.there[j] & (self.places[i] < self.places[j])
+                self.claim(m, ~before_it | ((ages[i] >= ages[j]) & (ranks[i] >= ranks[j])))
+
+        # The two oldest, as far as known; one more is on its way.
+        at = Array(stamps)
+        left = inside(made, "left")
+        self.claim(m, (known <= 2) & (known <= stored) & (left <= known))
+        for i in range(2):
+            slot = (tail + i)[:bits]
+            self.claim(m, (known <= i) | (oldest[i] == at[slot]))
+        arriving = inside(made, "arriving")
+        prefetch, _ = machines(made)
+        lacks = inside(made, "lacks")
+        slot = inside(made, "stamp_slot")
+        self.claim(m, (prefetch != _MEMORY) | (slot == (tail + known)[:bits]))
+        self.claim(m, ~(lacks | prefetch.any() | arriving) | ((known < 2) & (known < stored)))
+        stamp = window._stamp.as_value()
+        self.claim(m, ~arriving | (stamp == at[(tail + known)[:bits]]))
+
+        def state(name: str) -> Value:
+            return in_state(made, name)
+
+        self.claim(m, state("SETTLED") | env.settling)
+        self.claim(m, state("SETTLED") == window.settled)
+        self.claim(m, ~env.check | state("SETTLED"))
+        busy = state("COMPARE") | state("DECIDE") | state("LEAVE") | state("DISPLACE")
+        self.claim(m, ~busy | ((known != 0) & (left == 0)))
+        self.claim(m, (left == 0) | (env.settling & ~env.check))
+        # Everyone who is still there stays, but for who makes room.
+        decided = state("SETTLED") | state("ROOM") | state("DISPLACE")
+        for i in range(depth):
+            stays = self.there[i] & (self.places[i] >= left)
+            fate = self.fate(ages[i], ranks[i], *self.limits)
+            self.claim(m, ~(stays & decided & env.settling & ~env.check) | ~(fate[0] | fate[1]))
+        first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
+        dead, uncountable = self.fate(first_age, first_rank, *self.limits)
+        self.claim(m, ~state("LEAVE") | uncountable)
+        self.claim(
+            m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
+        )
+        aged = inside(made, "both_aged")
+        for i in range(2):
+            measured = Cat(inside(made, f"age{i}"), inside(made, f"rank{i}"))
+            it = oldest[i]
+            true = Cat((env.now - it[:WIDTH])[:WIDTH], (env.counter - it[WIDTH:])[:WIDTH])
+            self.claim(m, ~(state("COMPARE") & (aged | (i == 0))) | (measured == true))
+        self.claim(m, ~(state("COMPARE") & aged) | (known == 2))
+
+        # Views, from the oldest context to the newest: each begins and ends no earlier.
+        starts, ends, flies = [], [], []
+        for n in range(CONTEXTS):
+            context = (env.oldest + n)[:CONTEXT_BITS]
+            tails, counts = (
+                Array(inside(made, f"{name}_of_{c}") for c in range(CONTEXTS))[context]
+                for name in ("tail", "count")
+            )
+            starts.append((head - tails)[: len(head)])
+            ends.append((head - tails - counts)[: len(head)])
+            flies.append(env.viewed > n)
+        starts.append(stored)
+        ends.append(Const(0))
+        for n in range(CONTEXTS):
+            newer = Mux(flies[n + 1], starts[n + 1], stored) if n + 1 < CONTEXTS else stored
+            self.claim(m, ~flies[n] | ((starts[n] <= depth) & (starts[n] >= newer)))
+            newer = Mux(flies[n + 1], ends[n + 1], 0) if n + 1 < CONTEXTS else 0
+            self.claim(m, ~flies[n] | ((ends[n] <= starts[n]) & (ends[n] >= newer)))
+        # What may not be written, as it is and as the window has heard of it.
+        pointer = len(head)
+        held = Mux(env.viewed != 0, starts[0], stored)
+        heard = (head - inside(made, "kept_from"))[:pointer]
+        self.claim(m, before(m, env.clear) | ((held <= heard) & (heard <= depth)))
+        self.claim(m, held <= depth)
+        self.claim(m, ~(window._room & ~before(m, window.store)) | (held != depth))
+        settles = env.settling & ~env.check & ~before(m, window.store)
+        room = (heard != depth) | before(m, env.clear)
+        self.claim(m, ~(window._room & settles) | room)
+        self.claim(m, ~(settles & window.settled & env.stores) | (heard != depth))
+        self.claim(m, ~(settles & window.settled & env.stores) | (stored - left < capacity))
+        self.claim(m, ~window.store | (stored < capacity))
+        self.claim(m, ~window.store | (heard != depth))
+
+
+def written_or(memory: object, address: Value | int, data: object) -> Value:
+    """What a memory has at an address, where it was read, or is just about to have."""
+    (port,) = memory.write_ports
+    writes = port.en & (port.addr == address)
+    return Mux(writes, Value.cast(port.data), Value.cast(data))
+
+
+def with_fault(specification: type, old: str, new: str) -> object:
+    return lambda: specification(altered(WindowBuffer, SMALL, FEW, (old, new)))
+
+
+def deeper(specification: type, depth: int, lanes: int) -> type:
+    return type("Deeper", (specification,), {"depth": depth, "lanes": lanes})

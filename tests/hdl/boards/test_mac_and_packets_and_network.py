@@ -1,0 +1,223 @@
+"""The Ethernet port of a board, at the PHY's clock: how much goes through, what a bad or hostile network
+does to it, ARP and ping. Packets are made and read by scapy, or by `wire`, which scapy judges."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from seustream.cosim.boards.build import ADDRESS
+from seustream.cosim.boards.simulated import SimulatedBoard
+from seustream.cosim.boards.wire import (
+    Packet,
+    enclosed,
+    framed,
+    internet_checksum,
+    packed,
+    unframed,
+    unpacked,
+)
+from seustream.cosim.link.processor import LinkProcessor
+from seustream.cosim.link.session import LinkSession
+from seustream.cosim.link.udp import AHEAD
+from seustream.cosim.processor.bits import flatten, pack, unpack
+from seustream.cosim.processor.device import RESULTS
+from seustream.hdl.boards.protocol import LinkFrame
+from seustream.hdl.layouts import Layouts
+from tests.cosim.boards.cable import CONFIG, Cable, mirror
+
+LAYOUTS = Layouts(CONFIG)
+RAW, RESULT = flatten(LAYOUTS.raw), flatten(LAYOUTS.result)
+OURS, BOARD = "02:00:c0:a8:01:0a", "02:53:c0:a8:01:32"
+IP_OURS, IP_BOARD = "192.168.1.10", "192.168.1.50"
+
+
+def opened_processor(cable: Cable, seed: int = 0) -> tuple[LinkProcessor, LinkSession]:
+    session = LinkSession(
+        cable, wait=0.0002, patience=1.0, ahead=AHEAD, now=cable.now, chance=random.Random(seed)
+    )
+    return LinkProcessor(session, CONFIG), session
+
+
+def mirrored(processor: LinkProcessor, count: int, seed: int) -> None:
+    """Tuples of two columns of 32 bits, each of which gives a result at once."""
+    chance = np.random.default_rng(seed)
+    none = np.zeros(count, np.uint64)
+    stream = chance.integers(0, 2, count).astype(np.uint64)
+    sequence = none.copy()
+    for each in (0, 1):
+        sequence[stream == each] = np.arange((stream == each).sum())
+    columns = {
+        "stream": stream,
+        "admit": none + np.uint64(1),
+        "timestamp": np.cumsum(chance.integers(0, 3, count)).astype(np.uint64),
+        "sequence": sequence,
+        "attributes.0": chance.integers(0, 1 << 32, count).astype(np.uint64),
+        "attributes.1": chance.integers(0, 1 << 32, count).astype(np.uint64),
+        "attributes.2": none,
+        "attributes.3": none,
+    }
+    processor.run(pack(RAW, columns, count), 0)
+    got = unpack(RESULT, processor.take(RESULTS, 1))
+    oldest = columns["timestamp"] - (columns["attributes.1"] & np.uint64(0xFFF))
+    oldest &= np.uint64((1 << CONFIG.timestamp_width) - 1)
+    for name, want in (
+        ("query", stream),
+        ("carries", none + np.uint64(3)),
+        ("newest", columns["timestamp"]),
+        ("oldest", oldest),
+        ("sequences.0", sequence),
+        ("sequences.1", columns["attributes.0"]),
+    ):
+        assert np.array_equal(got[name], want), name
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "rate"),
+    [(0.0, 4_000, 4e6), (0.001, 20_000, 4e6), (0.01, 4_000, 1e6), (0.1, 1_000, 1e4)],
+)
+def test_four_million_tuples_a_second_each_way(share: float, count: int, rate: float) -> None:
+    """In the time of the simulated PHY, with so much lost, as much repeated, late and damaged."""
+    seed = 1
+    print(f"seed {seed}")
+    cable = Cable(mirror(), share, seed)
+    processor, session = opened_processor(cable)
+    before = cable.now()
+    mirrored(processor, count, seed)
+    reached = count / (cable.now() - before)
+    print(f"{reached / 1e6:.2f} M tuples/s, {session.resent} times again, {cable.happened}")
+    assert reached > rate
+    assert bool(session.resent) == all(cable.happened.values()) == bool(share)
+    cable.close()
+
+
+def said(board: SimulatedBoard, frame: Ether) -> list[Ether]:
+    """What the board answers."""
+    board.put(packed(framed(bytes(frame))))
+    board.run(6_000)
+    lines = [unframed(line) for line in unpacked(board.take())]
+    assert None not in lines, "preamble, length or checksum"
+    return [Ether(line) for line in lines]
+
+
+def test_arp_and_ping_are_answered() -> None:
+    board = mirror()
+    asks = ARP(op=1, hwsrc=OURS, psrc=IP_OURS, pdst=IP_BOARD)
+    (answer,) = said(board, Ether(src=OURS, dst="ff:ff:ff:ff:ff:ff") / asks)
+    assert (answer.dst, answer.src, answer[ARP].op) == (OURS, BOARD, 2)
+    assert (answer[ARP].hwsrc, answer[ARP].psrc) == (BOARD, IP_BOARD)
+    assert (answer[ARP].hwdst, answer[ARP].pdst) == (OURS, IP_OURS)
+    other = ARP(op=1, hwsrc=OURS, psrc=IP_OURS, pdst="192.168.1.51")
+    assert said(board, Ether(src=OURS, dst="ff:ff:ff:ff:ff:ff") / other) == []
+    chance = random.Random(1)
+    for size in (0, 1, 17, 18, 19, 700, 1472):
+        for _ in range(6):
+            echo = ICMP(id=chance.getrandbits(16), seq=chance.getrandbits(16))
+            ping = IP(src="10.1.2.3", dst=IP_BOARD) / echo / Raw(chance.randbytes(size))
+            (answer,) = said(board, Ether(src=OURS, dst=BOARD) / ping)
+            assert (answer.dst, answer.src, answer[IP].dst) == (OURS, BOARD, "10.1.2.3")
+            packet = bytes(answer)[14 : 14 + 28 + size]
+            assert not internet_checksum(packet[:20])
+            assert not internet_checksum(packet[20:] + bytes(size % 2))
+            assert packet[20] == 0
+            assert packet[24:] == bytes(IP(bytes(ping)))[24:]
+    board.close()
+
+
+def hostile(chance: random.Random) -> bytes:
+    """A frame nobody should send: noise, cut off, with a bit wrong, wrong lengths, wrong kinds, or a
+    whole one of another session, from another host or in the name of ours."""
+    payload = chance.randbytes(chance.randrange(1400))
+    ours = chance.random() < 0.5
+    spoofed = LinkFrame(
+        chance.randrange(2, 8),
+        chance.getrandbits(16),
+        *(chance.getrandbits(16) for _ in range(3)),
+        payload=payload[: chance.randrange(249)],
+    ).encode()
+    host = (5000, 10) if ours else (chance.getrandbits(16), chance.getrandbits(8))
+    good = enclosed(Packet(host, spoofed), ADDRESS)
+    plain = bytearray(good[8:-4])
+
+    def lengths() -> bytes:
+        plain[chance.choice([16, 17, 38, 39])] = chance.getrandbits(8)
+        plain[24:26] = bytes(2)
+        plain[24:26] = internet_checksum(bytes(plain[14:34])).to_bytes(2, "big")
+        return framed(bytes(plain))
+
+    def header() -> bytes:
+        plain[chance.randrange(12, 42)] ^= 1 << chance.randrange(8)
+        return framed(bytes(plain))
+
+    def damaged() -> bytes:
+        at = chance.randrange(len(good))
+        return good[:at] + bytes([good[at] ^ 1 << chance.randrange(8)]) + good[at + 1 :]
+
+    def asked() -> bytes:
+        mac = bytes(ADDRESS.mac) if chance.random() < 0.5 else b"\xff" * 6
+        kind = chance.choice([b"\x08\x06", b"\x08\x00\x45\x00"])
+        return framed(mac + chance.randbytes(6) + kind + payload[:1480])
+
+    kinds: tuple[Callable[[], bytes], ...] = (
+        lambda: good,
+        lambda: good[: chance.randrange(1, len(good))],
+        lambda: framed(payload + bytes(20)),
+        lambda: chance.randbytes(chance.randrange(1, 300)),
+        lambda: framed(bytes(ADDRESS.mac) + payload * 3)[:4000],
+        lengths,
+        header,
+        damaged,
+        asked,
+    )
+    return chance.choice(kinds)()
+
+
+def among_strangers(seed: int, rounds: int, packets: int) -> int:
+    """Tuples and their results, with so many hostile packets before each round."""
+    chance = random.Random(seed)
+    cable = Cable(mirror())
+    processor, _ = opened_processor(cable)
+    sent = 0
+    for number in range(rounds):
+        for _ in range(packets):
+            cable.board.put(packed(hostile(chance)))
+            sent += 1
+        if chance.random() < 0.5:  # else they come while the host is at work
+            while cable.board.waiting:
+                cable.board.run(20_000)
+        mirrored_next(processor, number)
+    cable.close()
+    return sent
+
+
+def mirrored_next(processor: LinkProcessor, number: int) -> None:
+    """A few tuples, later than those before."""
+    columns = {name: np.arange(20, dtype=np.uint64) for name in RAW}
+    columns |= {"stream": np.zeros(20, np.uint64), "filler": np.zeros(20, np.uint64)}
+    columns |= {
+        name: columns[name] + np.uint64(1000 * number) for name in ("timestamp", "sequence")
+    }
+    columns["admit"] = np.ones(20, np.uint64)
+    processor.run(pack(RAW, columns, 20), 0)
+    got = unpack(RESULT, processor.take(RESULTS, 1))
+    assert np.array_equal(got["newest"], columns["timestamp"])
+    assert np.array_equal(got["sequences.0"], columns["sequence"])
+
+
+def test_strangers_change_nothing() -> None:
+    seed = 11
+    print(f"seed {seed}")
+    assert among_strangers(seed, 6, 60) == 360
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(100))
+def test_many_strangers_change_nothing(seed: int) -> None:
+    print(f"seed {seed}")
+    assert among_strangers(seed, 100, 100) == 10_000

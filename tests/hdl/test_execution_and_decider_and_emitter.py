@@ -1,0 +1,269 @@
+"""ExecutionUnit on random programs: each pair against `programs.execute`, instruction by
+instruction; and joined tuples exactly once, also where a probe is left and taken up again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import (
+    JOIN_ROWS,
+    LAST_WORD,
+    NEEDS_BITS,
+    Command,
+    ControlOperation,
+    Target,
+)
+from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.program import AreaProgram
+from tests.hdl.bench import Bench, Driver, Load, Scoreboard, simulate
+from tests.hdl.programs import execute, random_program
+from tests.hdl.test_factors import HOLDS
+
+_NUMBER = 1
+_CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4, attribute_width=8)
+CASES = {
+    "lanes": lambda: ExecutionUnit(_CONFIG, _NUMBER),
+    "serial": lambda: ExecutionUnit(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _NUMBER),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_execution_unit(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def every_pair_runs_the_program(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    seen: Counter = Counter()
+    for run in range(54):
+        # In a third of the runs the router never has to be waited for long, so that no probe
+        # is left and every instruction can be foreseen.
+        await _run(bench, seen, crowded=run % 3 > 0, idle=(0, 0.3, 0.9)[run // 3 % 3])
+    for kind in isa.INSTRUCTIONS:
+        assert seen[kind.MNEMONIC] > 20, f"{kind.MNEMONIC}: {seen[kind.MNEMONIC]}"
+    assert seen["rewind"]
+    assert seen["resumed"]
+    assert seen["by rows"] > 20 or not bench.component.config.lanes
+
+
+async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
+    chance, unit = bench.chance, bench.component
+    config, serial = unit.config, not unit.config.lanes
+    levels, depth = unit.layouts.levels, config.depth
+    await bench.reset()
+    program = random_program(chance, chance.choice([2, 6, 15, 30]), config.factors)
+    words = [instruction.encode() for instruction in program]
+    last = len(words) - 1
+    own: dict[int, dict] = {}  # by tag, the rows of a pair that is joined by them
+    in_rows: list[Command] = []
+    by_tag = AreaProgram(tuple(words))
+    for tag in range(0 if serial else 4):
+        rows = by_tag.rows(tag, 31)
+        if rows and len(in_rows) + len(rows) <= JOIN_ROWS and chance.random() < 0.6:
+            own[tag] = {"row": len(in_rows), "rows": len(rows)}
+            for row in rows:
+                needs = sum(1 << need for need in row.needs)
+                data = needs | row.tag << NEEDS_BITS | row.first << NEEDS_BITS + 8
+                at = len(in_rows)
+                in_rows.append(Command(ControlOperation.WRITE, Target.JOIN_ROW, _NUMBER, at, data))
+    destinations = [{"areas": chance.randrange(16), "output": 1} for _ in range(8)]
+    load = Load(bench)
+    await load.words(
+        [
+            Command(
+                ControlOperation.WRITE,
+                Target.INSTRUCTION,
+                _NUMBER,
+                at,
+                word | LAST_WORD * (at == last),
+            )
+            for at, word in enumerate(words)
+        ]
+        + [
+            Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, each["areas"] | 16)
+            for tag, each in enumerate(destinations)
+        ]
+        + in_rows
+    )
+    # Not for this area; must change nothing.
+    bench.set("write.unit", 2)
+    leading = next(at for at, i in enumerate(program) if not isinstance(i, isa.Cmp))
+    start = 0 if serial else leading
+    compares = [i.condition for i in program if isinstance(i, isa.Cmp)]
+    never, always = (
+        sum((condition == sure) << n for n, condition in enumerate(compares))
+        for sure in (isa.Condition.FALSE, isa.Condition.TRUE)
+    )
+    for _ in range(8):
+        await bench.tick()
+
+    bits_of = [chance.getrandbits(16) for _ in range(depth)]
+    joined = Scoreboard("joined", key=lambda item: item[0])
+    steps = Scoreboard("executed")
+    queues: list[deque[dict]] = [deque() for _ in range(levels)]
+    unborn: deque[dict] = deque()
+    for number in range(16):
+        level = chance.randrange(levels)
+        other = chance.sample([0, 2, 3], level + 1)
+        carries = sum(1 << s for s in other)
+        probe = {
+            "number": number,
+            "reference": {
+                "context": chance.randrange(CONTEXTS),
+                "tag": chance.randrange(4),
+                "carries": carries,
+                "slots": [number, 0, number, 0],
+            },
+            "level": level,
+            "bits": chance.getrandbits(15) if level == 0 else 0,
+            "attributes": [[chance.randrange(3) for _ in range(4)] for _ in range(4)],
+            "pairs": [],
+        }
+        for slot in chance.sample(range(depth), chance.choice([0, 1, 3, 6])):
+            window = [chance.randrange(3) for _ in range(4)]
+            held = chance.getrandbits(16) & chance.getrandbits(16) & ~never | always
+
+            def outcome(n: int, cmp: isa.Cmp, held=held, window=window, probe=probe) -> bool:
+                if not serial:
+                    return bool(held >> n & 1)
+                if not probe["reference"]["carries"] >> cmp.probe_stream & 1:
+                    return cmp.condition == isa.Condition.TRUE
+                value = probe["attributes"][cmp.probe_stream][cmp.probe_attribute]
+                return HOLDS[isa.Condition(cmp.condition)](value, window[cmp.window_attribute])
+
+            reference = probe["reference"]
+            executed, joins = execute(
+                program, reference["tag"], outcome, bits_of[slot], probe["bits"]
+            )
+            probe["pairs"].append((slot, held, window, [at for at in executed if at >= start]))
+            for _, tag in joins:
+                slots = [number, slot, number, 0]
+                post = {**reference, "tag": tag, "carries": carries | 1 << _NUMBER, "slots": slots}
+                joined.expect((number, post, level, destinations[tag]))
+        unborn.append(probe)
+
+    pairs = Driver(bench, "pairs", idle)
+    entered: deque[dict] = deque()  # not committed yet, in order
+    taken = [0] * levels  # of each queue, how many are entered
+    room, roomy = True, False
+    hit: int | None = None
+    waited: dict | None = None
+    cooling = 0
+    for _ in range(30_000):
+        if hit is not None:
+            bench.set("hit_bits", bits_of[hit])
+        if chance.random() < (0.03 if crowded else 0.5):
+            room = not room if crowded else True
+        enter = None
+        if unborn and chance.random() < 0.1:
+            probe = unborn.popleft()
+            queues[probe["level"]].append(probe)
+        bench.set("waiting", sum(bool(queue) << level for level, queue in enumerate(queues)))
+        ready = [level for level in range(levels) if len(queues[level]) > taken[level]]
+        bench.set("enter", 0)
+        bench.set("resumed", 0)
+        bench.set("roomy", roomy)
+        await bench.settle()
+        emit = bench.bits("emit")
+        offer = bench.get("emitted")
+        if waited is not None and not bench.bits("rewind"):
+            assert emit, "withdrawn before the router had it"
+            assert offer == waited
+        granted = bool(emit and roomy)
+        bench.set("granted", granted)
+        waited = offer if emit and not granted else None
+        if granted:
+            number = offer["slots"][0]
+            joined.came((number, offer, bench.bits("level"), bench.get("destination")))
+        roomy = bool(emit and not granted and room)
+        hit = bench.bits("hit") if bench.bits("hit_take") else None
+        rewind = bench.bits("rewind")
+        if bench.bits("executed"):
+            step = bench.get("trace")
+            instruction = isa.decode(step["word"])
+            assert words[step["address"]] == step["word"]
+            seen[instruction.MNEMONIC] += 1
+            if not crowded:
+                steps.came((step["slot"], step["address"], step["probe"][0]))
+        if bench.bits("commit"):
+            assert not rewind
+            probe = entered.popleft()
+            queue = queues[probe["level"]]
+            assert queue.popleft() is probe
+            taken[probe["level"]] -= 1
+            assert bench.bits("context") == probe["reference"]["context"]
+            assert not joined.waiting.get(probe["number"]), "done, but not all was joined"
+        if rewind:
+            assert crowded
+            seen["rewind"] += 1
+            entered.clear()
+            taken = [0] * levels
+            pairs.queue.clear()
+            pairs.offered = False
+            cooling = 3
+            hit = None
+        elif cooling:
+            cooling -= 1
+        elif (
+            ready
+            and bench.bits("may_enter")
+            and chance.random() >= idle
+            and not (serial and bench.bits("busy"))
+        ):
+            enter = queues[ready[-1]][taken[ready[-1]]]
+        if enter is not None:
+            # The unit sees this until the coming edge, as it sees `granted`.
+            level = enter["level"]
+            bench.set("resume_level", level)
+            bench.set("enter", 1)
+            bench.set("resumed", 1)
+            bench.set(
+                "entering",
+                {"reference": enter["reference"], "level": level, "bits": enter["bits"]}
+                | own.get(enter["reference"]["tag"], {"row": 0, "rows": 0}),
+            )
+            bench.set("attributes", enter["attributes"])
+            await _moment()
+            left = bench.bits("resume_slot") if bench.bits("resume") else None
+            seen["resumed"] += left is not None
+            seen["by rows"] += enter["reference"]["tag"] in own
+            entered.append(enter)
+            taken[level] += 1
+            for slot, held, window, addresses in enter["pairs"]:
+                if left is not None and slot != left:
+                    continue
+                left = None
+                pairs.queue.append(
+                    {"slot": slot} | ({"attributes": window} if serial else {"held": held})
+                )
+                for at in () if enter["reference"]["tag"] in own else addresses:
+                    steps.expect((slot, at, enter["number"]))
+            pairs.queue.append({"end": 1})
+        await bench.clock()
+        if not any(queues) and not unborn:
+            break
+    else:
+        raise AssertionError("not all probes were done")
+    assert joined.empty, f"never joined: {joined.waiting}"
+    assert crowded or steps.empty
+    for _ in range(5):
+        await bench.settle()
+        assert not bench.bits("emit")
+        assert not bench.bits("executed")
+        assert not bench.bits("busy")
+        await bench.clock()
+
+
+async def _moment() -> None:
+    """Until what was set in the second half of a cycle has settled."""
+    from cocotb.triggers import Timer
+
+    await Timer(1, unit="ns")

@@ -1,0 +1,278 @@
+"""Scanner between a window memory and an index: which pairs come out of each probe, in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.isa import Condition
+from seustream.hdl.scan import Scanner
+from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
+from tests.hdl.programs import places_of
+from tests.hdl.test_factors import HOLDS
+
+
+def config(lanes: int, depth: int = 16, **members: int) -> DeviceConfig:
+    return dataclasses.replace(
+        CONFIGURATIONS["tiny"], attribute_width=8, streams=2, lanes=lanes, depth=depth, **members
+    )
+
+
+CASES = {
+    "2 lanes": lambda: Scanner(config(2)),
+    "2 lanes, deep": lambda: Scanner(config(2, depth=64)),
+    "4 lanes, factors in turns": lambda: Scanner(config(4, factors=6, comparators=2)),
+    "8 comparators": lambda: Scanner(config(2, factors=16, comparators=8)),
+    "one row": lambda: Scanner(config(8, depth=8, indexes=0, factors=4)),
+    "serial": lambda: Scanner(config(0, indexes=0)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scanner(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def the_pairs_of_interest_and_no_others(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, scanner = bench.chance, bench.component
+    config = scanner.config
+    depth, lanes, factors = config.depth, config.lanes, config.factors
+    banks = max(lanes, 1)
+    # The deep one goes on until a long chain is tried again.
+    most_probes, flushes = (100, 0.0005) if depth == 64 else (40, 0.003)
+    seen: Counter = Counter()
+    # Whether a bucket's chain was too long when it was last walked; none, where a flush came
+    # between. A reset clears no memory.
+    long: dict[int, bool | None] = dict.fromkeys(range(depth), False)
+    for number, (idle, pressure) in enumerate(PACES):
+        window = [[chance.randrange(3) for _ in range(4)] for _ in range(depth)]
+        does = [
+            {
+                "window_attribute": chance.randrange(4),
+                "probe_stream": chance.randrange(4),
+                "probe_attribute": chance.randrange(4),
+                "condition": chance.randrange(8),
+            }
+            for _ in range(factors)
+        ]
+        used = (factors, factors // 2, 1, 0)[number % 4]
+        places = places_of([factor["window_attribute"] for factor in does], config)
+        for factor, place in zip(does, places, strict=True):
+            factor |= place
+        last_turn = max((place["turn"] for place in places[:used]), default=0)
+        await bench.reset(factors=does, last_turn=last_turn)
+        seen["turns"] += last_turn
+        buffer, puts = 0, deque()
+        board, tallies = Scoreboard("pairs"), Scoreboard("tallies")
+        pairs = Monitor(bench, "pairs", pressure)
+        rows: deque = deque([{}, {}, {}])
+        answers: deque = deque([0, 0])
+        times = 0  # a bucket was known
+        # By bucket, of the probes begun: the newest slot, and from a slot to the next older one, or
+        # to itself.
+        chains: dict[int, tuple[int, dict[int, int]]] = {}
+        under_way: deque[int | None] = deque()  # their buckets, if they walk
+        compared: deque[int] = deque()  # where their comparisons are
+        held_back = 0  # cycles until the next probe is staged
+        offered: dict | None = None
+        probes = 0
+        waits = False
+        for _ in range(40_000):
+            if offered is None and len(compared) < 4 and probes < most_probes and not held_back:
+                count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
+                tail = chance.randrange(depth)
+                operands = [chance.randrange(3) for _ in range(factors)]
+                carried = chance.getrandbits(factors) | chance.getrandbits(factors)
+                # Few buckets, so that most chains are known; each of one probe at a time.
+                certain = [b for b in range(depth) if long[b] is not None][:6]
+                certain = [bucket for bucket in certain if bucket not in chains]
+                indexed = bool(config.indexes and count and certain) and chance.random() < 0.5
+                plan = {
+                    "interest": chance.getrandbits(factors) & (1 << used) - 1,
+                    "always": chance.random() < 0.3,
+                    "indexed": indexed,
+                    "index": 1 if indexed else 0,
+                }
+                # Mostly of few factors, for many hold together seldom.
+                terms = [
+                    chance.getrandbits(factors) & chance.getrandbits(factors) & (1 << used) - 1
+                    for _ in range(TERMS)
+                ]
+                if chance.random() < 0.3:
+                    terms[chance.randrange(TERMS)] = 0  # holds always
+                walk, in_view = None, list(range(count))
+                if indexed:
+                    # Some out of view, then some in view, newest first; then a step to a newer one.
+                    beyond = [o for o in range(count, depth) if chance.random() < 0.3]
+                    some = chance.choice([0.2, 0.9])
+                    in_view = [o for o in range(count) if chance.random() < some] or [0]
+                    walk = [*reversed(beyond), *reversed(in_view)]
+                resume = bool(in_view) and chance.random() < 0.3
+                start = chance.choice(in_view) if resume else count
+                bucket = chance.choice(certain or [0])  # in parts, which are put together
+                parts = chance.randrange(depth)
+                probe = {
+                    "tail": tail,
+                    "count": count,
+                    "plan": plan,
+                    "bucket": parts | (parts ^ bucket) << depth.bit_length() - 1
+                    if scanner.layouts.hashed > depth.bit_length()
+                    else bucket,
+                }
+                if lanes:
+                    probe["buffer"] = buffer
+                    probe["terms"] = terms
+                    for factor, operand in zip(does[:used], operands, strict=False):
+                        its = {
+                            "operand": operand,
+                            "carried": carried >> len(puts) & 1,
+                            "condition": factor["condition"],
+                            "window_attribute": factor["window_attribute"],
+                        }
+                        at = {"comparator": factor["comparator"], "turn": factor["turn"]}
+                        puts.append({"valid": 1, "buffer": buffer, "comparison": its, **at})
+                offered = {
+                    "probe": probe, "operands": operands, "carried": carried,
+                    "start": start, "resume": resume, "walk": walk, "bucket": bucket,
+                    "resume_slot": (tail + start) % depth if resume else chance.randrange(depth),
+                }  # fmt: skip
+                bench.set("staged.payload", probe)
+                bench.set("resume", resume)
+                bench.set("resume_slot", offered["resume_slot"])
+            held_back = max(held_back - 1, 0)
+            put = puts.popleft() if puts and chance.random() >= idle else {}
+            if lanes:
+                bench.set("put", put)
+            bench.set("staged.valid", offered is not None and not put and not puts)
+            seen["at once"] += len(under_way) > 2
+            bench.set("may_begin", chance.random() >= idle)
+            bench.set("tuples", rows[0])
+            bench.set("answer", answers[0])
+            ready = chance.random() >= idle
+            bench.set("ready", ready)
+            flush = chance.random() < flushes and probes < most_probes - 2
+            if flush:  # what begins or is taken in this cycle does not count
+                bench.dut.rst.value = 1
+            waited, waits = waits, chance.random() < idle
+            bench.set("wait", waits)
+            await bench.settle()
+            if bench.bits("ended") and not flush:
+                chains.pop(under_way.popleft(), None)
+                tallies.came(bench.bits("tally"))
+            seen["flush"] += flush
+            row = bench.bits("row") * banks
+            # A fetch takes the memories in the cycle after it said so.
+            rows.append({} if waited else [window[row + bank] for bank in range(banks)])
+            rows.popleft()
+            answer = 0
+            if bench.bits("ask"):
+                assert bench.bits("index") == 1
+                newest, chain = chains[bench.bits("bucket")]
+                answer = newest if bench.bits("newest") else chain.get(bench.bits("after"), 0)
+            answers.append(answer)
+            answers.popleft()
+            for item in pairs.got:
+                in_use = item["held"] & (1 << used) - 1
+                board.came({"end": 1} if item["end"] else {**item, "held": in_use})
+            pairs.got.clear()
+            if bench.bits("freed"):
+                compared.popleft()
+            if bench.bits("begin") and not flush:
+                probe = offered["probe"]
+                seen["resume" if offered["resume"] else "whole"] += 1
+                if offered["walk"] is not None:
+                    # Garbage or old news after the last candidate leads to a newer one.
+                    walk = [(probe["tail"] + o) % depth for o in offered["walk"]]
+                    next_older = dict(zip(walk, [*walk[1:], walk[-1]], strict=True))
+                    chains[offered["bucket"]] = walk[0], next_older
+                    seen["indexed"] += 1
+                # From the newest to the oldest, whichever way.
+                count, bucket = probe["count"], offered["bucket"]
+                order, tally = list(reversed(range(count))), count
+                under_way.append(None if offered["walk"] is None else bucket)
+                if offered["walk"] is not None and not (lanes and count < 2 * lanes):
+                    known, tried = long[bucket], times == 15
+                    times = (times + bool(known)) % 16
+                    candidates = [o for o in offered["walk"] if o < count]
+                    # More candidates than a scan takes time for: it scans what is left.
+                    most = (count // banks >> 4 | 7 if known else count // banks) + 1
+                    seen["tried again"] += bool(known and tried)
+                    known = known and not tried
+                    if known:
+                        seen["known to be long"] += 1
+                    elif len(candidates) > most:
+                        order = candidates[:most]
+                        tally = most + order[-1]
+                        order += reversed(range(order[-1]))
+                        long[bucket] = long[bucket] or most >= 8
+                        seen["too long"] += 1
+                    else:
+                        order, tally = candidates, len(candidates)
+                        long[bucket] = False
+                        seen["walk"] += 1
+                latest = offered["start"]
+                for slot in [(probe["tail"] + o) % depth for o in order if o <= latest]:
+                    held = 0
+                    for number, factor in enumerate(does[:used]):
+                        condition = Condition(factor["condition"])
+                        if not lanes:
+                            break
+                        outcome = HOLDS[condition](
+                            offered["operands"][number], window[slot][factor["window_attribute"]]
+                        ) and (offered["carried"] >> number & 1 or condition is Condition.TRUE)
+                        held |= bool(outcome) << number
+                    plan = probe["plan"]
+                    if lanes and not plan["always"] and not held & plan["interest"]:
+                        seen["passed over"] += 1
+                        continue
+                    if lanes and all(term & ~held for term in probe["terms"]):
+                        seen["no term holds"] += 1
+                        continue
+                    attributes = [] if lanes else window[slot]
+                    board.expect({"end": 0, "slot": slot, "held": held, "attributes": attributes})
+                    seen["pair"] += 1
+                board.expect({"end": 1})
+                tallies.expect(tally)
+                if lanes:
+                    compared.append(buffer)
+                    buffer = (buffer + 1) % 4
+                offered = None
+                held_back = chance.randrange(4) if idle else 0
+                probes += 1
+            await bench.clock()
+            if flush:
+                bench.dut.rst.value = 0
+                pairs._offered = None
+                board.waiting.clear()
+                tallies.waiting.clear()
+                long.update((bucket, None) for bucket in under_way if bucket is not None)
+                under_way.clear()
+                compared.clear()
+                chains.clear()
+                held_back = 2
+                offered, times = None, 0
+                puts.clear()
+            if probes == most_probes and board.empty and tallies.empty and not compared:
+                break
+        else:
+            raise AssertionError(f"after {probes} probes: {board.waiting} {tallies.waiting}")
+        board.finish()
+        tallies.finish()
+        for _ in range(30):
+            await bench.settle()
+            assert not bench.bits("pairs.valid")
+            await bench.clock()
+    wanted = ["whole", "resume", "pair", "flush", "at once"]
+    wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
+    wanted += ["passed over", "no term holds"] * bool(lanes)
+    wanted += ["indexed", "walk", "too long"] * bool(config.indexes)
+    wanted += ["known to be long", "tried again"] * (depth == 64)
+    for what in wanted:
+        assert seen[what], what

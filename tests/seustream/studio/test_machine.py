@@ -1,0 +1,188 @@
+"""A run, tuple by tuple: the devices tell one story, and its results are those of the product."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seustream as ss
+from seustream.compiler.explain.provenance import provenance
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun, drive
+from seustream.errors import InputError, UserError
+from seustream.frames import tuples_of
+from seustream.hdl.device import Batch, Results, Status, UnitCycles
+from seustream.studio.compiled import Settings, compilation
+from seustream.studio.data import rows
+from seustream.studio.machine import SteppedDevice, story
+
+EIGHT = Path("examples/eight/eight.xsql").read_text(encoding="utf-8")
+SMALL = """CREATE STREAM R (a int); CREATE STREAM S (d int);
+REGISTER QUERY q AS SELECT * FROM R, S WHERE R.a = S.d AND R.a > 2 WINDOW RANGE 10;"""
+
+
+def told(text: str, backend: str, count: int = 60, config: str = "default") -> dict[str, Any]:
+    c = compilation(text, Settings(config))
+    return story(c, rows(c.program.base, 7, count), backend)
+
+
+def common(step: dict[str, Any]) -> dict[str, Any]:
+    """What every device tells of a step."""
+    own = ("executed", "moments", "cycles", "clock", "units")
+    return {name: told for name, told in step.items() if name not in own}
+
+
+def test_golden_and_instruction_level_tell_the_same() -> None:
+    golden, iss = (told(EIGHT, backend) for backend in ("golden", "iss"))
+    assert list(map(common, golden["steps"])) == list(map(common, iss["steps"]))
+    assert golden["results"] == iss["results"]
+    assert golden["rows"] == iss["rows"]
+    assert not any(step["executed"] for step in golden["steps"])
+    assert any(step["executed"] for step in iss["steps"])
+
+
+@pytest.mark.campaign
+def test_the_rtl_tells_the_same() -> None:
+    iss, rtl = (told(SMALL, backend, 200, "tiny") for backend in ("iss", "verilated"))
+    assert list(map(common, iss["steps"])) == list(map(common, rtl["steps"]))
+    for one, other in zip(iss["steps"], rtl["steps"], strict=True):
+        assert {tuple(e[:3]) for e in other["executed"]} <= {tuple(e[:3]) for e in one["executed"]}
+        assert other["cycles"] > 0
+        for busy, starved, blocked in other["units"].values():
+            assert min(busy, starved, blocked) >= 0
+            assert busy + starved + blocked >= other["cycles"]
+        # The instructions of a pair are in the order of the probe of all pairs, but for those skipped.
+        whole = ways(one["moments"])
+        for at, some in ways(other["moments"]).items():
+            for way in some:
+                assert any(set(way) <= set(full) and way == sorted(way) for full in whole[at]), at
+
+
+def ways(moments: list[list[tuple[int, int, int, int]]]) -> dict[tuple[int, int], list[list[int]]]:
+    """The addresses that each probe or pair went through, by route tag and area."""
+    found: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
+    going: dict[tuple[int, int, int], list[int]] = {}
+    for tag, area, address, place in (event for now in moments for event in now):
+        way = going.get((tag, area, place))
+        if way is None or address <= way[-1]:
+            going[tag, area, place] = way = []
+            found[tag, area].append(way)
+        way.append(address)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("plan", "backend"), [("cost", "golden"), ("cost", "iss"), ("thesis", "iss")]
+)
+def test_every_counter_and_result_leads_to_the_text(plan: str, backend: str) -> None:
+    """Of the eight-query set each counter of a run is of a part that comes from the text, and from each
+    query's text one comes to the counters of what serves it and of its results."""
+    c = compilation(EIGHT, Settings(plan=plan))
+    found = story(c, rows(c.program.base, 7, 60), backend)
+    made = provenance(c)
+    for part in found["counters"]:
+        spans = [made.parts[one].spans for one in {part, *made.sources(part)}]
+        assert any(spans), f"{part} comes from no text"
+    results = Counter(found["queries"][query] for s in found["steps"] for query, _ in s["results"])
+    assert {q: found["counters"][f"query:{q}"] for q in results} == results
+    for query in found["queries"]:
+        assert query not in results or len(found["results"][query]["rows"]) <= results[query]
+        counted = made.products(f"query:{query}") & set(found["counters"])
+        kinds = {part.partition(":")[0] for part in counted}
+        assert kinds == ({"instruction", "tag"} if backend == "iss" else set())
+
+
+def test_the_moments_of_a_step_are_what_was_executed() -> None:
+    for step in told(EIGHT, "iss")["steps"]:
+        events = Counter(event[:3] for now in step["moments"] for event in now)
+        assert events == {tuple(e[:3]): e[3] for e in step["executed"]}
+        for some in ways(step["moments"]).values():
+            assert all(way == sorted(way) and way[0] == 0 for way in some)
+
+
+class Clocked(GoldenDevice):
+    """A model with a clock that every call moves on, whose areas both execute in the second cycle."""
+
+    cycles = 100
+
+    def push(self, batch: Batch) -> Results:
+        self.cycles += 7
+        return super().push(batch)
+
+    def status(self) -> Status:
+        self.cycles += 50
+        return super().status()
+
+    def units(self) -> dict[str, UnitCycles]:
+        self.cycles += 20
+        return {"door": UnitCycles(self.cycles // 2, self.cycles - self.cycles // 2, 0)}
+
+    def executed(self) -> dict[str, Any]:
+        rows = [(2, 0, 1, 5, 3), (1, 0, 0, 4, 2), (2, 0, 0, 5, 2)]
+        names = ("order", "tag", "area", "address", "slot")
+        return {
+            name: np.array(column)
+            for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        }
+
+
+def test_a_device_with_a_clock_tells_its_cycles_and_moments() -> None:
+    c = compilation(SMALL, Settings())
+    device = SteppedDevice(Clocked(c.options.config))
+    given = {s.name: tuples_of(s.name, ROWS[s.name], s).rows for s in c.program.base}
+    for _ in drive(GraphRun(c, (device,)), given):
+        pass
+    first, second = device.steps
+    assert (first.cycles, second.cycles) == (7, 7)  # not those of reading the counters
+    assert first.moments == [[(0, 0, 4, 2)], [(0, 1, 5, 3), (0, 0, 5, 2)]]
+    assert sorted(first.executed) == [(0, 0, 4, 1), (0, 0, 5, 1), (0, 1, 5, 1)]
+    assert second.clock is not None
+    assert first.clock is not None
+    assert second.clock > first.clock
+    assert sum(first.units["door"]) >= 7
+
+
+ROWS = {"R": {"ts": [1], "a": [5]}, "S": {"ts": [3], "d": [5]}}
+
+
+def test_the_results_are_those_of_a_run() -> None:
+    c = compilation(SMALL, Settings())
+    given = rows(c.program.base, 3, 80)
+    found = story(c, given, "iss")
+    expected = ss.run(SMALL, R=given["R"], S=given["S"])["q"].rows()
+    assert sorted(map(tuple, found["results"]["q"]["rows"])) == sorted(expected)
+    assert sum(len(step["results"]) for step in found["steps"]) == len(expected) > 0
+
+
+def test_windows_are_those_of_the_definition() -> None:
+    """After each step a window holds the rows that a later row can still meet, and no dropped ones."""
+    found = told(SMALL, "golden")
+    kept: dict[int, list[int]] = {0: [], 1: []}
+    for step in found["steps"]:
+        table = found["rows"][found["slots"][step["stream"]]["stream"]]
+        row = dict(zip(table["columns"], table["rows"][step["sequence"]], strict=True))
+        assert row["ts"] == step["ts"]
+        if step["stream"] == 1 or row["a"] > 2:
+            kept[step["stream"]].append(step["ts"])
+            assert not step["counted"]["dropped"]
+        else:
+            assert step["counted"]["dropped"] == 1
+        alive = {slot: [t for t in times if step["ts"] - t <= 10] for slot, times in kept.items()}
+        assert step["stored"] == [len(alive[0]), len(alive[1])], step
+
+
+def test_what_cannot_be_shown_is_refused() -> None:
+    with pytest.raises(UserError, match="no query joins"):
+        told("CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW;", "golden")
+    with pytest.raises(UserError, match="no device 'engine' to watch"):
+        told(SMALL, "engine")
+    c = compilation(SMALL, Settings())
+    with pytest.raises(InputError, match="no rows for stream S"):
+        story(c, {"R": {"ts": [1], "a": [2]}}, "golden")
+    many = {"ts": list(range(2001)), "a": [0] * 2001}
+    with pytest.raises(InputError, match="2,001 rows"):
+        story(c, {"R": many, "S": {"ts": [1], "d": [2]}}, "golden")

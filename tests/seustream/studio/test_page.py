@@ -1,0 +1,197 @@
+"""The studio's page in a browser, and the bundle it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seustream.studio.compiled import Settings, compilation
+from seustream.studio.data import rows
+from tests.docs.blocks import ROOT
+from tests.seustream.studio.browser import chromium, needs_chromium, opened, studio, write
+
+__all__ = ["chromium"]  # a fixture
+
+TEXT = """CREATE STREAM R (a int, b int);
+CREATE STREAM S (d int, e int);
+REGISTER QUERY q AS SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 20;
+"""
+
+
+def test_the_bundle_is_made_of_the_sources() -> None:
+    """A change in studio/ needs `nox -s studio`, which builds the page anew."""
+    studio = ROOT / "studio"
+    names = [f"src/{one.name}" for one in (studio / "src").iterdir()]
+    digest = hashlib.sha256()
+    for name in sorted([*names, "index.html", "package-lock.json"]):
+        digest.update(name.encode() + b"\0" + (studio / name).read_bytes())
+    stamp = ROOT / "seustream" / "studio" / "page" / "sources.sha256"
+    assert stamp.read_text(encoding="utf-8").strip() == digest.hexdigest(), "run nox -s studio"
+
+
+def test_the_bundle_is_small() -> None:
+    """Without Perspective, which the live table alone loads."""
+    page = ROOT / "seustream" / "studio" / "page"
+    first = [one for one in page.iterdir() if not one.name.startswith("perspective")]
+    assert sum(one.stat().st_size for one in first) < 3_000_000
+    assert "perspective" not in (page / "index.html").read_text(encoding="utf-8")
+
+
+@needs_chromium
+def test_a_query_is_typed_mended_run_and_shared(chromium: Any) -> None:
+    with studio() as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        write(page, TEXT.replace("S.d", "S.dd"))
+        problem = page.wait_for_selector("ul.problems li")
+        assert problem.inner_text() == "3:54 stream S has no column dd\ndid you mean d?"
+        write(page, TEXT)
+        page.wait_for_selector("ul.problems li", state="detached")
+
+        # What is pointed at lights all it became, and the text it is.
+        page.hover("[data-part='factor:1']")
+        lit = {one.get_attribute("data-part") for one in page.query_selector_all(".part.lit")}
+        assert {"query:q", "factor:1"} <= lit
+        assert any(one.startswith("instruction:") for one in lit)
+        assert page.inner_text(".editor .lit") == "R.a = S.d"
+
+        page.click("nav >> text=Machine")
+        page.select_option("text=beside >> select", "golden")
+        page.click("button:has-text('Run')")
+        page.wait_for_selector("[data-testid=step]")
+        assert "every step is the same" in page.inner_text("[data-testid=differences]")
+        states = []
+        for _ in range(30):
+            states.append(page.inner_text(".machine"))
+            page.keyboard.press("ArrowRight")
+        for before in reversed(states):
+            page.keyboard.press("ArrowLeft")
+            assert page.inner_text(".machine") == before
+        for _ in range(40):
+            page.keyboard.press("ArrowRight")
+        position, shown = page.inner_text("[data-testid=step]"), page.inner_text(".machine")
+
+        # The results are DuckDB's.
+        total = page.inner_text("section[aria-label='All results'] summary")
+        assert int(re.findall(r"(\d+) rows", total)[0]) == matches()
+
+        page.click("text=Share")
+        shared = page.input_value("[data-testid=link]")
+    with studio(shared) as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-testid=step]")
+        assert page.inner_text("[data-testid=step]") == position
+        assert page.inner_text(".machine") == shown
+
+
+def matches() -> int:
+    """The rows that the page's own rows join to, by DuckDB."""
+    import duckdb
+    import pyarrow as pa
+
+    given = rows(compilation(TEXT, Settings()).program.base, 1, 120)
+    tables = {name: pa.Table.from_pylist(given[name]) for name in "RS"}
+    base = duckdb.connect()
+    for name, table in tables.items():
+        base.register(name, table)
+    text = "SELECT count(*) FROM R, S WHERE R.a = S.d AND abs(R.ts - S.ts) <= 20"
+    ((found,),) = base.sql(text).fetchall()
+    return int(found)
+
+
+@needs_chromium
+def test_hostile_names_and_rows_are_text(chromium: Any, tmp_path: Path) -> None:
+    text = TEXT.replace("e int", "e varchar").replace("= S.d", "= S.d AND S.e = '<img src=x>'")
+    (tmp_path / "q.xsql").write_text(text, encoding="utf-8")
+    with studio(str(tmp_path / "q.xsql")) as link, opened(chromium, link, refused=True) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        assert "S.e = '<img src=x>'" in page.inner_text(".parts")
+        write(page, text.replace("QUERY q", 'QUERY "<img src=x>"'))
+        assert "<img src=x>" in page.wait_for_selector("ul.problems li").inner_text()
+        # Rows and names of columns of a file that is chosen, and its own name.
+        rows = "ts,a,<img src=x>\n1,7,<img src=x onerror=alert(1)>\n"
+        both = [given("R.csv", rows), given("S.csv", "ts,d\n2,7\n")]
+        page.set_input_files("input[type=file]", both)
+        write(page, "REGISTER QUERY q AS SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 20;")
+        page.wait_for_selector("[data-part='factor:1']")
+        page.click("nav >> text=Machine")
+        page.click("button:text-is('Run')")
+        page.wait_for_selector("[data-testid=step]")
+        page.click("summary:has-text('q: 1 rows')")
+        assert "<img src=x onerror=alert(1)>" in page.inner_text(
+            "section[aria-label='All results']"
+        )
+        page.click("nav >> text=Query")
+        page.set_input_files("input[type=file]", [given("<img src=x>.csv", rows)])
+        assert "<img src=x>" in page.wait_for_selector("[role=alert]").inner_text()
+        assert page.query_selector("img[src=x]") is None
+
+
+def given(name: str, text: str) -> dict[str, Any]:
+    return {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
+
+
+@needs_chromium
+def test_a_pattern_is_watched_and_shared(chromium: Any) -> None:
+    with studio() as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        page.select_option("text=Open >> select", "pattern")
+        page.wait_for_selector("option:has-text('picture of rising')", state="attached")
+        page.click("nav >> text=Patterns")
+        page.click("button:has-text('Run')")
+        page.wait_for_selector("section[aria-label='Kept in !Pay']")
+        page.select_option("text=Pattern >> select", "rising")
+        page.click("button:has-text('Run')")
+        page.wait_for_selector("section[aria-label='Kept in more[i]']")
+        assert len(page.query_selector_all(".match")) > 0
+        states = []
+        for _ in range(25):
+            states.append(page.inner_text("main"))
+            page.keyboard.press("ArrowRight")
+        assert any("run 1.0" in state for state in states)
+        for before in reversed(states):
+            page.keyboard.press("ArrowLeft")
+            assert page.inner_text("main") == before
+        for _ in range(20):
+            page.keyboard.press("ArrowRight")
+        event = page.inner_text("[data-testid=event]")
+        page.click("text=Share")
+        shared = page.input_value("[data-testid=link]")
+    with studio(shared) as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-testid=event]")
+        assert page.inner_text("[data-testid=event]") == event
+
+
+PAGES = ("Machine", "Patterns", "Sites", "Live", "Boards", "Query")
+
+
+@needs_chromium
+@pytest.mark.campaign
+def test_every_size_and_nothing_serious_for_who_does_not_see(chromium: Any) -> None:
+    """Nothing is wider than the page, and axe finds nothing serious, in the light and in the dark."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with studio() as link:
+        for width, height in ((1280, 720), (1920, 1080), (820, 1180)):
+            for scheme in ("light", "dark"):
+                with opened(chromium, link, refused=True) as page:
+                    page.emulate_media(color_scheme=scheme)
+                    page.set_viewport_size({"width": width, "height": height})
+                    page.wait_for_selector("[data-part='factor:1']")
+                    page.select_option("text=Open >> select", "pattern")
+                    page.wait_for_selector("option:has-text('picture of rising')", state="attached")
+                    for name in PAGES:
+                        page.click(f"nav >> text={name}")
+                        for run in page.query_selector_all("button:text-is('Run')"):
+                            run.click()
+                            page.wait_for_timeout(500)
+                        wide = page.evaluate("document.documentElement.scrollWidth")
+                        assert wide <= width, f"{name} at {width}"
+                        found = axe.run(page).response["violations"]
+                        serious = [
+                            (one["id"], [node["html"] for node in one["nodes"]][:3])
+                            for one in found
+                            if one["impact"] in ("serious", "critical")
+                        ]
+                        assert serious == [], f"{name}, {scheme}"

@@ -1,0 +1,119 @@
+"""The live page at a bridge: its table, a bridge that goes and comes back, and a minute of 10,000 rows a second."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seustream as ss
+from tests.seustream.studio.browser import chromium, needs_chromium, opened, started, studio
+
+__all__ = ["chromium"]  # a fixture
+REGISTER = (
+    "CREATE STREAM R (a int, n varchar(9)); REGISTER QUERY q AS SELECT a, n FROM R WINDOW NOW;"
+)
+pytestmark = [needs_chromium, pytest.mark.campaign]
+
+
+def cells(page: Any) -> list[list[str]]:
+    rows = page.query_selector_all("[data-testid=results] tbody tr")
+    return [[cell.inner_text() for cell in row.query_selector_all("td")] for row in rows]
+
+
+def test_a_bridge_that_goes_and_comes_back(chromium: Any, tmp_path: Path) -> None:
+    """Queries are registered on the page, rows come in and are grouped and chosen from; the bridge
+    dies, is said to be gone, and is found again."""
+    serve = ("serve", "--journal", str(tmp_path / "journal"), "--listen")
+    with (
+        started(*serve, "grpc://127.0.0.1:0") as (bridge, address),
+        studio("--bridge", address) as link,
+        opened(chromium, link, refused=True) as page,
+    ):
+        page.click("nav >> text=Live")
+        page.fill("#statement", REGISTER)
+        page.click("text=Execute")
+        page.wait_for_selector("td:has-text('RUNNING')")
+        page.click("td button:has-text('q')")
+        with ss.connect(address) as session:
+            session.push("R", {"ts": [1, 2, 3], "a": [7, 8, 9], "n": ["<b>x", "y", None]})
+            session.push("R", {"ts": [4, 5], "a": [1, 2], "n": ["y", None]})
+            session.watermark("R", 10)
+            page.wait_for_selector("text=5 so far")
+        newest = [["2", "NULL", "5", "5"], ["1", "y", "4", "4"], ["9", "NULL", "3", "3"]]
+        assert cells(page)[:3] == newest
+        page.select_option("text=Group by >> select", "n")
+        page.wait_for_selector("[data-testid=results] th:has-text('group')")
+        sums = {row[0]: row[1] for row in cells(page)}
+        assert sums == {"all": "27", "NULL": "11", "<b>x": "7", "y": "9"}
+        page.select_option("text=only where >> select", "a")
+        page.select_option("[aria-label=Comparison]", ">")
+        page.fill("[aria-label=Value]", "7")
+        page.keyboard.press("Tab")
+        page.wait_for_selector("[data-testid=results] td:text-is('17')")
+        bridge.kill()
+        page.wait_for_selector("text=the bridge is gone", timeout=20_000)
+        with started(*serve, address):
+            page.wait_for_selector("text=the bridge is gone", state="detached", timeout=60_000)
+            page.wait_for_selector("td:has-text('RUNNING')")
+
+
+SECONDS, A_SECOND = 60, 10_000
+ANSWER = """async (column) => {
+  const select = [...document.querySelectorAll("label")].find((l) => l.innerText.startsWith("Group by")).querySelector("select");
+  const start = performance.now();
+  select.value = column;
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  const first = () => document.querySelector("[data-testid=results] th").innerText === "group";
+  while (first() !== (column !== "")) await new Promise(requestAnimationFrame);
+  return performance.now() - start;
+}"""
+
+
+def test_a_minute_of_10_000_rows_a_second(chromium: Any) -> None:
+    """The table takes every row, answers within 200 ms, and its memory does not grow once it is full."""
+    with (
+        started("serve", "--listen", "grpc://127.0.0.1:0") as (_, address),
+        ss.connect(address) as session,
+        studio("--bridge", address) as link,
+        opened(chromium, link) as page,
+    ):
+        session.sql(REGISTER)
+        page.click("nav >> text=Live")
+        page.click("td button:has-text('q')")
+        answers, memory, heap = minute(page, session, chromium)
+        page.wait_for_selector(f"text={SECONDS * A_SECOND:,} so far", timeout=30_000)
+    print(f"answers ms {answers}, memory MB {memory}, heap MB {heap}")
+    assert max(answers) < 200
+    assert max(memory[-10:]) < 1.1 * max(memory[20:30])
+    assert max(heap[-10:]) < 1.1 * max(heap[20:30]) + 5
+
+
+def minute(page: Any, session: Any, chromium: Any) -> tuple[list[int], list[int], list[int]]:
+    """Milliseconds of each answer; megabytes of the page's process, and of its heap, by the second."""
+    cdp = page.context.new_cdp_session(page)
+    answers, memory, heap = [], [], []
+    start = time.monotonic()
+    for second in range(SECONDS):
+        for tenth in range(10):
+            at = second * A_SECOND + tenth * (A_SECOND // 10)
+            times = list(range(at, at + A_SECOND // 10))
+            session.push("R", {"ts": times, "a": times, "n": [f"n{t % 50}" for t in times]})
+            session.watermark("R", times[-1])
+            page.wait_for_timeout(max(0, 1000 * (start + second + tenth / 10 - time.monotonic())))
+        if second > 5:
+            answers.append(round(page.evaluate(ANSWER, "n" if second % 2 else "")))
+        cdp.send("HeapProfiler.collectGarbage")
+        heap.append(cdp.send("Runtime.getHeapUsage")["usedSize"] >> 20)
+        memory.append(resident(chromium))
+    return answers, memory, heap
+
+
+def resident(chromium: Any) -> int:
+    """Megabytes of the largest process that draws a page, WebAssembly included."""
+    found = chromium.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    pages = [one["id"] for one in found if one["type"] == "renderer"]
+    sizes = [Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in pages]
+    return max(map(int, sizes)) * 4096 >> 20

@@ -1,0 +1,57 @@
+"""Boards by their names and addresses: one that is none is refused before anything is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seustream.boards import SHAPES, board_named, constraints_of, is_board
+from seustream.cli import main
+from seustream.errors import UserError
+from seustream.hdl.boards.board import BOARDS
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("virtual:ulx4s", "there is no board 'ulx4s'"),
+        ("virtual:", "there is no board ''"),
+        ("serial:", "want serial:///PORT"),
+        ("serial:///dev/none?baud=x", "baud x: want 1200 to"),
+        ("serial:///dev/none", "/dev/none: "),
+        ("udp://", "want udp://HOST:PORT"),
+        ("udp://nowhere.invalid", "udp://nowhere.invalid:21333: "),
+        ("virtual:udb", "there is no board 'udb'"),
+    ],
+)
+def test_addresses_of_boards(
+    backend: str, said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("serial", reason="nox -s tests installs it")
+    Path("q.xsql").write_text(
+        "CREATE STREAM R (a int);\nCREATE STREAM S (d int);\n"
+        "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
+    )
+    for name, column in (("r", "a"), ("s", "d")):
+        Path(f"{name}.csv").write_text(f"ts,{column}\n1,1\n")
+    inputs = ["--input", "R=r.csv", "--input", "S=s.csv"]
+    assert main(["run", "q.xsql", *inputs, "--backend", backend, "-o", "out"]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_a_board_has_its_name_and_its_constraints() -> None:
+    for name, board in BOARDS.items():
+        assert board_named(name) is board
+        assert list(constraints_of(board).iterdir())
+    with pytest.raises(UserError) as caught:
+        board_named("ulx3")
+    assert caught.value.hint == "did you mean ulx3s?"
+
+
+def test_an_address_of_a_board_is_none_of_a_bridge() -> None:
+    for address in (*SHAPES, "serial:/dev/ttyUSB0", "virtual:udp"):
+        assert is_board(address)
+    for other in ("golden", "grpc://serial", "serial", "udpx://h"):
+        assert not is_board(other)
