@@ -167,7 +167,7 @@ def test_other_readers_agree() -> None:
 
 
 def test_duckdb_reads_parquet_as_it_was_written() -> None:
-    rows = duckdb.read_parquet(str(put("parquet", EXTREMES))).to_arrow_table()
+    rows = duckdb.connect().read_parquet(str(put("parquet", EXTREMES))).to_arrow_table()
     for name in EXTREMES.column_names:
         mine = EXTREMES[name]
         assert rows[name].cast(mine.type).equals(mine), name
