@@ -10,8 +10,8 @@ from bench.charts import lines
 from seustream.commands.bench import FigureTable, Measurement
 from seustream.compiler.explain.text import cell
 from seustream.engine.sites.explain import Block
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import smjh, subset_dp, two_pass
 from tests.engine.sites.lockstep import (
     LockstepSetting,

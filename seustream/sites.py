@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what only a run across sites needs is imported by it
     from seustream.engine.sites.costs import UnitCosts
     from seustream.engine.sites.exchange import SiteExchange
     from seustream.engine.sites.explain import Block
-    from seustream.engine.sites.node import Strategy
+    from seustream.engine.sites.layout import Strategy
 
 HERE = "here"
 RETRY = 60_000.0

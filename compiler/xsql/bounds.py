@@ -23,6 +23,8 @@ Bound = tuple[int, int, int]
 """Sources i, j and d: the time of j is at most d milliseconds after that of i."""
 
 _SIGN = {"+": 1, "-": -1}
+_WHOLE = 1 << 53
+"""Up to here every whole number is a double: a difference compares with a smaller one as it is."""
 
 
 def implied(
@@ -101,7 +103,12 @@ def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
             return None
         case x.Literal(value=int() | Decimal() as number):
             return {}, Fraction(number)
-        case x.Call(function="+" | "-" as operator, arguments=(left, right)):
+        case x.Literal(value=float() as number) if abs(number) < _WHOLE:
+            return {}, Fraction(number)
+        # A sum of doubles is rounded, and so says nothing exact about times.
+        case x.Call(function="+" | "-" as operator, arguments=(left, right)) if (
+            not e.type.is_inexact
+        ):
             first, second = _linear(left), _linear(right)
             if first is None or second is None:
                 return None

@@ -20,10 +20,10 @@ from seustream.cosim.sites.client import Client
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.errors import FeederBlocked
 from seustream.engine.sites.explain import Block, Decided, Report, block_of
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, EquiJoin, Result
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import blocks_of
-from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.sites.shared import SharedLayout, node_of
 from seustream.engine.sites.store import Store
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.merge import Merger
@@ -102,9 +102,8 @@ class Process:
         self.nodes: dict[int, Any] = {}
         for node in setup.layout.nodes:
             if setup.where[node] == number:
-                self.nodes[node] = setup.layout.node(
-                    node, self._emit, store_of(setup, node), attempt
-                )
+                store = store_of(setup, node)
+                self.nodes[node] = node_of(setup.layout, node, self._emit, store, attempt)
         for node in self.nodes.values():
             for g, member in node.members.items():
                 member.on_accept(functools.partial(self._note, g, member.layout.join))

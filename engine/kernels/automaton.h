@@ -6,10 +6,10 @@
 // that compare two events are decided here, all others are asked back.
 #pragma once
 
-#include "found.h"
+#include "matching.h"
 #include "probes.h"
 
-class Automaton {
+class Automaton : public Matching {
     enum Strategy : int64_t { ANY, NEXT, STRICT };
     enum When : int64_t { BEGIN, TAKE, ACCEPT };
     enum Over : int64_t { ONCE, LATEST, ALL };
@@ -45,20 +45,18 @@ class Automaton {
 
     std::vector<Stage> stages;
     std::vector<Test> accept;
-    int64_t width = 0, window = -1, strategy = ANY, most_runs = -1, most_matches = -1;
+    int64_t width = 0, strategy = ANY, most_runs = -1;
     bool waits = false;
     PyObject *ask = nullptr;
 
     std::vector<Key> keys;
-    std::vector<int64_t> active;
     std::vector<Node> nodes;
     std::vector<int32_t> unused;
     std::vector<std::pair<int32_t, Run>> made;
-    FoundMatches found;
     // Of events from number `base` on.
     std::vector<int64_t> times, values;
     std::vector<uint8_t> flags;
-    int64_t base = 0, swept = INT64_MIN, live = 0, newest = INT64_MIN;
+    int64_t base = 0, live = 0;
 
     // --- events of runs -----------------------------------------------------------
 
@@ -316,25 +314,16 @@ class Automaton {
         if (stages.empty()) throw std::out_of_range("no stages");
         when.want(of.size), fits.want(of.size);
         given.want(of.size * width), known.want(of.size * width);
-        for (int64_t i = 0; i < of.size; ++i) {
-            if (when.data[i] < newest) throw std::out_of_range("an event before the newest");
-            newest = when.data[i];
-        }
+        for (int64_t i = 0; i < of.size; ++i) next(when.data[i]);
         int64_t row = base + static_cast<int64_t>(times.size());
         times.insert(times.end(), when.data, when.data + of.size);
         values.insert(values.end(), given.data, given.data + of.size * width);
         flags.insert(flags.end(), known.data, known.data + of.size * width);
         for (int64_t i = 0; i < of.size; ++i, ++row) {
-            int64_t number = of.data[i];
-            if (number < 0) throw std::out_of_range("a key below 0");
-            if (number >= static_cast<int64_t>(keys.size())) keys.resize(static_cast<size_t>(number) + 1);
+            Key &key = of_number(keys, of.data[i]);
             if (fits.data[i] == 0 && strategy != STRICT) continue;
-            Key &key = keys[static_cast<size_t>(number)];
             on_event(key, row, when.data[i], static_cast<uint64_t>(fits.data[i]));
-            if (key.live && !key.listed) {
-                key.listed = true;
-                active.push_back(number);
-            }
+            if (key.live) list(key, of.data[i]);
             if (most_runs >= 0 && key.live > most_runs) return PyLong_FromLong(1);
             if (most_matches >= 0 && static_cast<int64_t>(found.size()) > most_matches)
                 return PyLong_FromLong(2);
@@ -342,39 +331,23 @@ class Automaton {
         return PyLong_FromLong(0);
     }
 
-    PyObject *take(PyObject *args) {
-        long long to;
-        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
-        return found.take(to);
-    }
-
     // Lets go of runs that no event can move on, from time to time; how many there are.
     PyObject *forget(PyObject *args) {
-        long long now;
-        int over;
-        if (!PyArg_ParseTuple(args, "Lp", &now, &over)) throw Raised();
-        bool due = over || (window >= 0 && (swept == INT64_MIN || now - swept > window / 4));
-        int64_t done = over ? INT64_MAX : now - window;
-        size_t left = 0;
-        for (size_t i = 0; due && i < active.size(); ++i) {
-            Key &key = keys[static_cast<size_t>(active[i])];
+        auto from = sweep(args, keys, [&](Key &key, int64_t earliest) {
             for (std::vector<Run> &runs : key.runs) {
                 size_t kept = 0;
                 for (const Run &run : runs) {
-                    if (run.start > done)
+                    if (run.start >= earliest)
                         runs[kept++] = run;
                     else
                         release(run.node);
                 }
                 fewer(key, runs, kept);
             }
-            key.listed = key.live > 0;
-            if (key.listed) active[left++] = active[i];
-        }
-        if (due) {
-            active.resize(left);
-            swept = now;
-            auto gone = std::upper_bound(times.begin(), times.end(), done) - times.begin();
+            return key.live > 0;
+        });
+        if (from) {
+            auto gone = std::lower_bound(times.begin(), times.end(), *from) - times.begin();
             times.erase(times.begin(), times.begin() + gone);
             values.erase(values.begin(), values.begin() + gone * width);
             flags.erase(flags.begin(), flags.begin() + gone * width);

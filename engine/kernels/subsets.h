@@ -5,9 +5,9 @@
 // the ways still within the window are the end of each stretch: following them leads to a match each time.
 #pragma once
 
-#include "found.h"
+#include "matching.h"
 
-class Subsets {
+class Subsets : public Matching {
     struct State {
         int64_t bit, stage;
         uint64_t absences;  // the elements that may not be between the state before and this one
@@ -57,10 +57,8 @@ class Subsets {
 
     std::vector<State> states;
     std::vector<Key> keys;
-    std::vector<int64_t> active;
     std::vector<Way> stack, path;
-    FoundMatches found;
-    int64_t window = -1, most_matches = -1, rows = 0, held = 0, swept = INT64_MIN, newest = INT64_MIN;
+    int64_t rows = 0, held = 0;
 
     // The event as a node of a state; false where no way leads there.
     bool reached(const Key &key, size_t number, Node &node) const {
@@ -180,49 +178,27 @@ class Subsets {
         if (states.empty()) throw std::out_of_range("no states");
         when.want(of.size), fits.want(of.size);
         for (int64_t i = 0; i < of.size; ++i) {
-            int64_t number = of.data[i], row = rows++;
-            if (when.data[i] < newest) throw std::out_of_range("an event before the newest");
-            newest = when.data[i];
-            if (number < 0) throw std::out_of_range("a key below 0");
-            if (number >= static_cast<int64_t>(keys.size())) keys.resize(static_cast<size_t>(number) + 1);
+            int64_t row = rows++;
+            next(when.data[i]);
+            Key &key = of_number(keys, of.data[i]);
             if (fits.data[i] == 0) continue;
-            Key &key = keys[static_cast<size_t>(number)];
-            if (!key.listed) {
-                key.listed = true;
-                active.push_back(number);
-            }
+            list(key, of.data[i]);
             if (!on_event(key, row, when.data[i], static_cast<uint64_t>(fits.data[i])))
                 return PyLong_FromLong(2);
         }
         return PyLong_FromLong(0);
     }
 
-    PyObject *take(PyObject *args) {
-        long long to;
-        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
-        return found.take(to);
-    }
-
     // Lets go of events that no match can reach, from time to time; how many there are.
     PyObject *forget(PyObject *args) {
-        long long now;
-        int over;
-        if (!PyArg_ParseTuple(args, "Lp", &now, &over)) throw Raised();
-        bool due = over || (window >= 0 && (swept == INT64_MIN || now - swept > window / 4));
-        size_t left = 0;
-        for (size_t i = 0; due && i < active.size(); ++i) {
-            Key &key = keys[static_cast<size_t>(active[i])];
-            key.listed = false;
+        sweep(args, keys, [&](Key &key, int64_t earliest) {
+            bool left = false;
             for (Reached &one : key.states) {
-                held -= one.drop(over ? INT64_MAX : now + 1 - window);
-                key.listed |= one.end() > one.base;
+                held -= one.drop(earliest);
+                left |= one.end() > one.base;
             }
-            if (key.listed) active[left++] = active[i];
-        }
-        if (due) {
-            active.resize(left);
-            swept = now;
-        }
+            return left;
+        });
         return PyLong_FromLongLong(static_cast<long long>(held));
     }
 };

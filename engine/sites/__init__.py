@@ -11,8 +11,8 @@ should visit the other sites; only those rows travel. `seustream.cosim.sites` ru
     outbox     messages repeated until answered              explain decisions, for people
     site, centre, sink   the roles, without thread or clock
     auto, hub, account   the roles where a hub may be cheaper, and what may be spent
-    node       a layout, and the roles on one machine        shared  the same for several queries
-    store, device_store  a site's rows, in memory or on a device
+    layout     what all nodes agree on                       node    the roles on one machine
+    shared     layout and node of several queries            store, device_store  a site's rows, in memory or on a device
     query      X-SQL queries as joins, tables as blocks
     exchange   the rows that are in a combination, for the graph
     needs, prefilter     the filter before a single device

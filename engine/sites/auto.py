@@ -26,12 +26,7 @@ from seustream.engine.sites.account import Account, Recent
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import ENTRY, UnitCosts, times
 from seustream.engine.sites.errors import SynopsisUnderflow
-from seustream.engine.sites.model import (
-    BlockId,
-    Counts,
-    Entry,
-    Stored,
-)
+from seustream.engine.sites.model import BlockId, Counts, Entry, Stored
 from seustream.engine.sites.planner import plan
 from seustream.engine.sites.site import Site, SiteState
 from seustream.engine.sites.synopsis import Exact
@@ -197,7 +192,7 @@ class AutoCentre(Centre):
         self.settled = [(0.0, 0)] * n
         self.reserved: dict[BlockId, tuple[float, int]] = {}
         windows = [window for member in self.join.windows for window in member]
-        one_class = len(self.join.classes) <= 1 and isinstance(self.kind, Exact)
+        one_class = len(self.join.classes) <= 1 and isinstance(self.layout.kind, Exact)
         exact = one_class and not self.join.residuals
         self.counts_exactly = exact and all(window == math.inf for window in windows)
 

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import PlannerLimit, SynopsisUnderflow
-from seustream.engine.sites.model import BlockId, Entry, EquiJoin
+from seustream.engine.sites.layout import SiteLayout
+from seustream.engine.sites.model import BlockId, Entry
 from seustream.engine.sites.outbox import Outbox
-from seustream.engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
-from seustream.engine.sites.synopsis import Exact, Size, Synopses, SynopsisKind
+from seustream.engine.sites.planner import PLANNERS, SMJE_SITES, Task, plan, smje
+from seustream.engine.sites.synopsis import Size, Synopses
 
 
 @dataclass(slots=True)
@@ -40,29 +41,24 @@ class Centre:
 
     def __init__(
         self,
-        join: EquiJoin,
+        layout: SiteLayout,
         node: int,
         outbox: Outbox,
-        *,
-        epoch: m.Epoch,
-        costs: UnitCosts,
-        planner: Planner,
-        query_node: int | None,
-        candidates: Sequence[int],
-        kind: SynopsisKind | None = None,
+        costs: UnitCosts | None = None,
         attempt: int = 0,
     ) -> None:
-        if planner is smje and len(join) > SMJE_SITES:
+        self.layout, self.node, self.outbox = layout, node, outbox
+        self.join, self.costs = layout.join, costs or layout.costs
+        self.planner = PLANNERS[layout.planner]
+        if self.planner is smje and len(self.join) > SMJE_SITES:
             raise PlannerLimit(
-                f"smje looks at every order and stops at {SMJE_SITES} sites, here are {len(join)}",
-                "use auto",
+                f"smje stops at {SMJE_SITES} sites, here are {len(self.join)}", "use auto"
             )
-        self.join, self.node, self.outbox = join, node, outbox
-        self.epoch, self.attempt = epoch, attempt
-        self.active = epoch[1] == node and attempt == 0
-        self.costs, self.planner, self.query_node = costs, planner, query_node
-        self.candidates, self.kind = tuple(candidates), kind or Exact()
-        self.members = (True,) * join.members
+        first = layout.first_epoch
+        self.epoch, self.attempt = (0 if attempt else 1, first[1]), attempt
+        self.active = first[1] == node and attempt == 0
+        self.query_node = layout.query_node if layout.deliver else None
+        self.members = (True,) * self.join.members
         self.counters: Counter[str] = Counter()
         self.on_accept: Callable[[m.Delta | m.Announce, m.Plan], None] = lambda delta, plan: None
         self.handlers: dict[type[m.SiteMessage], Callable[[int, Any], None]] = {
@@ -78,7 +74,7 @@ class Centre:
 
     def _start_empty(self) -> None:
         n = len(self.join)
-        self.synopses = Synopses(self.join, self.kind)
+        self.synopses = Synopses(self.join, self.layout.kind)
         self.expected: list[list[int]] = [[] for _ in range(n)]
         self.next = [0] * n
         self.visible = [-1] * n
@@ -200,7 +196,7 @@ class Centre:
         again, self.waiting = self.waiting, {}
         for block in again.values():
             self._plan(block)
-        to = costs.move(self.node, range(len(self.join)), self.candidates)
+        to = costs.move(self.node, range(len(self.join)), self.layout.candidates)
         if to != self.node:
             self.outbox.repeat(to, m.Takeover(self.epoch))
 

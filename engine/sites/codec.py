@@ -31,6 +31,7 @@ from seustream.compiler.language.types import Kind, Type
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import MESSAGES, AccountState, ToHub
 from seustream.engine.sites.model import (
     BlockRows,
@@ -41,7 +42,6 @@ from seustream.engine.sites.model import (
     SiteStream,
     Stored,
 )
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import Where
 from seustream.engine.sites.shared import Bundle, SharedLayout
 from seustream.engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed

@@ -15,14 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seustream.engine.sites import messages as m
-from seustream.engine.sites.costs import UnitCosts, times
-from seustream.engine.sites.model import (
-    BlockId,
-    EquiJoin,
-    Partial,
-    results_of,
-    start,
-)
+from seustream.engine.sites.costs import times
+from seustream.engine.sites.layout import SiteLayout
+from seustream.engine.sites.model import BlockId, Partial, results_of, start
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.store import BlockStore
 
@@ -48,12 +43,10 @@ class _Replica:
 class Hub:
     """The role; a node that is none yet has empty replicas."""
 
-    def __init__(
-        self, join: EquiJoin, node: int, outbox: Outbox, query_node: int, costs: UnitCosts
-    ) -> None:
-        self.join, self.node, self.outbox, self.query_node = join, node, outbox, query_node
-        self.costs = costs
-        self.replicas = [_Replica(BlockStore(join, k)) for k in range(len(join))]
+    def __init__(self, layout: SiteLayout, node: int, outbox: Outbox) -> None:
+        self.join, self.node, self.outbox = layout.join, node, outbox
+        self.query_node, self.costs = layout.query_node, layout.costs
+        self.replicas = [_Replica(BlockStore(self.join, k)) for k in range(len(self.join))]
         self.epoch: m.Epoch = (0, -1)
         self.watermark = -math.inf
         self.waiting: dict[BlockId, m.Ship] = {}

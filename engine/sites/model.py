@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
+from seustream.compiler.plan.keys import groups
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from seustream.engine.sites.keys import Key, canonical
 from seustream.hdl.device import Window, WindowKind
@@ -117,9 +119,6 @@ class EquiJoin:
     residuals: tuple[SiteResidual, ...] = ()
     horizons: tuple[float, ...] = ()
     by_row: bool = False
-    classes: tuple[frozenset[Column], ...] = field(init=False)
-    _of: tuple[tuple[int, ...], ...] = field(init=False)
-    _places: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         own = (tuple(stream.span for stream in self.streams),)
@@ -127,25 +126,37 @@ class EquiJoin:
         if any(len(member) != len(self.streams) for member in windows):
             raise BadQuery("a member query has not one window for each stream")
         object.__setattr__(self, "windows", windows)
-        object.__setattr__(self, "classes", self._classes())
-        of = tuple(
+        for stream, name in (column for pair in self.equal for column in pair):
+            if not 0 <= stream < len(self.streams):
+                raise BadQuery(f"there is no stream {stream}")
+            if name not in (known := self.streams[stream].columns):
+                raise BadQuery(
+                    f"stream {self.streams[stream].name} has no column {name}",
+                    f"its columns: {', '.join(known)}",
+                )
+        self._check_connected()
+
+    @cached_property
+    def classes(self) -> tuple[frozenset[Column], ...]:
+        return tuple(map(frozenset, sorted(groups(set(self.equal)), key=min)))
+
+    @cached_property
+    def _of(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(
             tuple(c for c, columns in enumerate(self.classes) if any(s == k for s, _ in columns))
             for k in range(len(self.streams))
         )
-        object.__setattr__(self, "_of", of)
-        places = tuple(
+
+    @cached_property
+    def _places(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """By stream and class, where in the stream's columns those of the class are."""
+        return tuple(
             tuple(
-                tuple(
-                    place
-                    for place, column in enumerate(stream.columns)
-                    if (k, column) in self.classes[c]
-                )
-                for c in of[k]
+                tuple(at for at, name in enumerate(of.columns) if (k, name) in self.classes[c])
+                for c in self._of[k]
             )
-            for k, stream in enumerate(self.streams)
+            for k, of in enumerate(self.streams)
         )
-        object.__setattr__(self, "_places", places)
-        self._check_connected()
 
     @classmethod
     def on_one_key(cls, windows: Sequence[float | Window]) -> EquiJoin:
@@ -179,31 +190,6 @@ class EquiJoin:
         """True if a stream shares a class with one of a set, given as bits."""
         mine = set(self._of[stream])
         return any(visited >> k & 1 and not mine.isdisjoint(self._of[k]) for k in range(len(self)))
-
-    def _classes(self) -> tuple[frozenset[Column], ...]:
-        root: dict[Column, Column] = {}
-
-        def find(column: Column) -> Column:
-            while root.setdefault(column, column) != column:
-                column = root[column]
-            return column
-
-        for pair in self.equal:
-            for stream, name in pair:
-                if not 0 <= stream < len(self.streams):
-                    raise BadQuery(f"there is no stream {stream}")
-                if name not in self.streams[stream].columns:
-                    known = ", ".join(self.streams[stream].columns)
-                    raise BadQuery(
-                        f"stream {self.streams[stream].name} has no column {name}",
-                        f"its columns: {known}",
-                    )
-            a, b = (find(column) for column in pair)
-            root[max(a, b)] = min(a, b)
-        groups: dict[Column, set[Column]] = {}
-        for column in root:
-            groups.setdefault(find(column), set()).add(column)
-        return tuple(frozenset(groups[first]) for first in sorted(groups))
 
     def _check_connected(self) -> None:
         if not self.streams:

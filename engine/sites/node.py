@@ -8,74 +8,22 @@ lists the messages it takes in `handlers`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.auto import AutoCentre, AutoSite
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.errors import BadCosts, BadQuery
 from seustream.engine.sites.hub import Hub
-from seustream.engine.sites.model import BlockRows, EquiJoin, Result
+from seustream.engine.sites.layout import SiteLayout
+from seustream.engine.sites.model import BlockRows, Result
 from seustream.engine.sites.outbox import Outbox
-from seustream.engine.sites.planner import PLANNERS
 from seustream.engine.sites.sink import Sink
-from seustream.engine.sites.site import MAX_PENDING, RETRY_LIMIT, Site
+from seustream.engine.sites.site import Site
 from seustream.engine.sites.store import Store
-from seustream.engine.sites.synopsis import Exact, SynopsisKind
 
-Strategy: TypeAlias = Literal["planned", "auto"]
 Emit: TypeAlias = Callable[[int, Result], None]
 OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
-
-
-@dataclass(frozen=True)
-class SiteLayout:
-    """The facts all nodes agree on before they start. Node k is the site of stream k; the query node
-    and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
-    where planned joins would cost more (seustream.engine.sites.account)."""
-
-    join: EquiJoin
-    costs: UnitCosts
-    query_node: int
-    planner: str = "auto"
-    candidates: tuple[int, ...] = ()
-    deliver: bool = True
-    kind: SynopsisKind = field(default_factory=Exact)
-    retry: float = 20.0
-    retry_limit: int = RETRY_LIMIT
-    max_pending: int = MAX_PENDING
-    strategy: Strategy = "planned"
-    first_centre: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.candidates:
-            object.__setattr__(self, "candidates", tuple(range(len(self.join))))
-        needed = max(len(self.join) - 1, self.query_node, *self.candidates) + 1
-        if len(self.costs) < needed:
-            raise BadCosts(f"unit costs for {len(self.costs)} nodes, there are {needed}")
-        if self.strategy not in get_args(Strategy):
-            raise BadQuery(f"there is no strategy {self.strategy!r}", "planned or auto")
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        return tuple(sorted({*range(len(self.join)), self.query_node, *self.candidates}))
-
-    @property
-    def sources(self) -> int:
-        return len(self.join)
-
-    @property
-    def first_epoch(self) -> m.Epoch:
-        if self.first_centre is not None:
-            return 1, self.first_centre
-        return 1, self.costs.centre(range(len(self.join)), self.candidates)
-
-    def node(
-        self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
-    ) -> SiteNode:
-        return SiteNode(self, number, emit, attempt, store)
 
 
 class SiteNode:
@@ -87,8 +35,8 @@ class SiteNode:
         layout: SiteLayout,
         number: int,
         emit: Emit = lambda member, result: None,
-        attempt: int = 0,
         store: Store | None = None,
+        attempt: int = 0,
     ) -> None:
         self.layout, self.number = layout, number
         self.outbox = Outbox(layout.retry)
@@ -98,20 +46,8 @@ class SiteNode:
         self.hub: Hub | None = None
         auto = layout.strategy == "auto"
         if number < len(layout.join):
-            self.site = (AutoSite if auto else Site)(
-                layout.join,
-                number,
-                self.outbox,
-                epoch=layout.first_epoch,
-                query_node=layout.query_node,
-                costs=layout.costs,
-                candidates=layout.candidates,
-                kind=layout.kind,
-                store=store,
-                retry_limit=layout.retry_limit,
-                max_pending=layout.max_pending,
-                forgot=attempt > 0,
-            )
+            kind = AutoSite if auto else Site
+            self.site = kind(layout, number, self.outbox, store, forgot=attempt > 0)
         self._costs, self._members = layout.costs, (True,) * layout.join.members
         self._on_accept: OnAccept = lambda delta, plan: None
         if number in layout.candidates:
@@ -119,7 +55,7 @@ class SiteNode:
         if number == layout.query_node:
             self.sink = Sink(self.outbox, emit)
         if auto and (self.site is not None or self.sink is not None):
-            self.hub = Hub(layout.join, number, self.outbox, layout.query_node, layout.costs)
+            self.hub = Hub(layout, number, self.outbox)
             self.hub.follow(layout.first_epoch)
 
     @property
@@ -128,19 +64,8 @@ class SiteNode:
         return {0: self}
 
     def _new_centre(self, attempt: int) -> Centre:
-        layout = self.layout
-        centre = (AutoCentre if layout.strategy == "auto" else Centre)(
-            layout.join,
-            self.number,
-            self.outbox,
-            epoch=layout.first_epoch if not attempt else (0, layout.first_epoch[1]),
-            costs=self._costs,
-            planner=PLANNERS[layout.planner],
-            query_node=layout.query_node if layout.deliver else None,
-            candidates=layout.candidates,
-            kind=layout.kind,
-            attempt=attempt,
-        )
+        kind = AutoCentre if self.layout.strategy == "auto" else Centre
+        centre = kind(self.layout, self.number, self.outbox, self._costs, attempt)
         centre.on_accept, centre.members = self._on_accept, self._members
         return centre
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from seustream.engine.sites.costs import UnitCosts, times
@@ -53,10 +54,10 @@ class Task:
     costs: UnitCosts
     sink: int | None = None
     linked: Callable[[int, int], bool] | None = None
-    others: tuple[int, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "others", tuple(k for k in range(self.n) if k != self.source))
+    @cached_property
+    def others(self) -> tuple[int, ...]:
+        return tuple(k for k in range(self.n) if k != self.source)
 
     @property
     def all(self) -> int:

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.layout import SiteLayout, Strategy
 from seustream.engine.sites.model import BlockRows, Column, EquiJoin, Result, SiteStream
-from seustream.engine.sites.node import Emit, SiteLayout, SiteNode, Strategy
+from seustream.engine.sites.node import Emit, SiteNode
 from seustream.engine.sites.store import Store
 
 
@@ -122,12 +124,14 @@ class SharedLayout:
     deliver: bool = True
     retry: float = 20.0
     strategy: Strategy = "planned"
-    groups: tuple[Group, ...] = field(init=False)
-    layouts: tuple[SiteLayout, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "groups", tuple(groups(self.sites, self.queries)))
-        object.__setattr__(self, "layouts", tuple(map(self._layout, self.groups)))
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(groups(self.sites, self.queries))
+
+    @cached_property
+    def layouts(self) -> tuple[SiteLayout, ...]:
+        return tuple(map(self._layout, self.groups))
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -162,11 +166,6 @@ class SharedLayout:
             first_centre=first,
         )
 
-    def node(
-        self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
-    ) -> SharedNode:
-        return SharedNode(self, number, emit, attempt)
-
 
 class SharedNode:
     """One of the nodes: a `SiteNode` for each group it has a part in."""
@@ -180,7 +179,7 @@ class SharedNode:
             if number in self.numbers[g]:
                 local = self.numbers[g].index(number)
                 mine = _in_order(group, emit)
-                self.members[g] = SiteNode(layout.layouts[g], local, mine, attempt)
+                self.members[g] = SiteNode(layout.layouts[g], local, mine, attempt=attempt)
         self.sites = {g: node.site for g, node in self.members.items() if node.site is not None}
         for g, site in self.sites.items():
             site.on_watermark = self._deleting(g)
@@ -255,3 +254,16 @@ def _in_order(group: Group, emit: Emit) -> Emit:
         emit(q, Result((0,), tuple(ordered)))
 
     return emit_of
+
+
+def node_of(
+    layout: SiteLayout | SharedLayout,
+    number: int,
+    emit: Emit,
+    store: Store | None = None,
+    attempt: int = 0,
+) -> SiteNode | SharedNode:
+    """A node of a layout of one join, or of several."""
+    if isinstance(layout, SharedLayout):
+        return SharedNode(layout, number, emit, attempt)
+    return SiteNode(layout, number, emit, store, attempt)

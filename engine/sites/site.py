@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seustream.engine.sites import messages as m
-from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.costs import times
 from seustream.engine.sites.errors import BadKey, BlockGap, FeederBlocked, LateBlock
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import (
     BlockRows,
     Entry,
-    EquiJoin,
     Partial,
     SiteRow,
     Stored,
@@ -34,10 +34,6 @@ from seustream.engine.sites.model import (
 )
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.store import BlockStore, Store
-from seustream.engine.sites.synopsis import Exact, SynopsisKind
-
-RETRY_LIMIT = 5
-MAX_PENDING = 1024
 
 
 class SiteState(enum.Enum):
@@ -63,26 +59,16 @@ class Site:
 
     def __init__(
         self,
-        join: EquiJoin,
+        layout: SiteLayout,
         stream: int,
         outbox: Outbox,
-        *,
-        epoch: m.Epoch,
-        query_node: int,
-        costs: UnitCosts,
-        candidates: Sequence[int],
-        kind: SynopsisKind | None = None,
         store: Store | None = None,
-        retry_limit: int = RETRY_LIMIT,
-        max_pending: int = MAX_PENDING,
         forgot: bool = False,
     ) -> None:
-        self.join, self.stream, self.outbox = join, stream, outbox
-        self.epoch, self.attempt = epoch, 0
-        self.query_node, self.costs, self.candidates = query_node, costs, tuple(candidates)
-        self.kind = kind or Exact()
-        self.store: Store = store or BlockStore(join, stream)
-        self.retry_limit, self.max_pending = retry_limit, max_pending
+        self.layout, self.stream, self.outbox = layout, stream, outbox
+        self.join, self.costs, self.query_node = layout.join, layout.costs, layout.query_node
+        self.epoch, self.attempt = layout.first_epoch, 0
+        self.store: Store = store or BlockStore(self.join, stream)
         self.forgot = forgot
         self.open: dict[int, _Open] = {}
         self.next, self.next_expire, self.planned = 0, 0, -1
@@ -109,7 +95,7 @@ class Site:
     @property
     def ready(self) -> bool:
         """True if another block may come."""
-        return len(self.open) < self.max_pending
+        return len(self.open) < self.layout.max_pending
 
     @property
     def low(self) -> float:
@@ -189,7 +175,7 @@ class Site:
         return Stored(tid, values, row.t, when, ends, row.payload, kept)
 
     def entry(self, row: Stored) -> Entry:
-        return tuple(map(self.kind.entry, row.values))
+        return tuple(map(self.layout.kind.entry, row.values))
 
     def _ask(self, no: int) -> None:
         b = self.open[no]
@@ -321,12 +307,12 @@ class Site:
 
     def tick(self) -> None:
         """Looks for another centre once the present one has left too many questions open."""
-        if self.outbox.tries(m.Delta, m.Expire, m.Announce) < self.retry_limit:
+        if self.outbox.tries(m.Delta, m.Expire, m.Announce) < self.layout.retry_limit:
             return
         self.suspects.add(self.epoch[1] if self.asked is None else self.asked)
-        if self.suspects.issuperset(self.candidates):
+        if self.suspects.issuperset(self.layout.candidates):
             self.suspects.clear()
-        left = [node for node in self.candidates if node not in self.suspects]
+        left = [node for node in self.layout.candidates if node not in self.suspects]
         self.outbox.forget(m.Takeover)
         self.asked = self.costs.centre(range(len(self.join)), left)
         self.outbox.repeat(self.asked, m.Takeover(self.epoch))

@@ -32,8 +32,8 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.pattern import explain as pattern_explain
 from seustream.engine.sites.explain import Block
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import MESSAGES
-from seustream.engine.sites.node import SiteLayout
 from seustream.hdl import device, isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import LoadRefused

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, SiteRow
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import join_of
 from tests.cosim.sites.cluster import Cluster
 from tests.docs.blocks import ROOT

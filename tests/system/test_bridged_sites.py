@@ -9,8 +9,8 @@ from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.engine.sites.device_store import DeviceStore
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from tests.cosim.bridge.serving import bridge
 from tests.engine.sites.network import LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks

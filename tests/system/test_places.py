@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from tests.cosim.sites.cluster import Cluster
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs

@@ -29,6 +29,7 @@ def windows(select: str) -> list[Window]:
         ("abs(R.ts - S.ts) < 5 s AND R.ts <= S.ts", (4_999, 0)),
         ("S.ts BETWEEN R.ts + 5 AND R.ts + 9", (9, 0)),
         ("R.ts = S.ts", (0, 0)),
+        ("R.ts - S.ts <= 2.0 AND S.ts - R.ts < 1.5", (1, 2)),
     ],
 )  # fmt: skip
 def test_a_window_is_the_least_that_loses_nothing(condition: str, sizes: tuple[int, ...]) -> None:
@@ -50,6 +51,8 @@ def test_bounds_go_through_a_third_stream() -> None:
         ("SELECT * FROM R, S WHERE S.ts <= R.ts + 5 s", "joins what may come any time after S"),
         ("SELECT * FROM R, S WHERE abs(R.ts - S.ts) > 5", "joins streams"),
         ("SELECT * FROM R, S WHERE R.ts = S.ts OR R.a = S.a", "joins streams"),
+        ("SELECT * FROM R, S WHERE abs(R.ts - S.ts) <= 1e19", "joins streams"),
+        ("SELECT * FROM R, S WHERE R.ts <= S.ts + 5.0 AND S.ts <= R.ts + 5.0", "joins streams"),
     ],
 )
 def test_a_join_without_either_says_both_ways(select: str, said: str) -> None:
@@ -66,10 +69,11 @@ def test_bounds_are_those_of_whole_milliseconds() -> None:
     """Brute force: the least d for which no times that fulfil the condition are further apart."""
     chance = random.Random(4)
     for _ in range(60):
-        n, m = chance.randint(-5, 5), chance.randint(0, 3)
+        n, m = chance.randint(-5, 5), chance.randint(0, 6) / chance.choice([1, 2])
+        late = chance.choice([n, n + 0.5, float(n)])
         op = chance.choice(["<", "<=", "=", ">", ">="])
         text = chance.choice([f"S.ts {op} R.ts + {n}", f"abs(S.ts - R.ts + {n}) {op} {m}",
-                              f"R.ts - S.ts {op} {n}", f"{n} {op} S.ts - R.ts"])  # fmt: skip
+                              f"R.ts - S.ts {op} {late}", f"{late} {op} S.ts - R.ts"])  # fmt: skip
         c = compile_text(
             f"{STREAMS}SELECT R.a FROM R, S WHERE {text} WINDOW RANGE 99", stop_after="tree"
         )

@@ -23,8 +23,8 @@ from seustream.cosim.sites.client import Client
 from seustream.cosim.sites.process import Setup
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block, gathered
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, Result
-from seustream.engine.sites.node import SiteLayout
 
 PATIENCE = 60.0
 PAUSE = 0.02

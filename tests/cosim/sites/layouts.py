@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.running import costs
 
 QUERY_NODE, CENTRE = 3, 4

@@ -18,7 +18,7 @@ from seustream.cosim.bridge.security import Address, read_token
 from seustream.cosim.sites.process import Setup
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.sites.device_store import DeviceStore
-from seustream.engine.sites.node import SiteLayout
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.store import Store
 from seustream.hdl.device import Device
 

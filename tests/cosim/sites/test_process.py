@@ -9,9 +9,9 @@ import pytest
 from seustream.cosim.sites import process
 from seustream.cosim.sites.process import Process, Setup
 from seustream.engine.sites.codec import Malformed, encode
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import Delta, Done
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from tests.cosim.sites.layouts import CENTRE, QUERY_NODE, layout
 
 

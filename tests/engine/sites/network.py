@@ -13,9 +13,10 @@ from typing import Any
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import ENTRY, UnitCosts
 from seustream.engine.sites.explain import Block, block_of
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, EquiJoin, Result
-from seustream.engine.sites.node import SiteLayout, SiteNode
-from seustream.engine.sites.shared import Bundle, SharedLayout
+from seustream.engine.sites.node import SiteNode
+from seustream.engine.sites.shared import Bundle, SharedLayout, node_of
 from seustream.engine.sites.store import Store
 from tests.engine.sites.ledger import Ledger
 
@@ -82,7 +83,8 @@ class SiteNetwork:
         self.costs = self.layout.costs
         self.mail = Mail(self.faults, self.seed)
         self.nodes: dict[int, Any] = {
-            number: self.layout.node(
+            number: node_of(
+                self.layout,
                 number,
                 lambda number, result: self.results.append((number, result)),
                 self.stores(number) if number < self.layout.sources else None,

@@ -10,8 +10,8 @@ from dataclasses import replace
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.keys import Key
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import BlockRows, Entry, EquiJoin, SiteRow
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
 from seustream.engine.sites.synopsis import SynopsisKind
 from tests.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork

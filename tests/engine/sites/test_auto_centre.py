@@ -10,9 +10,9 @@ import pytest
 
 from seustream.engine.sites.auto import AutoCentre
 from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import Joined, SiteMessage
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import auto
 from seustream.engine.sites.synopsis import CountMin, Hashed, SynopsisKind
 from tests.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting

@@ -6,6 +6,7 @@ import math
 
 from seustream.engine.sites.auto import AutoSite
 from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import (
     AccountState,
     Announce,
@@ -30,15 +31,8 @@ EPOCH = (1, 1)
 
 
 def site(window: float = math.inf) -> AutoSite:
-    return AutoSite(
-        EquiJoin.on_one_key([window, window]),
-        0,
-        Outbox(10),
-        epoch=EPOCH,
-        query_node=2,
-        costs=COSTS,
-        candidates=(1,),
-    )
+    layout = SiteLayout(EquiJoin.on_one_key([window, window]), COSTS, 2, candidates=(1,))
+    return AutoSite(layout, 0, Outbox(10))
 
 
 def said(of: AutoSite) -> list[tuple[int, SiteMessage]]:

@@ -9,6 +9,7 @@ import pytest
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import PlannerLimit
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import (
     Ack,
     Delta,
@@ -23,25 +24,16 @@ from seustream.engine.sites.messages import (
 )
 from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.outbox import Outbox
-from seustream.engine.sites.planner import auto, smje
 from tests.engine.sites.running import block, centres, feed, found, leader, network
 
-FLAT = UnitCosts.of([[0 if a == b else 1 for b in range(3)] for a in range(3)])
+
+def flat(nodes: int) -> UnitCosts:
+    return UnitCosts.of([[float(a != b) for b in range(nodes)] for a in range(nodes)])
 
 
 def centre(node: int = 0, attempt: int = 0) -> Centre:
-    join = EquiJoin.on_one_key([math.inf, math.inf])
-    return Centre(
-        join,
-        node,
-        Outbox(10),
-        epoch=(0 if attempt else 1, 0),
-        costs=FLAT,
-        planner=auto,
-        query_node=2,
-        candidates=(0, 1),
-        attempt=attempt,
-    )
+    layout = SiteLayout(EquiJoin.on_one_key([math.inf, math.inf]), flat(3), 2)
+    return Centre(layout, node, Outbox(10), attempt=attempt)
 
 
 def delta(no: int, stream: int = 0, epoch: tuple[int, int] = (1, 0), first: int = 0) -> Delta:
@@ -133,18 +125,9 @@ def test_takeovers() -> None:
 
 
 def test_the_enumerating_planner_is_refused_at_once() -> None:
-    join = EquiJoin.on_one_key([1] * 10)
+    layout = SiteLayout(EquiJoin.on_one_key([1] * 10), flat(11), 10, planner="smje")
     with pytest.raises(PlannerLimit):
-        Centre(
-            join,
-            0,
-            Outbox(1),
-            epoch=(1, 0),
-            costs=FLAT,
-            planner=smje,
-            query_node=None,
-            candidates=(0,),
-        )
+        Centre(layout, 0, Outbox(1))
 
 
 def test_the_centre_moves_where_it_costs_less() -> None:

@@ -13,8 +13,8 @@ from seustream.cosim.iss import IssDevice
 from seustream.engine.sites import device_store
 from seustream.engine.sites.device_store import DeviceStore
 from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin, SiteStream, Stored, start
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.store import BlockStore
 from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.sites.network import LineFaults, SiteNetwork

@@ -9,8 +9,8 @@ import pytest
 
 from seustream.compiler.explain.text import write
 from seustream.engine.sites.explain import BadRecord, Block, load, save
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites import animals
 from tests.engine.sites.network import LineFaults, SiteNetwork, watch
 from tests.engine.sites.oracle import random_blocks

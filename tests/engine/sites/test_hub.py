@@ -6,6 +6,7 @@ import math
 
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.hub import Hub
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import (
     Ack,
     Deliver,
@@ -26,7 +27,7 @@ COSTS = UnitCosts.of([[0 if a == b else a + b for b in range(4)] for a in range(
 
 
 def hub(window: float = math.inf) -> Hub:
-    made = Hub(EquiJoin.on_one_key([window] * 3), HUB, Outbox(10), QUERY_NODE, COSTS)
+    made = Hub(SiteLayout(EquiJoin.on_one_key([window] * 3), COSTS, QUERY_NODE), HUB, Outbox(10))
     made.follow((1, 0))
     return made
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import (
     Ack,
     Announce,
@@ -23,7 +24,6 @@ from seustream.engine.sites.messages import (
     Standing,
 )
 from seustream.engine.sites.model import EquiJoin, Partial, Result, Stored, start
-from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.ledger import Ledger
 from tests.engine.sites.network import SiteNetwork
 from tests.engine.sites.running import block

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import Delta, Expire, Plan, Rebuild, SiteMessage
 from seustream.engine.sites.model import EquiJoin
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
 from seustream.engine.sites.synopsis import CountingBloom, CountMin, Hashed, SynopsisKind
 from tests.engine.sites import animals

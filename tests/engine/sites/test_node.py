@@ -7,9 +7,9 @@ import random
 import pytest
 
 from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.messages import Expire, Plan
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import PLANNERS
 from tests.engine.sites import animals
 from tests.engine.sites.lockstep import Terms, run_smj, setting

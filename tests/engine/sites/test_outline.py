@@ -12,7 +12,7 @@ from seustream.cli import main
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.explain import save
-from seustream.engine.sites.node import SiteLayout
+from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.query import join_of
 from tests.engine.sites.network import SiteNetwork, watch
 from tests.engine.sites.running import block, feed

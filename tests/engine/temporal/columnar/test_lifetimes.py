@@ -13,6 +13,7 @@ from seustream.compiler.apas.functions import BadArgument
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.streams import NONE, Lifetimes, LiveWindow, WindowFunction
 from seustream.compiler.apas.types import INTEGER
+from seustream.engine.temporal.columnar.lifetimes import ColumnarLifetimes
 from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.stream import NodeFailed
 from tests.engine.temporal.reference.elements import insertion, moment
@@ -62,6 +63,24 @@ def test_windows_give_the_lifetimes_they_say(kind: str, seed: int) -> None:
         assert Counter(found) == want
         assert [row[:2] for row in found] == sorted(row[:2] for row in found)
     assert Counter(reference(QUERIES[kind], streams, PRODUCT)) == want
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_what_leaves_begins_before_the_promise(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a later tuple that begins with it and ends earlier would come after it."""
+    process = ColumnarLifetimes.process
+    steps = []
+
+    def checked(self: Any, inputs: Any, bound: int, last: bool) -> Any:
+        out, promise = process(self, inputs, bound, last)
+        steps.append(len(out))
+        assert last or (out.ts < promise).all()
+        return out, promise
+
+    monkeypatch.setattr(ColumnarLifetimes, "process", checked)
+    for seed in range(4):
+        columnar(QUERIES[kind], streams_of(random.Random(seed)), 1)
+    assert sum(map(bool, steps)) > 4
 
 
 def test_tuples_that_wait_hold_the_others_back() -> None:

@@ -1,0 +1,58 @@
+// What matches events by key: their order, the matches that are found, and the sweep of the rest.
+#pragma once
+
+#include "found.h"
+
+#include <optional>
+
+class Matching {
+  protected:
+    std::vector<int64_t> active;  // the keys that are listed: they have something under way
+    FoundMatches found;
+    int64_t window = -1, most_matches = -1, swept = INT64_MIN, newest = INT64_MIN;
+
+    void next(int64_t time) {
+        if (time < newest) throw std::out_of_range("an event before the newest");
+        newest = time;
+    }
+
+    template <typename Key>
+    static Key &of_number(std::vector<Key> &keys, int64_t number) {
+        if (number < 0) throw std::out_of_range("a key below 0");
+        if (number >= static_cast<int64_t>(keys.size())) keys.resize(static_cast<size_t>(number) + 1);
+        return keys[static_cast<size_t>(number)];
+    }
+
+    template <typename Key>
+    void list(Key &key, int64_t number) {
+        if (!key.listed) active.push_back(number);
+        key.listed = true;
+    }
+
+    // `args`: the present time, and whether nothing more comes. If it is time, `keep` lets a key go of what
+    // began before the time given back, and says whether something is left.
+    template <typename Key, typename Keep>
+    std::optional<int64_t> sweep(PyObject *args, std::vector<Key> &keys, Keep keep) {
+        long long now;
+        int over;
+        if (!PyArg_ParseTuple(args, "Lp", &now, &over)) throw Raised();
+        if (!over && (window < 0 || (swept != INT64_MIN && now - swept <= window / 4))) return std::nullopt;
+        int64_t from = over ? INT64_MAX : now - window + 1;
+        size_t left = 0;
+        for (int64_t number : active) {
+            Key &key = keys[static_cast<size_t>(number)];
+            key.listed = keep(key, from);
+            if (key.listed) active[left++] = number;
+        }
+        active.resize(left);
+        swept = now;
+        return from;
+    }
+
+  public:
+    PyObject *take(PyObject *args) {
+        long long to;
+        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
+        return found.take(to);
+    }
+};
