@@ -30,6 +30,8 @@ _COUNTS = f"""SELECT auction, COUNT(*) AS num, {_OWN} FROM TABLE(HOP(TABLE bid, 
     INTERVAL '2' SECOND, INTERVAL '10' SECOND)) GROUP BY auction, {_OWN}"""
 BOTH = {
     "q0": "SELECT auction, bidder, price, `dateTime`, extra FROM bid",
+    "q1": "SELECT auction, bidder, 0.908 * price AS price, `dateTime`, extra FROM bid",
+    "q2": "SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0",
     "q3": """SELECT P.name, P.city, P.state, A.id FROM auction AS A JOIN person AS P ON A.seller = P.id
         WHERE A.category = 10 AND P.state IN ('OR', 'ID', 'CA')""",
     "q20": """SELECT B.auction, B.bidder, B.price, B.`dateTime`, A.itemName, A.seller, A.category
@@ -43,13 +45,29 @@ FLINK = {
     "q7": f"""SELECT B.auction, B.price, B.bidder, B.`dateTime` FROM (SELECT * FROM {_TUMBLE.format("bid")}) AS B
         JOIN (SELECT MAX(price) AS top, {_OWN} FROM {_TUMBLE.format("bid")} GROUP BY {_OWN}) AS M
         ON B.price = M.top AND B.window_start = M.window_start AND B.window_end = M.window_end""",
+    "q8": f"""SELECT P.id, P.name, P.window_start FROM (SELECT id, name, {_OWN} FROM {_TUMBLE.format("person")}
+        GROUP BY id, name, {_OWN}) AS P JOIN (SELECT seller, {_OWN} FROM {_TUMBLE.format("auction")}
+        GROUP BY seller, {_OWN}) AS A ON P.id = A.seller AND P.window_start = A.window_start
+        AND P.window_end = A.window_end""",
+    "q9": """SELECT id, itemName, seller, category, auction, bidder, price FROM (SELECT A.id, A.itemName, A.seller,
+        A.category, B.auction, B.bidder, B.price, ROW_NUMBER() OVER (PARTITION BY A.id
+        ORDER BY B.price DESC, B.`dateTime` ASC) AS place FROM auction AS A JOIN bid AS B ON A.id = B.auction
+        AND B.`dateTime` BETWEEN A.`dateTime` AND A.expires) WHERE place <= 1""",
     "q11": f"""SELECT bidder, COUNT(*) AS bid_count, {_OWN} FROM TABLE(SESSION(TABLE bid PARTITION BY bidder,
         DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND)) GROUP BY bidder, {_OWN}""",
+    "q12": f"""SELECT bidder, COUNT(*) AS bid_count, {_OWN} FROM {_TUMBLE.format("bid")}
+        GROUP BY bidder, {_OWN}""",
+    "q18": """SELECT auction, bidder, price, channel, `dateTime` FROM (SELECT *, ROW_NUMBER() OVER
+        (PARTITION BY bidder, auction ORDER BY `dateTime` DESC) AS place FROM bid) WHERE place <= 1""",
+    "q19": """SELECT auction, bidder, price, place FROM (SELECT *, ROW_NUMBER() OVER
+        (PARTITION BY auction ORDER BY price DESC) AS place FROM bid) WHERE place <= 10""",
 }
 SPARK = {
     **BOTH,
     "q11": """SELECT bidder, COUNT(*) AS bid_count, session_window.start, session_window.end FROM bid
         GROUP BY bidder, session_window(`dateTime`, '10 seconds')""",
+    "q12": """SELECT bidder, COUNT(*) AS bid_count, window.start, window.end FROM bid
+        GROUP BY bidder, window(`dateTime`, '10 seconds')""",
 }
 Figures = dict[str, tuple[int, float]]
 """Rows and seconds of a query."""

@@ -11,6 +11,7 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
+from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.scope import FAILED, Scope
 from seustream.compiler.language.typenames import report
 from seustream.compiler.language.types import Kind, Type
@@ -60,7 +61,8 @@ class ConstantBinder:
                 "unknown-type",
                 f"{e.type.text} '...' is no constant",
                 e.type.span,
-                suggest(e.type.text, known, "types of constants"),
+                INSTEAD.get(e.type.text.lower())
+                or suggest(e.type.text, known, "types of constants"),
             )
         if e.unit is not None and to.kind is not Kind.INTERVAL:
             return self.fail(

@@ -33,6 +33,9 @@ _INSTEAD = {
         _ONE_VALUE,
     ("on",): "QUALIFY row_number() OVER (PARTITION BY k ORDER BY ts) = 1 keeps the first row of each k",
     ("all",): "name the columns",
+    ("top",): "LIMIT 3, behind ORDER BY, takes the first rows",
+    ("symmetric",): "BETWEEN least(x, y) AND greatest(x, y)",
+    ("row",): "compare one by one: a = 1 AND b = 2",
 }  # fmt: skip
 
 INSTEAD = {name: hint for names, hint in _INSTEAD.items() for name in names}

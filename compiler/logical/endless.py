@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seustream.compiler.logical.joins import JoinTree, TreeJoin, joins, visible
-from seustream.compiler.logical.program import Distinct, Program, Query, RankedRows, Relation
+from seustream.compiler.logical.program import (
+    Distinct,
+    Program,
+    Query,
+    RankChanges,
+    RankedRows,
+    Relation,
+)
 from seustream.compiler.logical.windows import has_end
 
 
@@ -23,7 +30,8 @@ def endless(program: Program) -> Iterator[tuple[str, str]]:
 def _reasons(node: Relation) -> Iterator[str]:
     if isinstance(node, RankedRows) and node.end is None and node.ahead is None:
         if node.best is None:
-            yield "keeps every row: ranks and ORDER BY are certain at the end of the stream"
+            when = "may change" if isinstance(node, RankChanges) else "are certain"
+            yield f"keeps every row: ranks and ORDER BY {when} at the end of the stream"
         else:
             yield f"keeps the best {node.best[1]} rows of every partition to the end of the stream"
     elif isinstance(node, Distinct) and not has_end(node.window):

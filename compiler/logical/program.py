@@ -230,6 +230,19 @@ class RankedRows(OverRows):
         return f"{when}{kept}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankChanges(RankedRows):
+    """The changes of what the rows up to each time give; the first item says if a row comes or goes. A change is
+    certain once the watermark has reached its time. What a window gave stays when it is over. The rows of the
+    input come and go as its column `signed` says, if it has one."""
+
+    signed: ColumnReference | None = None
+
+    @property
+    def detail(self) -> str:
+        return "as rows come" + ("" if self.best is None else f", the best {self.best[1]} kept")
+
+
 Relation = Query | Operation
 """A statement of X-SQL, bound."""
 

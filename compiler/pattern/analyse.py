@@ -151,10 +151,6 @@ def _varied(
     query: ir.PatternQuery, bound: Bound, statement: tree.Pattern, context: PatternContext
 ) -> ir.PatternQuery:
     """The query as all that may match: each way through its sequence is a pattern."""
-    if query.skip is not Skip.NONE:
-        hint = "leave AFTER MATCH out, or register a pattern for each way"
-        text = "AFTER MATCH with elements that may be missing"
-        context.report("P016", text, statement.span, hint)
     grouped = query.strategy is Strategy.ANY and query.mode is Mode.GROUP
     found = ways(statement.sequence, grouped)
     events = {
@@ -178,6 +174,7 @@ def _varied(
             name=f"{query.name}#{number}",
             elements=variant.elements,
             outputs=variant.outputs(query),
+            places=tuple(number for number, _ in way),
         )
         decided = _decided(own, variant.conditions(bound), statement, context)
         if not decided.empty:

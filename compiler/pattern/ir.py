@@ -224,8 +224,8 @@ class MatchQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternQuery(MatchQuery):
     """A PATTERN query; `mode` matters under ANY only. Where elements are optional or to be chosen among,
-    its matches are those of its `variants`, which have some of the elements each, and lack the columns
-    that speak only of others."""
+    its matches are those of its `variants`, which have some of the elements each, at `places` among all, and
+    lack the columns that speak only of others."""
 
     elements: tuple[Element, ...]
     conjuncts: tuple[Conjunct, ...]
@@ -233,6 +233,7 @@ class PatternQuery(MatchQuery):
     mode: Mode
     type_column: str | None
     variants: tuple[PatternQuery, ...] = ()
+    places: tuple[int, ...] = ()
 
     @property
     def ways(self) -> tuple[MatchQuery, ...]:

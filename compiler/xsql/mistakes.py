@@ -99,6 +99,7 @@ WORDS: dict[str, str] = {
         "groups of windows are GROUP BY TUMBLE(ts, 1 minute), HOP(ts, slide, size) or SESSION(ts, gap)",
     ),
     "SIMILAR": "regexp_matches(x, 'pattern') compares with a pattern",
+    "VALUES": _SOURCES,
     "OFFSET": "QUALIFY row_number() OVER (ORDER BY x) > 5 leaves the first rows out",
 }
 """Words of other SQL, at the place of a mistake or in front of it, and what to write instead."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
@@ -19,6 +20,7 @@ from seustream.compiler.language.bind import FAILED, Binder
 from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.types import BIGINT, DOUBLE, Kind, read_interval
 from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import CHANGE
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.periods import BoundSelect, goes_by
 from seustream.hdl.isa import Condition
@@ -206,6 +208,7 @@ def over_rows(
         parts += [*leaf.arguments, *leaf.partition, *(key.expression for key in leaf.order)]
         parts += [] if leaf.aggregate is None else [leaf.aggregate]
     parts += [key.expression for key in order_by]
+    parts += [] if select.signed is None else [select.signed]
     read = {leaf for part in parts for leaf in x.columns(part)}
     columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
     items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
@@ -221,7 +224,7 @@ def over_rows(
     )
     ranked = [leaf for leaf in found if leaf.order]
     if not ranked and not order_by:
-        return made
+        return made  # with EMIT CHANGES rows only come
     fields = {name: getattr(made, name) for name in logical.OverRows.__dataclass_fields__}
     whole = logical.RankedRows(**fields, order_by=order_by)
     ends = {key for key in found[0].partition if is_end(key)} if found else set()
@@ -230,15 +233,29 @@ def over_rows(
     end = next((e for e in ends if isinstance(e, x.ColumnReference)), None)
     whole = replace(whole, end=None if order_by else end)
     same = len({(leaf.partition, leaf.order) for leaf in ranked}) == 1
+    if select.changes:
+        best = same and qualify is not None and select.signed is None
+        return changing(best_of(whole, qualify) if best and qualify else whole, select.signed)
     ahead = all(leaf.function == "lead" for leaf in ranked)
     if same and ahead and ranked[0].order == _AS_THEY_COME and not order_by:
         return replace(whole, ahead=max(leaf.offset for leaf in ranked))
     return best_of(whole, qualify) if same and qualify is not None else whole
 
 
-def best_of(of: logical.RankedRows, condition: x.Expression) -> logical.RankedRows:
+def changing(of: logical.RankedRows, signed: x.ColumnReference | None) -> logical.RankChanges:
+    """The changes of ranks; the first item says `+` of every row till then."""
+    known = {name: getattr(of, name) for name in logical.RankedRows.__dataclass_fields__}
+    known["items"] = (logical.Item(CHANGE.name, CHANGE), *of.items[1:])
+    return logical.RankChanges(**known | {"order_by": (), "ahead": None}, signed=signed)
+
+
+Ranked = TypeVar("Ranked", bound=logical.RankedRows)
+
+
+def best_of(of: Ranked, condition: x.Expression) -> Ranked:
     """The rows without those that a bound on their rank leaves out anyway."""
-    if any(leaf.function not in RANKS for item in of.items for leaf in overs(item.expression)):
+    parts = [condition, *(item.expression for item in of.items)]
+    if any(leaf.function not in RANKS for part in parts for leaf in overs(part)):
         return of
     for e in x.conjuncts(condition):
         if not isinstance(e, x.Compare) or not isinstance(e.right, x.Literal):

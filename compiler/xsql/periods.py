@@ -206,6 +206,8 @@ class BoundSelect:
     limit: int | None
     qualify: x.Expression | None
     changes: bool = False
+    signed: x.ColumnReference | None = None
+    """The column that says whether a row of the source comes or goes."""
 
 
 def grouped(

@@ -9,7 +9,7 @@ after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Column, Stream
@@ -18,11 +18,11 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import JoinTree
+from seustream.compiler.logical.joins import ChangeLog, JoinTree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
-from seustream.compiler.xsql.overs import best_of, over_rows, overs
-from seustream.compiler.xsql.periods import grouped
+from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
+from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
 from seustream.compiler.xsql.windowed import rows_of, wanted
 from seustream.compiler.xsql.windows import window
@@ -40,6 +40,9 @@ class Relations:
     hidden: list[tuple[Stream, logical.Relation]] = field(default_factory=list)
     names: dict[str, Stream] = field(default_factory=dict, init=False)
     """Streams that only a part of the query can name, folded: those of WITH and of FROM."""
+
+    written: dict[str, tree.Query] = field(default_factory=dict, init=False)
+    """The queries that those streams were made of, by the names they were given."""
 
     _count: int = field(default=0, init=False)
 
@@ -62,8 +65,11 @@ class Relations:
                     return grouped(select, select.every, self.hide)
                 looks = any(overs(item.expression) for item in select.query.items)
                 if looks or select.qualify or select.order_by or select.limit is not None:
+                    select = self._of_groups(select) if select.changes else select
                     return over_rows(select, self.hide, _is_end(select.query))
                 if isinstance(select.query, logical.Query):
+                    if select.changes and (inner := self._ranked(select.query)) is not None:
+                        return self._rank_changes(select.query, inner)
                     self._push_ranks(select.query)
                 return select.query
             case tree.UnionClause() if query.distinct:
@@ -137,6 +143,7 @@ class Relations:
         columns = tuple(map(_marked, columns, ends(relation)))
         stream = Stream(self._free(name), columns, relation.text)
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
+        self.written[stream.name] = query
         return stream
 
     def _distinct(
@@ -149,6 +156,11 @@ class Relations:
         """The rows of a query, each unless an equal one was given within the window."""
         problems = self.select.problems
         relation: logical.Relation
+        last = query.second if isinstance(query, tree.UnionClause) else query
+        if isinstance(last, tree.Select) and last.changes is not None:
+            hint = "group by the columns, which says the same: SELECT a FROM R GROUP BY a ... EMIT CHANGES"
+            said = "DISTINCT and UNION give a row once, and know of no row that goes"
+            problems.add("changes", said, last.changes, hint)
         if isinstance(query, tree.UnionClause):
             relation, what = self._union_all(name, query, span), "unites without ALL"
         else:
@@ -198,26 +210,79 @@ class Relations:
 
         before  SELECT … FROM (SELECT *, row_number() OVER (… ORDER BY b) AS rn FROM R) WHERE rn <= 3
         after   the inner one keeps the best 3 of each partition"""
+        relation = self._ranked(query)
+        if relation is not None:
+            place = next(at for at, (_, of) in enumerate(self.hidden) if of is relation)
+            best = _best(relation, _within(relation, query.where))
+            self.hidden[place] = (self.hidden[place][0], best)
+
+    def _ranked(self, query: logical.Query) -> logical.RankedRows | None:
+        """The query in FROM, if it is the only one and ranks its rows."""
         if len(query.sources) > 1:
-            return
-        name = query.sources[0].stream.name
-        for place, (stream, relation) in enumerate(self.hidden):
-            if stream.name == name and isinstance(relation, logical.RankedRows):
-                own = {item.name: item.expression for item in relation.items}
-                ranks = [leaf for e in own.values() for leaf in overs(e)]
-                if len({(leaf.partition, leaf.order) for leaf in ranks}) > 1:
-                    return
+            return None
+        own = {stream.name: relation for stream, relation in self.hidden}
+        found = own.get(query.sources[0].stream.name)
+        return found if type(found) is logical.RankedRows else None
 
-                def inner(e: x.Expression, own: dict[str, x.Expression] = own) -> x.Expression:
-                    if isinstance(e, x.ColumnReference):
-                        return own.get(e.name, e)
-                    return x.rebuild(e, inner)
+    def _rank_changes(self, query: logical.Query, of: logical.RankedRows) -> logical.Relation:
+        """The changes of some rows and columns of a query in FROM that ranks.
 
-                best = best_of(relation, inner(query.where))
-                self.hidden[place] = (stream, best)
+        before  SELECT b FROM (SELECT *, row_number() OVER (… ORDER BY b) AS rn FROM R) WHERE rn <= 3 EMIT CHANGES
+        after   SELECT b FROM R QUALIFY row_number() OVER (… ORDER BY b) <= 3 EMIT CHANGES"""
+        own = {item.name for item in of.items}
+        parts = [query.where, *(item.expression for item in query.items)]
+        if query.aggregated or any(e.name not in own for part in parts for e in x.columns(part)):
+            hint = "rank in this SELECT: QUALIFY row_number() OVER (...) <= 3"
+            said = "the query in FROM gives its ranks once, when they are certain"
+            self.select.problems.add("changes", said, query.sources[0].span, hint)
+            return query
+        self._changed(query)
+        _, inner = self.hidden.pop()
+        if not isinstance(inner, logical.RankChanges):
+            return query  # it was reported
+        where = _within(inner, query.where)
+        qualify = where if inner.qualify is None else x.conjunction((inner.qualify, where))
+        items = [logical.Item(i.name, _within(inner, i.expression)) for i in query.items[1:]]
+        made = replace(
+            inner,
+            name=query.name,
+            items=(inner.items[0], *items),
+            text=query.text,
+            span=query.span,
+            strict=query.strict,
+            defines=None,
+            keeps_oldest=False,
+            qualify=qualify,
+        )
+        return made if made.signed is not None else _best(made, qualify)
+
+    def _changed(self, query: logical.Query) -> Stream:
+        """The query in FROM, with EMIT CHANGES."""
+        written = self.written[query.sources[0].stream.name]
+        assert isinstance(written, tree.Select)
+        return self._derive(query.name, replace(written, changes=written.span))
+
+    def _of_groups(self, select: BoundSelect) -> BoundSelect:
+        """A SELECT with EMIT CHANGES that ranks the groups of a query in FROM ranks them as they change."""
+        query = select.query
+        if not isinstance(query, logical.Query) or len(query.sources) > 1:
+            return select
+        parts = [item.expression for item in query.items]
+        parts += [] if select.qualify is None else [select.qualify]
+        ranks = select.order_by or any(leaf.order for part in parts for leaf in overs(part))
+        of = {stream.name: relation for stream, relation in self.hidden}
+        inner = of.get(query.sources[0].stream.name)
+        groups = isinstance(inner, logical.PeriodGroups) and not inner.changes
+        joined = isinstance(inner, logical.Query | JoinTree) and not isinstance(inner, ChangeLog)
+        if not ranks or not (groups or (joined and inner.aggregated)):  # type: ignore[union-attr]  # a query
+            return select
+        stream = self._changed(query)
+        source = replace(query.sources[0], stream=stream)
+        signed = column_of(stream, 0)
+        return replace(select, query=replace(query, sources=(source,)), signed=signed)
 
     def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
-        written = list(_branches(query))
+        written = list(_changing(_branches(query)))
         branches = [self.relation(name, branch, branch.span) for branch in written]
         for part in written:
             if isinstance(part, tree.Select) and not isinstance(branches[0], logical.PeriodGroups):
@@ -295,11 +360,29 @@ def ends(of: logical.Relation) -> list[int | None]:
             column = of.inputs[0].column(e.name)
         elif isinstance(of, logical.Query) and len(of.sources) == 1:
             column = of.sources[0].stream.column(getattr(e, "name", ""))
-        # The row of a group has the last instant of its window.
         last = None if column is None else column.ends
-        early = isinstance(of, logical.PeriodGroups) and of.changes
-        found.append(1 if e == logical.WINDOW_END and not early else last)
+        if isinstance(of, logical.PeriodGroups) and e == logical.WINDOW_END:
+            # The row of a group has the last instant of its window, or one in it as long as the group grows.
+            periods = isinstance(of.every, logical.Periodic)
+            last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
+        found.append(last)
     return found
+
+
+def _within(of: logical.Relation, e: x.Expression) -> x.Expression:
+    """An expression over the results of a relation, over what these are computed from."""
+    if isinstance(e, x.ColumnReference):
+        own = {item.name: item.expression for item in of.items}
+        return own.get(e.name, e)
+    return x.rebuild(e, lambda part: _within(of, part))
+
+
+def _best(of: Ranked, condition: x.Expression) -> Ranked:
+    """The rows that a condition on their rank leaves, if all ranks are of one order."""
+    parts = [condition, *(item.expression for item in of.items)]
+    ranks = [leaf for part in parts for leaf in overs(part)]
+    one = len({(leaf.partition, leaf.order) for leaf in ranks}) == 1
+    return best_of(of, condition) if one else of
 
 
 def _is_end(query: logical.Query | JoinTree) -> Callable[[x.Expression], bool]:
@@ -328,6 +411,16 @@ def _counted(query: logical.Relation) -> str:
 
 
 _PLAIN = ("range", "rows", "now", "unbounded")
+
+
+def _changing(
+    parts: Iterable[tree.Select | tree.UnionClause],
+) -> Iterator[tree.Select | tree.UnionClause]:
+    """The parts of a union with the EMIT CHANGES behind it: the changes are those of all."""
+    every = list(parts)
+    said = [of.changes for of in every if isinstance(of, tree.Select) and of.changes is not None]
+    for part in every:
+        yield replace(part, changes=said[0]) if said and isinstance(part, tree.Select) else part
 
 
 def _branches(

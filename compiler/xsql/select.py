@@ -131,7 +131,8 @@ class SelectBinder:
                 "aggregate, or leave SLIDE out",
             )
         if aggregated and every is None and not select.windows and len(sources) == len(lasting) + 1:
-            missing_window(select, "aggregates", self.problems)
+            way = ", or WINDOW UNBOUNDED for all rows so far"
+            missing_window(select, "aggregates", self.problems, way)
         if aggregated and every is None and (select.order_by or select.limit is not None):
             self._unordered(select)
         if aggregated and len(self.problems.found) == found:
@@ -155,10 +156,18 @@ class SelectBinder:
             self._timed(select, sources, side)
         limit = None if select.limit is None else select.limit[0]
         changes = select.changes is not None
-        whole = self._joined(query, side, conditions, changes and every is None)
+        stays = changes and not aggregated and _stays(select, query, side)
         if changes:
-            ordered = bool(order_by or select.qualify or looks_back) or limit is not None
-            self._check_changes(select, steps is not None, ordered, side)
+            ordered = bool(select.qualify or looks_back) or limit is not None
+            grows = every is not None and steps is None
+            self._check_changes(select, ordered, grows, stays, side)
+            if any(item.name.lower() == CHANGE.name for item in items):
+                said = f"the first column of EMIT CHANGES is called {CHANGE.name}, too"
+                self.problems.add("duplicate-name", said, select.span, "name the other with AS")
+        if stays:
+            comes = logical.Item(CHANGE.name, x.Literal("+", CHANGE.type))
+            query = replace(query, items=(comes, *items))
+        whole = self._joined(query, side, conditions, changes and every is None and not stays)
         if timely and limit is None and qualify is None and isinstance(whole, JoinTree):
             qualify = x.TRUE  # all others give their rows by time anyway
         return BoundSelect(whole, every, order_by, limit, qualify, changes)
@@ -255,18 +264,33 @@ class SelectBinder:
         return keys
 
     def _check_changes(
-        self, select: tree.Select, steps: bool, ordered: bool, side: JoinSide
+        self, select: tree.Select, ordered: bool, grows: bool, stays: bool, side: JoinSide
     ) -> None:
-        """Reports what EMIT CHANGES cannot stand behind."""
-        looks_up = any(join.kind.looks_up for join in joins(side))
-        said, hint = "", "ranks and frames come once each, when they are certain"
-        if steps:
+        """Reports what EMIT CHANGES cannot stand behind. `grows` says that groups of windows do, `stays` that a
+        row, once it is there, does not leave."""
+        assert select.changes is not None
+        said = hint = ""
+        if any(clause.slide is not None for clause in select.windows):
             said, hint = "groups at steps do not change", "leave EMIT CHANGES out, or SLIDE"
-        elif ordered:
-            said = "ranks, frames and orders do not change"
-        elif looks_up:
-            said, hint = "what an ASOF join has looked up does not change", "leave EMIT CHANGES out"
-        if said and select.changes is not None:
+        elif grows and (ordered or select.order_by):
+            said = "the first rows of a window are known when it is over"
+            hint = "leave EMIT CHANGES out, or ORDER BY and LIMIT"
+        elif select.order_by and select.limit is None:
+            said = "changes come in the order of time"
+            hint = "leave ORDER BY out, or say how many rows you want: LIMIT 10"
+        elif ordered and not stays:
+            said = (
+                "ranks and frames change with rows that come, and do not know of those that leave"
+            )
+            hint = (
+                "derive a stream from the join or the window, and rank that: CREATE STREAM s AS ..."
+            )
+        elif any(join.kind.looks_up for join in joins(side)) and not stays:
+            said = "an ASOF join looks up once, and does not know of rows that leave"
+            hint = (
+                "derive a stream from the ASOF join, and select from that: CREATE STREAM s AS ..."
+            )
+        if said:
             self.problems.add("changes", said, select.changes, hint)
 
     def _unordered(self, select: tree.Select) -> None:
@@ -421,6 +445,16 @@ _WINDOW = (logical.WINDOW_START, logical.WINDOW_END)
 
 def _aggregates(parts: list[tuple[x.Expression, Span]]) -> bool:
     return any(isinstance(e, x.AggregateCall) for part, _ in parts for e in x.walk(part))
+
+
+def _stays(select: tree.Select, query: logical.Query, side: JoinSide) -> bool:
+    """Says if results stay once they are there: those of one stream or of ASOF joins, out of which no window
+    takes rows."""
+    if isinstance(side, TreeJoin) and not all(join.kind.looks_up for join in joins(side)):
+        return False
+    windows = [source.window for source in query.sources]
+    ends = any(of.kind is not WindowKind.UNBOUNDED or not is_plain(of) for of in windows)
+    return not (select.windows and ends)
 
 
 def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.optiseq import OptiSeq
 from seustream.engine.pattern.planner import Order
-from seustream.engine.pattern.skip import Skipper
+from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.vector import ColumnSearch
 
 Key = tuple[Any, ...]
@@ -89,7 +89,7 @@ class PatternOperator:
         self._heap: list[tuple[int, int, Event]] = []
         self._columns = self._new_columns()
         self._matchers: dict[Key, Matcher] = {}
-        self._skippers: dict[Key, Skipper] = {}
+        self._skipping = Skipping(query)
         self._retained: list[Event] = []
 
     @property
@@ -131,14 +131,9 @@ class PatternOperator:
     @property
     def output_watermark(self) -> int:
         """Every later match has a time above this."""
-        if self.watermark == END_OF_STREAM:
-            return self.watermark
-        unbounded = self.query.window is None
-        if unbounded and (self.query.waits or self.query.skip is not Skip.NONE):
-            return BEGIN_OF_TIME
-        if self.query.skip is Skip.NONE:
-            return self.watermark
-        return max(self.watermark - (self.query.window or 0), BEGIN_OF_TIME)
+        if self.query.skip is not Skip.NONE or (self.query.waits and self.query.window is None):
+            return self._skipping.output_watermark(self.watermark)
+        return self.watermark
 
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; the matches certain by now, in order of (D, events)."""
@@ -148,17 +143,15 @@ class PatternOperator:
         """The same as rows of RETURN, with the time of each."""
         found = self._advance(watermark)
         if isinstance(found, list):
-            matches = self._stamped(found)
-            times = np.array([match.D for match in matches], np.int64)
-            return output.of_matches(self._meaning, matches), times
+            return self.rows_of(self._stamped(found))
         if found is None:
             return output.of_found(self._meaning, None), np.zeros(0, np.int64)
         if self.query.waits and self.query.window is None:
-            return self._at_the_end(found)
+            return self.rows_of(self._stamped(found))
         return output.of_found(self._meaning, found), found.determined
 
-    def _at_the_end(self, found: Found) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-        matches = self._stamped(found.matches(self.query))
+    def rows_of(self, matches: Sequence[Match]) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+        """Matches of the query as rows of RETURN, with the time of each."""
         times = np.array([match.D for match in matches], np.int64)
         return output.of_matches(self._meaning, matches), times
 
@@ -185,7 +178,8 @@ class PatternOperator:
             self.watermark = watermark
             self._note(self._columns.held)
             if self.query.skip is not Skip.NONE:
-                found = self._skipped(found.matches(self.query) if found else [])
+                found = found.matches(self.query) if found else []
+                found = self._skipping.counted(found, watermark)
         else:
             events = released.rows() if isinstance(released, EventBatch) else released
             found = self._by_key(events, old, watermark)
@@ -248,7 +242,7 @@ class PatternOperator:
         found.sort(key=lambda match: match.order)
         self._note(sum(matcher.held for matcher in self._matchers.values()))
         if self.query.skip is not Skip.NONE:
-            found = self._skipped(found)
+            found = self._skipping.counted(found, new)
         for key in [key for key, matcher in self._matchers.items() if not matcher.held]:
             del self._matchers[key]
         return found
@@ -268,26 +262,6 @@ class PatternOperator:
             return CompiledSearch(self._meaning, self._max_runs, self._max_rows)
         return None
 
-    # --- skipping -------------------------------------------------------------
-
-    def _skipped(self, found: list[Match]) -> list[Match]:
-        for match in found:
-            key = key_of(match.first, self.query.partition)
-            self._skippers.setdefault(key, Skipper(self.query)).offer([match])
-        accepted: list[Match] = []
-        for key, skipper in list(self._skippers.items()):
-            accepted += skipper.settled(self.watermark)
-            if not skipper.waiting and self._is_past(skipper):
-                del self._skippers[key]
-        accepted.sort(key=lambda match: match.order)
-        return accepted
-
-    def _is_past(self, skipper: Skipper) -> bool:
-        """Returns whether no later start can lie before where a skipper skipped to."""
-        if self.query.window is None:
-            return self.watermark == END_OF_STREAM
-        return skipper.after[0] + self.query.window <= self.watermark
-
     # --- memory and state -----------------------------------------------------
 
     @property
@@ -301,11 +275,7 @@ class PatternOperator:
         kept = self._seen()
         if window is not None and horizon is not None:
             times += [e.ts + after for e in kept for after in (window, horizon)]
-            times += [
-                start[0] + window
-                for skipper in self._skippers.values()
-                for start in skipper.waiting
-            ]
+            times += self._skipping.due
         later = [ts for ts in times if ts > self.watermark]
         if later:
             return min(later)
@@ -321,9 +291,8 @@ class PatternOperator:
         """Everything kept: waiting events, lists, runs, buffers, pending matches."""
         matchers: Iterable[Matcher] = self._matchers.values()
         columns = 0 if self._columns is None else self._columns.held
-        waiting = sum(len(skipper.waiting) for skipper in self._skippers.values())
-        kept = len(self._retained) + self._arrivals.held
-        return len(self._heap) + columns + kept + waiting + sum(m.held for m in matchers)
+        kept = len(self._retained) + self._arrivals.held + self._skipping.held
+        return len(self._heap) + columns + kept + sum(m.held for m in matchers)
 
     @property
     def largest(self) -> int:
@@ -356,7 +325,7 @@ class PatternOperator:
             "stats": dataclasses.asdict(self.stats),
             "retained": state.events(self._seen()),
             "waiting": state.events(waiting),
-            "skipping": [state.skipper(key, one) for key, one in self._skippers.items()],
+            "skipping": state.skipping(self._skipping),
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -371,8 +340,7 @@ class PatternOperator:
         self._arrivals.stats = Stats(**stored["stats"])
         for event in state.events_of(stored["waiting"]):
             heapq.heappush(self._heap, (event.ts, event.seq, event))
-        skippers = (state.skipper_of(self.query, one) for one in stored["skipping"])
-        self._skippers = dict(skippers)
+        self._skipping = state.skipping_of(self.query, stored["skipping"])
 
     def _seen(self) -> list[Event]:
         """The events a matcher would have to see again."""

@@ -6,9 +6,12 @@ counts; then the next start that counts is where the clause says.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
-from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Match
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Match, key_of
 
 Order = tuple[int, int]
 
@@ -22,12 +25,11 @@ class Skipper:
         self.after: Order = (BEGIN_OF_TIME, -1)
         self.waiting: dict[Order, Match] = {}
 
-    def offer(self, matches: list[Match]) -> None:
-        for match in matches:
-            start = match.first.order
-            known = self.waiting.get(start)
-            if known is None or match.order < known.order:
-                self.waiting[start] = match
+    def offer(self, match: Match) -> None:
+        start = match.first.order
+        known = self.waiting.get(start)
+        if known is None or _preference(match) < _preference(known):
+            self.waiting[start] = match
 
     def settled(self, watermark: int) -> list[Match]:
         """The matches that count among those whose start is settled: its window has passed."""
@@ -41,6 +43,12 @@ class Skipper:
                 self.after = self._behind(match)
         return accepted
 
+    def is_past(self, watermark: int) -> bool:
+        """Returns whether no later start can lie before where it skipped to."""
+        if self._query.window is None:
+            return watermark == END_OF_STREAM
+        return self.after[0] + self._query.window <= watermark
+
     def _is_settled(self, start: Order, watermark: int) -> bool:
         if watermark == END_OF_STREAM:
             return True
@@ -48,3 +56,52 @@ class Skipper:
 
     def _behind(self, match: Match) -> Order:
         return match.first.order if self._query.skip is Skip.NEXT else match.last.order
+
+
+def _preference(match: Match) -> tuple[Any, ...]:
+    """The earliest first; of those of one time that with an event where another one lacks the element."""
+    return (match.D, tuple((not ids, ids) for ids in match.ids))
+
+
+class Skipping:
+    """The skippers of all keys of a query."""
+
+    def __init__(self, query: ir.PatternQuery) -> None:
+        self._query = query
+        self.skippers: dict[tuple[Any, ...], Skipper] = {}
+
+    def counted(self, found: Iterable[Match], watermark: int) -> list[Match]:
+        """Takes what was found; the matches that count and are settled by now, in order."""
+        for match in found:
+            key = key_of(match.first, self._query.partition)
+            if key not in self.skippers:
+                self.skippers[key] = Skipper(self._query)
+            self.skippers[key].offer(match)
+        counted: list[Match] = []
+        for key, skipper in list(self.skippers.items()):
+            counted += skipper.settled(watermark)
+            if not skipper.waiting and skipper.is_past(watermark):
+                del self.skippers[key]
+        counted.sort(key=lambda match: match.order)
+        return counted
+
+    def output_watermark(self, watermark: int) -> int:
+        """What counts later has a time above this, if what is found later is above the watermark."""
+        if watermark == END_OF_STREAM:
+            return watermark
+        if self._query.window is None:
+            return BEGIN_OF_TIME
+        return max(watermark - self._query.window, BEGIN_OF_TIME)
+
+    @property
+    def due(self) -> list[int]:
+        """The watermarks at which a start is settled."""
+        window = self._query.window
+        if window is None:
+            return []
+        waiting = (start for one in self.skippers.values() for start in one.waiting)
+        return [start[0] + window for start in waiting]
+
+    @property
+    def held(self) -> int:
+        return sum(len(one.waiting) for one in self.skippers.values())

@@ -9,7 +9,7 @@ from typing import Any
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.event import Event, Match
-from seustream.engine.pattern.skip import Skipper
+from seustream.engine.pattern.skip import Skipper, Skipping
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _WRITE: dict[type, tuple[str, Any, Any]] = {
@@ -57,13 +57,23 @@ def events_of(plain: list[list[Any]]) -> list[Event]:
     return [event_of(one) for one in plain]
 
 
-def skipper(key: tuple[Any, ...], of: Skipper) -> dict[str, Any]:
-    """The matches of a key that wait for their start to be settled."""
+def skipping(of: Skipping) -> list[dict[str, Any]]:
+    """By key, the matches that wait for their start to be settled."""
+    return [_skipper(key, one) for key, one in of.skippers.items()]
+
+
+def skipping_of(query: ir.PatternQuery, plain: Sequence[dict[str, Any]]) -> Skipping:
+    found = Skipping(query)
+    found.skippers = dict(_skipper_of(query, one) for one in plain)
+    return found
+
+
+def _skipper(key: tuple[Any, ...], of: Skipper) -> dict[str, Any]:
     matches = [{"D": m.D, "groups": [events(g) for g in m.groups]} for m in of.waiting.values()]
     return {"key": [value(of) for of in key], "after": list(of.after), "matches": matches}
 
 
-def skipper_of(query: ir.PatternQuery, plain: dict[str, Any]) -> tuple[tuple[Any, ...], Skipper]:
+def _skipper_of(query: ir.PatternQuery, plain: dict[str, Any]) -> tuple[tuple[Any, ...], Skipper]:
     found = Skipper(query)
     found.after = tuple(plain["after"])
     matches = [

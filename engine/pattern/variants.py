@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,20 @@ import pyarrow as pa
 
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern import output
+from seustream.compiler.pattern.ir import Skip
+from seustream.engine.pattern import output, state
 from seustream.engine.pattern.arrivals import Stats
+from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.skip import Skipping
+
+Rows = tuple[pa.Table, np.ndarray[Any, Any]]
 
 
 class VariantsOperator:
     """The matches of all variants in order of the time they are certain, then of the variants; columns
-    that a variant lacks are NULL."""
+    that a variant lacks are NULL. AFTER MATCH chooses among the matches of all, which have the events of
+    each element of the whole there, none where it is missing."""
 
     def __init__(
         self, query: ir.PatternQuery, engine: str, late: str, faults: Faults | None
@@ -25,8 +32,13 @@ class VariantsOperator:
         self.query = query
         self.schema = output.schema(query)
         self.operators = [
-            PatternOperator(variant, engine, late=late, faults=faults) for variant in query.variants
+            PatternOperator(
+                dataclasses.replace(variant, skip=Skip.NONE), engine, late=late, faults=faults
+            )
+            for variant in query.variants
         ]
+        self._skipping = Skipping(query)
+        self._counted = 0
 
     @property
     def engine(self) -> str:
@@ -36,11 +48,9 @@ class VariantsOperator:
     def stats(self) -> Stats:
         """Those of the events are every variant's; matches and what is held are of all."""
         every = [one.stats for one in self.operators]
-        return dataclasses.replace(
-            every[0],
-            matches=sum(one.matches for one in every),
-            peak_held=sum(one.peak_held for one in every),
-        )
+        matches = self._counted if self._skips else sum(one.matches for one in every)
+        held = sum(one.peak_held for one in every)
+        return dataclasses.replace(every[0], matches=matches, peak_held=held)
 
     @property
     def watermark(self) -> int:
@@ -48,26 +58,66 @@ class VariantsOperator:
 
     @property
     def output_watermark(self) -> int:
-        return min(one.output_watermark for one in self.operators)
+        found = min(one.output_watermark for one in self.operators)
+        return self._skipping.output_watermark(found) if self._skips else found
 
     @property
     def held(self) -> int:
-        return sum(one.held for one in self.operators)
+        return self._skipping.held + sum(one.held for one in self.operators)
 
     @property
     def next_due(self) -> int | None:
         """The next watermark at which some variant has something to do; None if nothing is held."""
-        return min(
-            (due for one in self.operators if (due := one.next_due) is not None), default=None
-        )
+        times = [due for one in self.operators if (due := one.next_due) is not None]
+        return min([*times, *self._skipping.due], default=None)
+
+    @property
+    def _skips(self) -> bool:
+        return self.query.skip is not Skip.NONE
 
     def push_table(self, rows: pa.Table) -> None:
         for one in self.operators:
             one.push_table(rows)
 
-    def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+    def advance_table(self, watermark: int) -> Rows:
         """Rows of RETURN, with the time of each."""
-        tables, times = zip(*(one.advance_table(watermark) for one in self.operators), strict=True)
+        if not self._skips:
+            return self._together([one.advance_table(watermark) for one in self.operators])
+        found = [
+            dataclasses.replace(match, groups=self._placed(variant, match))
+            for variant, one in zip(self.query.variants, self.operators, strict=True)
+            for match in one.advance(watermark)
+        ]
+        counted = self._skipping.counted(found, watermark)
+        self._counted += len(counted)
+        return self._together(
+            [
+                one.rows_of(self._own(variant, counted))
+                for variant, one in zip(self.query.variants, self.operators, strict=True)
+            ]
+        )
+
+    def _placed(self, variant: ir.PatternQuery, match: Match) -> tuple[Any, ...]:
+        by_place = dict(zip(variant.places, match.groups, strict=True))
+        return tuple(by_place.get(place, ()) for place in range(len(self.query.elements)))
+
+    def _own(self, variant: ir.PatternQuery, matches: Sequence[Match]) -> list[Match]:
+        """Those of a variant: no other has the same elements with events."""
+        events = {
+            place
+            for place, element in zip(variant.places, variant.elements, strict=True)
+            if not element.negated
+        }
+        return [
+            dataclasses.replace(
+                match, groups=tuple(match.groups[place] for place in variant.places)
+            )
+            for match in matches
+            if events == {place for place, group in enumerate(match.groups) if group}
+        ]
+
+    def _together(self, found: Sequence[Rows]) -> Rows:
+        tables, times = zip(*found, strict=True)
         rows, at = pa.concat_tables(map(self._whole, tables)), np.concatenate(times)
         order = np.argsort(at, kind="stable")
         return rows.take(pa.array(order)), at[order]
@@ -81,8 +131,14 @@ class VariantsOperator:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def snapshot(self) -> dict[str, Any]:
-        return {"variants": [one.snapshot() for one in self.operators]}
+        return {
+            "variants": [one.snapshot() for one in self.operators],
+            "skipping": state.skipping(self._skipping),
+            "counted": self._counted,
+        }
 
     def restore(self, stored: dict[str, Any]) -> None:
         for one, plain in zip(self.operators, stored["variants"], strict=True):
             one.restore(plain)
+        self._skipping = state.skipping_of(self.query, stored["skipping"])
+        self._counted = stored["counted"]

@@ -16,6 +16,7 @@ from seustream.engine.relational.distinct import DistinctRows
 from seustream.engine.relational.joins import TreeOperator
 from seustream.engine.relational.over import OverOperator
 from seustream.engine.relational.periods import PeriodOperator
+from seustream.engine.relational.rank_changes import RankChangeOperator
 from seustream.engine.relational.ranks import RankOperator
 from seustream.engine.relational.union import UnionOperator
 from seustream.engine.stream.faults import QueryFaults
@@ -27,6 +28,7 @@ OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]]
     logical.Distinct: DistinctRows,
     logical.OverRows: OverOperator,
     logical.PeriodGroups: PeriodOperator,
+    logical.RankChanges: RankChangeOperator,
     logical.RankedRows: RankOperator,
     logical.UnionAll: UnionOperator,
 }

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Turns
 from seustream.engine.host.words import KeyNumbers
@@ -40,6 +41,7 @@ class RankOperator:
 
     def __init__(self, node: logical.RankedRows, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
+        self.counting: Faults = faults
         self.input = Inputs(node.inputs)
         self.inputs = self.input.names
         self.push, self.advance = self.input.push, self.input.advance
@@ -111,8 +113,7 @@ class RankOperator:
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
         seen = self._seen(rows)
         with faults.naming(lambda row: f"the row at ts {times[some[row]]}"):
-            for over in self.overs:
-                seen[over] = pa.array(self._placed(over, seen, len(times)))
+            self._place(seen, len(times))
             seen = {leaf: column.take(pa.array(some)) for leaf, column in seen.items()}
             if node.qualify is not None:
                 kept = np.flatnonzero(holds(node.qualify, seen.__getitem__, len(some), faults))
@@ -129,6 +130,11 @@ class RankOperator:
         oldest = rows.column(rows.num_columns - 1).take(places)
         return answer(node, [*out, oldest, rows.column(0).take(places)])
 
+    def _place(self, seen: dict[x.Leaf, pa.Array], count: int) -> None:
+        """Adds the values of the functions to those of the columns."""
+        for over in self.overs:
+            seen[over] = pa.array(self._placed(over, seen, count))
+
     def _seen(self, rows: pa.Table) -> dict[x.Leaf, pa.Array]:
         return {
             leaf: rows.column(place).combine_chunks()
@@ -138,7 +144,7 @@ class RankOperator:
     def _keys(
         self, order: Sequence[logical.OrderKey], seen: dict[x.Leaf, pa.Array], count: int
     ) -> list[Ints]:
-        faults = self.faults[self.node.name]
+        faults = self.counting
         return [
             ranks(
                 evaluate(key.expression, seen.__getitem__, count, faults),
@@ -152,10 +158,14 @@ class RankOperator:
         self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int
     ) -> tuple[Ints, Ints]:
         """The partition of each row, and the rows by partition and order; equal ones by arrival."""
-        faults = self.faults[self.node.name]
-        keys = [evaluate(e, seen.__getitem__, count, faults) for e in over.partition]
-        group = KeyNumbers([arrow_type(e.type) for e in over.partition]).numbers(keys, count)
+        group = self._groups(over.partition, seen, count)
         return group, np.lexsort((*reversed(self._keys(over.order, seen, count)), group))
+
+    def _groups(
+        self, partition: Sequence[x.Expression], seen: dict[x.Leaf, pa.Array], count: int
+    ) -> Ints:
+        keys = [evaluate(e, seen.__getitem__, count, self.counting) for e in partition]
+        return KeyNumbers([arrow_type(e.type) for e in partition]).numbers(keys, count)
 
     def _placed(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> pa.Array:
         """The value of a function at each row."""
@@ -163,8 +173,7 @@ class RankOperator:
             return self._aggregated(over, over.aggregate, seen, count)
         if over.function not in ("lag", "lead"):
             return pa.array(self._ranked(over, seen, count))
-        faults = self.faults[self.node.name]
-        value = evaluate(over.arguments[0], seen.__getitem__, count, faults)
+        value = evaluate(over.arguments[0], seen.__getitem__, count, self.counting)
         group, order = self._ordered(over, seen, count)
         away = np.arange(count) + (over.offset if over.function == "lead" else -over.offset)
         there = np.clip(away, 0, count - 1)
@@ -177,7 +186,7 @@ class RankOperator:
         self, over: logical.Over, of: x.AggregateCall, seen: dict[x.Leaf, pa.Array], count: int
     ) -> pa.Array:
         """An aggregate over the whole partition of each row."""
-        faults, measures = self.faults[self.node.name], Measures(over.partition, [of])
+        faults, measures = self.counting, Measures(over.partition, [of])
         values = [evaluate(e, seen.__getitem__, count, faults) for e in measures.read]
         group = measures.groups(values, count)
         _, first = np.unique(group, return_index=True)
@@ -189,17 +198,11 @@ class RankOperator:
 
     def _ranked(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> Ints:
         """The rank of each row in its partition, or its share of it."""
-        by = self._keys(over.order, seen, count)
         group, order = self._ordered(over, seen, count)
-        mine = group[order]
+        mine, begins = group[order], self._begins(over, seen, group, order)
         first = np.searchsorted(mine, mine)
         size = np.searchsorted(mine, mine, side="right") - first
         place = np.arange(count, dtype=np.int64) - first
-        begins = np.ones(count, np.bool_)
-        for key in by:
-            begins[1:] &= key[order][1:] == key[order][:-1]
-        begins[1:] = ~begins[1:] | (mine[1:] != mine[:-1])
-        begins[:1] = True
         since = np.maximum.accumulate(np.where(begins, np.arange(count), 0))
         number = place + 1
         match over.function:
@@ -222,6 +225,17 @@ class RankOperator:
         found = np.empty(count, number.dtype)
         found[order] = number
         return found
+
+    def _begins(
+        self, over: logical.Over, seen: dict[x.Leaf, pa.Array], group: Ints, order: Ints
+    ) -> npt.NDArray[np.bool_]:
+        """Which rows, in order, are not equal to the one before."""
+        mine, equal = group[order], np.ones(len(order), np.bool_)
+        for key in self._keys(over.order, seen, len(order)):
+            equal[1:] &= key[order][1:] == key[order][:-1]
+        equal[1:] &= mine[1:] == mine[:-1]
+        equal[:1] = False
+        return ~equal
 
     def _trim(self) -> None:
         """Lets go of rows that are not among the best of their partition."""

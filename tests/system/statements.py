@@ -1,6 +1,6 @@
 """Random statements of X-SQL over random streams, nested in each other, with DuckDB as judge.
 
-    python -m tests.system.statements [--cases N] [--first SEED]
+    python -m tests.system.statements [--cases N] [--first SEED] [--seconds S] [--record]
 
 A case is drawn from its seed: selections, joins of all kinds, subqueries, groups of windows, frames, ranks, unions,
 DISTINCT and ASOF joins, each over base streams or over each other, as parts of one query or as derived streams; at
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
+from tests.campaigns import Work, add_options
 from tests.engine.relational.generate import DEFINITIONS, r_stream, rows_of, s_stream, same
 
 BASE = {"R": {"a": "int", "b": "real", "c": "text"}, "S": {"k": "int", "v": "int"}}
@@ -55,6 +55,7 @@ class StatementCase:
         self.chance = chance
         self.rows = {"R": r_stream(chance, chance.randint(0, 30)), "S": s_stream(chance, 20)}
         self.names, self.made = 0, list[str]()
+        self.parts = Counter[str]()
         top = self._part(chance.choice((1, 2, 2, 3)))
         self.net, self.ordered = False, False
         if chance.random() < 0.25:
@@ -94,15 +95,8 @@ class StatementCase:
     def _condition(self, part: Part, alias: str) -> str:
         name = self._of(part) or "ts"
         value = {"int": "2", "real": "0.5", "text": "'x'"}[part.columns.get(name, "int")]
-        form = self.chance.choice(
-            (
-                "{} > {}",
-                "{} IS NOT NULL",
-                "NOT {} <= {}",
-                "{} IS DISTINCT FROM {}",
-                "{} IN ({}, NULL)",
-            )
-        )
+        forms = ("{} > {}", "{} IS NOT NULL", "NOT {} <= {}", "{} IS DISTINCT FROM {}")
+        form = self.chance.choice((*forms, "{} IN ({}, NULL)"))
         return form.format(f"{alias}.{name}", value)
 
     def _items(self, seen: list[tuple[str, Part]]) -> tuple[dict[str, str], list[str]]:
@@ -149,7 +143,9 @@ class StatementCase:
     def _part(self, depth: int) -> Part:
         ways = (self._select, self._join, self._join, self._exists, self._windows, self._windows)
         more = (self._frames, self._ranks, self._union, self._distinct, self._asof)
-        return self.chance.choice((*ways, *more))(depth)
+        way = self.chance.choice((*ways, *more))
+        self.parts[way.__name__.strip("_")] += 1
+        return way(depth)
 
     def _select(self, depth: int) -> Part:
         part, alias = self._input(depth), self._name()
@@ -372,11 +368,12 @@ class StatementCase:
     def _changes(self) -> Part:
         """EMIT CHANGES over windows that nothing leaves: the changes sum up to what the judge says."""
         self.net = True
+        self.parts["changes"] += 1
         way = self.chance.random()
-        if way < 0.4:
-            part = self._windows(1)
+        if way < 0.55:
+            part = self._windows(1) if way < 0.3 else self._ranks(1)
             return Part(part.columns, f"{part.ours} EMIT CHANGES", part.theirs)
-        if way < 0.6:
+        if way < 0.75:
             left, right, x, y = self._input(1), self._input(0), self._name(), self._name()
             (ours, theirs), (mine, other) = self._from(left, x), self._from(right, y)
             columns, items = self._items([(x, left), (y, right)])
@@ -477,23 +474,21 @@ def check(case: StatementCase, judge: Judge) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000)
-    parser.add_argument("--first", type=int, default=0)
+    add_options(parser)
     options = parser.parse_args(arguments)
-    begin, rows, wrong, judge = time.process_time(), 0, list[int](), Judge()
-    for seed in range(options.first, options.first + options.cases):
+    work, judge, wrong = Work("statements", options), Judge(), False
+    for seed in work.cases(options.cases):
         case = StatementCase(random.Random(seed))
         try:
-            rows += check(case, judge)
+            work.found["rows"] += check(case, judge)
         except Exception:  # whatever goes wrong is a difference
-            wrong.append(seed)
             print(f"seed {seed}\n{case.text}\n{case.judged}")
             traceback.print_exc(limit=-3, file=sys.stdout)
-    spent = time.process_time() - begin
-    seeds = f"seeds {options.first} to {options.first + options.cases - 1}"
-    print(
-        f"{options.cases} cases ({seeds}), {rows} rows, {len(wrong)} differ {wrong}, {spent:.0f} s"
-    )
-    return min(len(wrong), 1)
+            wrong = True
+            break
+        work.found += case.parts
+    work.close(options.cases)
+    return int(wrong)
 
 
 if __name__ == "__main__":

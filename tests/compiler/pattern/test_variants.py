@@ -89,9 +89,3 @@ def test_mistakes(code: str, text: str) -> None:
         compile_pattern(f"{text.replace('«', '')} WITHIN 1 s RETURN *", STREAM)
     (problem,) = error.value.problems
     assert (problem.kind, problem.span.start) == (code, where), str(error.value)
-
-
-def test_after_match_wants_one_way() -> None:
-    text = "PATTERN A; B?; C WITHIN 1 s AFTER MATCH SKIP PAST LAST EVENT RETURN *"
-    with pytest.raises(CompileError, match="P016 AFTER MATCH with elements that may be missing"):
-        compile_pattern(text, STREAM)

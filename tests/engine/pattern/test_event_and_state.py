@@ -11,7 +11,7 @@ import pytest
 
 from seustream.engine.pattern import state
 from seustream.engine.pattern.event import Event, Match, key_of
-from seustream.engine.pattern.skip import Skipper
+from seustream.engine.pattern.skip import Skipper, Skipping
 from tests.engine.pattern.stock import query
 
 
@@ -56,11 +56,12 @@ def test_events_and_matches_that_wait_come_back() -> None:
         Event(n, n, kind, {"price": Decimal(n), "type": kind}) for n, kind in enumerate("ABBA")
     ]
     one = Skipper(pattern)
-    one.offer([Match(((events[0],), (events[1], events[2])), 12)])
+    one.offer(Match(((events[0],), (events[1], events[2])), 12))
     one.after = (-5, 3)
-    key = (datetime.date(2024, 1, 1), None)
-    plain = json.loads(json.dumps(state.skipper(key, one)))
-    again_key, again = state.skipper_of(pattern, plain)
+    key, skipping = (datetime.date(2024, 1, 1), None), Skipping(pattern)
+    skipping.skippers[key] = one
+    plain = json.loads(json.dumps(state.skipping(skipping)))
+    ((again_key, again),) = state.skipping_of(pattern, plain).skippers.items()
     assert (again_key, again.after) == (key, one.after)
     ((start, match),) = again.waiting.items()
     assert start == (0, 0)

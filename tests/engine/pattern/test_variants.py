@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -72,6 +73,7 @@ class Case:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.how = self.chance.choice(("ANY GROUP", "ANY SUBSETS", "NEXT", "STRICT"))
+        self.skip = self.chance.choice(("", "", " TO NEXT EVENT", " PAST LAST EVENT"))
         self.window = self.chance.randint(2, 9)
         self.sequence = self._sequence(self.chance.randint(1, 3), 0)
         self.conditions = [self._condition() for _ in range(self.chance.choice((0, 1, 1, 2, 3)))]
@@ -123,6 +125,7 @@ class Case:
         names = self.returned or ["v0"]
         return (
             f"PATTERN {sequence} FROM s{where} WITHIN {self.window} ms USING {self.how}"
+            f"{f' AFTER MATCH SKIP{self.skip}' if self.skip else ''}"
             f" RETURN {', '.join(f'{name}.n AS {name}' for name in names)}"
         )
 
@@ -134,7 +137,7 @@ class Case:
     def wanted(self) -> Rows:
         """By the definition: a row of event numbers by variable, and the time of each. A match is what its
         events are, however one comes to it."""
-        found: dict[tuple[str, ...], int] = {}
+        found: dict[tuple[tuple[int, ...], ...], int] = {}
         natively = self.how.startswith("ANY")
         for way in dict.fromkeys(ways(self.sequence, natively)):
             names = {one.name for one in way}
@@ -158,14 +161,31 @@ class Case:
                 )
                 query = dataclasses.replace(query, elements=elements)
             for ids, time in Oracle(query).matches(self.events).items():
-                by_name = {
-                    one.name: (list(group) if one.group else group[0])
-                    for one, group in zip(way, ids, strict=True)
-                    if group
-                }
-                match = tuple(str(by_name.get(name)) for name in self.returned)
+                by_name = {one.name: group for one, group in zip(way, ids, strict=True)}
+                match = tuple(by_name.get(one.name, ()) for one in self.every)
                 found[match] = min(time, found.get(match, time))
-        return Rows((time, *match) for match, time in found.items())
+        return Rows((time, *self._row(match)) for match, time in self._counted(found))
+
+    def _row(self, match: tuple[tuple[int, ...], ...]) -> Iterator[str]:
+        for one, group in zip(self.every, match, strict=True):
+            if one.name in self.returned:
+                yield str(None if not group else list(group) if one.group else group[0])
+
+    def _counted(
+        self, found: dict[tuple[tuple[int, ...], ...], int]
+    ) -> list[tuple[tuple[tuple[int, ...], ...], int]]:
+        """The matches that AFTER MATCH leaves; events are numbered in their order."""
+        if not self.skip:
+            return list(found.items())
+        counted, behind = [], -1
+        for start in range(len(self.events)):
+            mine = [(time, m) for m, time in found.items() if min(sum(m, ())) == start]
+            if mine and start > behind:
+                # Of one time that with an event where another one has none.
+                time, match = min(mine, key=lambda m: (m[0], [(not ids, ids) for ids in m[1]]))
+                counted.append((match, time))
+                behind = max(sum(match, ())) if self.skip == " PAST LAST EVENT" else start
+        return counted
 
     def found(self, query: ir.MatchQuery) -> Rows:
         """In pieces, with a snapshot now and then."""

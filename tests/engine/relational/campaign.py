@@ -12,6 +12,7 @@ from tests.engine.relational import (
     test_growth_and_times,
     test_over,
     test_periods,
+    test_rank_changes,
     test_ranks,
     test_subqueries,
 )
@@ -26,6 +27,7 @@ CHECKS = (
     test_ranks.check,
     test_ranks.check_windows,
     test_ranks.check_whole,
+    test_rank_changes.check,
     test_subqueries.check,
 )
 
