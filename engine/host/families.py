@@ -91,20 +91,24 @@ class Family:
         self.risky = frozenset(risky)  # whose faults count where the interval is NULL
         uses = Counter(e for one in members for e in set(one.rest))
         self.shared = {e for e, count in uses.items() if count > 1}
+        lists: dict[tuple[Item, ...], int] = {}
+        self._lists = {
+            id(one): lists.setdefault(one.query.items, len(lists)) for one in self.members
+        }
 
     def answers(
         self, rows: Candidates, skips: Callable[[Query], bool]
     ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
         """By member with results, these, or what computes them and may fail."""
         work = _Work(rows, self.shared)
-        tables: dict[tuple[Item, ...], list[tuple[Member, Ints]]] = {}
+        tables: dict[int, list[tuple[Member, Ints]]] = {}
         for member, found, rest in self._found(work):
             if skips(member.query):
                 continue
             if rest or member.grouping is not None:
                 yield member, _later(rows, member, found, rest)
             elif len(found):
-                tables.setdefault(member.query.items, []).append((member, found))
+                tables.setdefault(self._lists[id(member)], []).append((member, found))
         for some in tables.values():
             yield from _taken(rows, some)
 

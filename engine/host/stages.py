@@ -55,6 +55,10 @@ class _Plan(NamedTuple):
     apart: list[Query]
 
 
+_MANY = 64
+"""Queries that take more rows at a time, if all are over one stream each."""
+
+
 class SoftwareJoin:
     """Answers queries over some of `streams`. `inputs` are streams to keep time with, also those
     that only queries elsewhere read: see `HostDriver`."""
@@ -98,7 +102,9 @@ class SoftwareJoin:
         self.merger.advance(input, watermark)
 
     def outputs(self) -> Iterator[Answer]:
-        for released in self.merger.release(self.slice_rows):
+        # Each query has a table of results a slice, which costs more than a row in it.
+        many = len(self.queries) >= _MANY and not self.joins
+        for released in self.merger.release((8 if many else 1) * self.slice_rows):
             part = narrowed(released, self.inputs, tuple(self.seen))
             for stream, rows in zip(self.streams, part.rows, strict=True):
                 if rows.num_rows:
