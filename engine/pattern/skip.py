@@ -86,7 +86,7 @@ class Skipping:
         return counted
 
     def output_watermark(self, watermark: int) -> int:
-        """What counts later has a time above this, if what is found later is above the watermark."""
+        """A bound that all that counts later has a time above, if what is found later is above the watermark."""
         if watermark == END_OF_STREAM:
             return watermark
         if self._query.window is None:

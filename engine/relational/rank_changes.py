@@ -29,7 +29,7 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 Cells = tuple[Any, ...]
 Change = tuple[bool, Cells, int]
-"""Whether a row comes, the row (its items and its oldest time), and when."""
+"""A row that comes or does not, its items and its oldest time, and when."""
 
 _AT_A_TIME = 512
 """Rows of which one looks which can be among the best, before those that were are looked at anew."""
@@ -116,7 +116,7 @@ class RankChangeOperator(RankOperator):
         told: list[Cells | None],
         time: int,
     ) -> Iterator[Change]:
-        """What the results of some partitions are now, beside what was told of them and of rows that left."""
+        """The differences of the results of some partitions from those before, and of those of rows that left."""
         some = rows.take(pa.array(places))
         seen, before = self._seen(some), self.counting.total
         self._place(seen, len(places))
@@ -171,7 +171,7 @@ class RankChangeOperator(RankOperator):
     def _may_count(
         self, seen: dict[x.Leaf, pa.Array], count: int, old: int
     ) -> npt.NDArray[np.bool_]:
-        """Which rows from `old` on can be among the best, by those before alone."""
+        """The rows from `old` on that can be among the best, by those before alone."""
         assert self.node.best is not None
         over, most = self.node.best
         group, order = self._ordered(over, seen, count)

@@ -229,7 +229,7 @@ class RankOperator:
     def _begins(
         self, over: logical.Over, seen: dict[x.Leaf, pa.Array], group: Ints, order: Ints
     ) -> npt.NDArray[np.bool_]:
-        """Which rows, in order, are not equal to the one before."""
+        """The rows, in order, that are not equal to the one before."""
         mine, equal = group[order], np.ones(len(order), np.bool_)
         for key in self._keys(over.order, seen, len(order)):
             equal[1:] &= key[order][1:] == key[order][:-1]
