@@ -2,13 +2,14 @@
 
     python -m tests.lint.prose
 
-A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, nor
-has a page of the docs, and nothing is named as in `NAMES`. `KNOWN` counts what was so when this was written, by folder: a count may only go
+A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, and nothing
+is named as in `NAMES`. A page, and the help of a command, has none of `tests/lint/habits.py`. `KNOWN` counts what was so when this was written, by folder: a count may only go
 down.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from seustream.cli import parser
+from tests.lint.habits import habits_of
 from tests.lint.names import ROOT, sources
 
 BEGINNING = re.compile(r"(What|Whether|Which|Where|When|How|Who|Whose)\b")
@@ -23,7 +26,6 @@ WORDS = re.compile(
     r"\b(told|hears?|says so|say so|nobody|nobody's|somebody|somebody's|whoever|whatever one)\b",
     re.IGNORECASE,
 )
-PAGE_WORDS = re.compile(rf"({WORDS.pattern}|\btell(?:s|ing)?\b)", re.IGNORECASE)
 NAMES = frozenset(
     [
         "alone",
@@ -88,14 +90,30 @@ def pages(root: Path = ROOT) -> Iterator[Path]:
                 yield path
 
 
-def page_habits(text: str) -> Iterator[tuple[int, str]]:
-    """The words to be mended in the prose of a page, with the lines."""
-    fenced = False
-    for number, line in enumerate(text.splitlines(), 1):
-        fenced ^= line.lstrip().startswith("```")
-        prose = "" if fenced else re.sub(r"`[^`]*`", "", line)
-        for word in PAGE_WORDS.finditer(prose):
-            yield number, f"a page has {word[0]!r}: say who does what"
+def prose_of(page: str) -> str:
+    """A page whose code is blank, line by line as it was."""
+    lines, fenced = [], False
+    for line in page.splitlines():
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        lines.append("" if fenced or fence else line)
+    text = re.sub(r"`[^`]*`", lambda code: "\n" * code[0].count("\n") + "x", "\n".join(lines))
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """The help of each command, and its name."""
+    for command, one in parsers(parser(), "seustream"):
+        yield command, re.sub(r"(?s)^usage:.*?\n\n|\nexamples:.*", "", one.format_help())
+
+
+def parsers(one: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """A parser and those of its commands, by what is typed."""
+    yield name, one
+    for action in one._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, inner in action.choices.items():
+                yield from parsers(inner, f"{name} {word}")
 
 
 def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]:
@@ -110,7 +128,12 @@ def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]
     complained = [
         f"{path.relative_to(root).as_posix()}:{line}: {what}"
         for path in pages(root)
-        for line, what in page_habits(path.read_text(encoding="utf-8"))
+        for line, what in habits_of(prose_of(path.read_text(encoding="utf-8")))
+    ]
+    complained += [
+        f"{command} --help:{line}: {what}"
+        for command, text in helps()
+        for line, what in habits_of(text)
     ]
     for folder, here in sorted(found.items()):
         if len(here) > known.get(folder, 0):

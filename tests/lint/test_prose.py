@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.prose import complaints, habits, page_habits
+from tests.lint.habits import HABITS, MOST_WORDS, habits_of
+from tests.lint.prose import complaints, habits, helps, prose_of
 
 GOOD = '''"""Merges streams; where two rows have one time, the first stream is first."""
 
@@ -53,11 +54,36 @@ def test_a_habit_is_found(before: str, after: str, line: int, what: str) -> None
 
 
 def test_a_habit_of_a_page_is_found() -> None:
-    page = "# A page\n\nIt tells `told`.\n\n```\nnobody\n```\nNobody reads it.\n"
-    assert [(line, what.split("'")[1]) for line, what in page_habits(page)] == [
+    page = "# A page\n\nIt tells `told`.\n\n```\nnobody\n```\nNobody makes [use](told.md) of\n  the the page.\n"
+    assert sorted((line, what.split("'")[1]) for line, what in habits_of(prose_of(page))) == [
         (3, "tells"),
         (8, "Nobody"),
+        (9, "the the"),
     ]
+    assert not list(habits_of("It is the\n\nthe page. | the | the | Wait: wait, with *that* that."))
+
+
+def test_a_long_sentence_is_found() -> None:
+    words = "word " * MOST_WORDS
+    assert not list(habits_of(f"{words}. {words}; {words}: {words}\n\n{words}\n- {words}"))
+    ((line, what),) = habits_of(f"A.\n\nIs {words}at 2.5 MHz.\n")
+    assert (line, what) == (3, f"a sentence of {MOST_WORDS + 4} words: make two of it")
+
+
+@pytest.mark.parametrize(
+    "prose",
+    ["in order\nto go", "is able to go", "The files etc. are", "leverages it", "Please note that",
+     "It allows to go", "a so-called row", "more simple", "should of gone", "It works!", "and/or"],
+)  # fmt: skip
+def test_habits_of_many_kinds_are_found(prose: str) -> None:
+    assert list(habits_of(prose)), prose
+
+
+def test_there_are_sixty_habits_and_help_has_none() -> None:
+    assert len({pattern.pattern for pattern, _ in HABITS}) == 60
+    assert all(instead for _, instead in HABITS)
+    names = [name for name, _ in helps()]
+    assert {"seustream", "seustream run", "seustream query list"} <= {*names}
 
 
 def test_what_is_known_may_only_go_down(tmp_path: Path) -> None:
