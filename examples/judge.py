@@ -177,7 +177,8 @@ JUDGED: dict[str, dict[str, str]] = {
             "a.host, a.rule, d.name, f.dst, f.bytes",
             "alert a, dns d, flow f",
             "a.severity >= 3 AND a.host = d.client AND a.host = f.src AND d.answer = f.dst"
-            " AND f.bytes >= 100000 AND abs(a.ts - d.ts) <= 120000",  # as the windows imply
+            " AND f.bytes >= 100000"  # and, for the sake of speed, what the windows imply
+            " AND d.ts BETWEEN f.ts - 30000 AND f.ts AND a.ts BETWEEN f.ts - 120000 AND f.ts",
             {"a": 120_000, "d": 30_000, "f": 0},
         ),
     },
