@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="STREAM=FILE",
         help="for APAS: a file whose columns are the stream's, or its schema as .json; for patterns:"
-        " tuples of their stream, whose beginning tells what each matcher would cost",
+        " tuples of their stream, whose beginning shows what each matcher would cost",
     )
     parser.add_argument("--format", choices=FORMATS, default="text")
     parser.add_argument("--query", metavar="NAME", help="one query only")

@@ -27,7 +27,7 @@ _LISTED = r"""
 \bwith (regard|respect|regards) to\b            about
 \bin terms of\b                                 by, in
 \bas a matter of fact\b                         leave it out
-\ba (large |small |great )?number of\b          how many
+\ba (large|small|great|certain) number of\b          how many
 \ba variety of\b                                which
 \ban? (awful )?lot of\b                         many, much
 \bprior to\b                                    before
@@ -67,7 +67,7 @@ _LISTED = r"""
 \b(could|should|would|must) of\b                have
 \bmore (simple|easy|fast|slow|cheap)\b          simpler, easier
 \b(resp|approx|incl|excl)\.                     the whole word
-\b(?!(?:had had|that that)\b)([a-z]{2,}) \1\b   the word once
+(?-i:\b(?!(?:had had|that that)\b)([a-z]{2,}) \1\b)  the word once
 \b(under the hood|out of the box|on the fly|boils down to|in a nutshell)\b   what is meant
 [a-z]!(?= |\n|$)                                a full stop
 """
@@ -95,9 +95,12 @@ def habits_of(prose: str) -> Iterator[tuple[int, str]]:
         for found in pattern.finditer(prose):
             words = " ".join(found[0].split())
             yield line_of(prose, found.start()), f"{words!r}: write {instead}"
-    for part in re.finditer(r"(?:[^.?!:;|\n]|[.?!:;](?![\s|])|\n(?!\s*(?:\n|[-*#|]|\d+\. )))+", prose):
-        if (count := len(part[0].split())) > MOST_WORDS:
-            yield line_of(prose, part.start()), f"a sentence of {count} words: make two of it"
+    for part in re.finditer(
+        r"(?:[^.?!:;|\n]|[.?!:;](?![\s|])|\n(?!\s*(?:\n|[-*#|]|\d+\. )))+", prose
+    ):
+        if (count := len(re.findall(r"\S*\w\S*", part[0]))) > MOST_WORDS:
+            begins = part.end() - len(part[0].lstrip())
+            yield line_of(prose, begins), f"a sentence of {count} words: make two of it"
 
 
 def line_of(text: str, place: int) -> int:

@@ -102,12 +102,15 @@ def prose_of(page: str) -> str:
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """The help of each command, and its name."""
+    """The sentences in the help of each command, and its name."""
     for command, one in parsers(parser(), "seustream"):
-        yield command, re.sub(r"(?s)^usage:.*?\n\n|\nexamples:.*", "", one.format_help())
+        said = [one.description, *(action.help for action in one._actions)]
+        yield command, "\n\n".join(text for text in said if text and text != argparse.SUPPRESS)
 
 
-def parsers(one: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+def parsers(
+    one: argparse.ArgumentParser, name: str
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """A parser and those of its commands, by what is typed."""
     yield name, one
     for action in one._actions:
