@@ -239,7 +239,7 @@ class Prefilter:
         """Sends on what may join, keeps what has to wait, and goes to the next batch."""
         synopses, folder = self.state.synopses, self.folder / f"held-{number}"
         shutil.rmtree(folder, ignore_errors=True)
-        limits = {name: self._limit(name) for name in self.frames}
+        limits = {name: synopses.limit(name) for name in self.frames}
         for name in self.frames:
             parts = [new[name]] if name in new else []
             before = self.folder / f"held-{number - 1}" / name
@@ -270,19 +270,6 @@ class Prefilter:
         self.state.save(self.folder / f"state-{number}.npz")
         for old in (self.folder / f"state-{number - 2}.npz", self.folder / f"held-{number - 2}"):
             shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-
-    def _limit(self, name: str) -> float:
-        """Rows before this time are decided."""
-        streams = self.state.synopses.streams
-        return min(
-            (
-                streams[partner.stream].boundary - partner.after
-                for way in self.needs.ways.get(name, ())
-                for partner in way
-                if not math.isinf(partner.after)
-            ),
-            default=math.inf,
-        )
 
     # --- where it goes on ------------------------------------------------------------------
 

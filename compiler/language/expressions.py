@@ -12,7 +12,7 @@ that has no value although all its operands have one is a *fault*: its value is 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -237,6 +237,15 @@ def _read(e: Expression) -> tuple[Expression, frozenset[ColumnReference], frozen
         found = frozenset(part for part in walk(e) if isinstance(part, ColumnReference))
         known = _reads[id(e)] = e, found, frozenset(column.source for column in found)
     return known
+
+
+def columns_by_source(expressions: Iterable[Expression]) -> dict[int, set[str]]:
+    """The names of the columns that expressions read, by the place of their stream in FROM."""
+    found: dict[int, set[str]] = {}
+    for e in expressions:
+        for column in columns(e):
+            found.setdefault(column.source, set()).add(column.name)
+    return found
 
 
 def conjuncts(e: Expression) -> tuple[Expression, ...]:

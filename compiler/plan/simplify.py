@@ -13,11 +13,10 @@ whole formulas are found too.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import replace
-from typing import Any
 
+from seustream.compiler.language.evaluate import COMPARE
 from seustream.compiler.language.expressions import (
     FALSE,
     TRUE,
@@ -184,14 +183,4 @@ def _holds(e: Compare) -> bool:
     )
     if a is None or b is None:
         return False
-    return _OPERATORS[e.condition](a, b)
-
-
-_OPERATORS: dict[Condition, Callable[[Any, Any], bool]] = {
-    Condition.LT: operator.lt,
-    Condition.EQ: operator.eq,
-    Condition.GT: operator.gt,
-    Condition.GE: operator.ge,
-    Condition.LE: operator.le,
-    Condition.NE: operator.ne,
-}
+    return COMPARE[e.condition](a, b)

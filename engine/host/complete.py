@@ -32,12 +32,8 @@ def without_repeats(sequences: Ints) -> Ints:
 
 def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: Ints) -> Rows:
     """The columns the expressions read, for combinations given by sequence numbers."""
-    wanted: dict[int, set[str]] = {}
-    for e in expressions:
-        for column in x.columns(e):
-            wanted.setdefault(column.source, set()).add(column.name)
     rows: dict[tuple[int, str], pa.Array] = {}
-    for source, names in wanted.items():
+    for source, names in x.columns_by_source(expressions).items():
         store = sides[source].store
         for name, values in store.columns(names, store.index(sequences[:, source])).items():
             rows[source, name] = values

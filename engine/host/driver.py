@@ -27,16 +27,15 @@ from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.rows import RowStore, leaves
-from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
+from seustream.engine.host.state import JoinInputs
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import (
     Merger,
     Slice,
-    narrowed,
     never_late,
     timestamps,
     whole,
@@ -118,7 +117,7 @@ class JoinCounts:
         self.residual += other.residual
 
 
-class HostDriver:
+class HostDriver(JoinInputs):
     """Answers the queries of a compilation that are on its device.
 
     inputs     base streams to keep time with, also those that only queries elsewhere read: what is
@@ -177,35 +176,13 @@ class HostDriver:
 
     # --- the operator contract ------------------------------------------------
 
-    @property
-    def watermark(self) -> int:
-        return self.merger.watermark
-
-    def push(self, input: str, rows: pa.Table) -> None:
-        if input in self.seen:
-            self.merger.push(input, rows)
-
-    def advance(self, input: str, watermark: int) -> None:
-        self.merger.advance(input, watermark)
-
     def outputs(self) -> Iterator[Answer]:
-        for part in self.merger.release(self.slice_rows):
-            yield from self._process(narrowed(part, self.inputs, tuple(self.seen)))
+        for part in self._released(self.slice_rows):
+            yield from self._process(part)
 
     def snapshot(self) -> bytes:
-        streams, tables = streams_of(self.merger, self.streams, self.stores, self.seen)
-        groups = {}
-        for name, grouping in self.groupings.items():
-            groups[name] = grouping.query.text
-            tables[f"group {name}"] = grouping.members(self.stores)
-        plain = {
-            "first_tick": self.first_tick,
-            "counts": asdict(self.counts),
-            "streams": streams,
-            "clock": clock_of(self.merger, self.seen),
-            "groups": groups,
-            "faults": fault_report(self.faults),
-        }
+        plain, tables = self._saved()
+        plain |= {"first_tick": self.first_tick, "counts": asdict(self.counts)}
         return Snapshot(DEVICE_JOIN, plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
@@ -218,9 +195,7 @@ class HostDriver:
         counts = state.plain.get("counts", asdict(JoinCounts()))
         counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
         self.counts = JoinCounts(**counts)
-        restore_groups(self.groupings, state)
-        restore(self.faults, state.plain["faults"])
-        restore_streams(self.merger, self.streams, self.seen, state)
+        self._resume(state)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they

@@ -22,12 +22,12 @@ from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.shared import SharedJoin, shape
-from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
+from seustream.engine.host.state import JoinInputs
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, fault_report, restore
-from seustream.engine.stream.merge import Merger, narrowed, never_late, whole
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import Merger, never_late, whole
 from seustream.engine.stream.numbers import Key
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
@@ -59,7 +59,7 @@ _MANY = 64
 """Queries that take more rows at a time, if all are over one stream each."""
 
 
-class SoftwareJoin:
+class SoftwareJoin(JoinInputs):
     """Answers queries over some of `streams`. `inputs` are streams to keep time with, also those
     that only queries elsewhere read: see `HostDriver`."""
 
@@ -90,22 +90,10 @@ class SoftwareJoin:
         self._plans = [self._plan(queries)]
         self.seen = dict.fromkeys(own, 0)
 
-    @property
-    def watermark(self) -> int:
-        return self.merger.watermark
-
-    def push(self, input: str, rows: pa.Table) -> None:
-        if input in self.seen:
-            self.merger.push(input, rows)
-
-    def advance(self, input: str, watermark: int) -> None:
-        self.merger.advance(input, watermark)
-
     def outputs(self) -> Iterator[Answer]:
         # Each query has a table of results a slice, which costs more than a row in it.
         many = len(self.queries) >= _MANY and not self.joins
-        for released in self.merger.release((8 if many else 1) * self.slice_rows):
-            part = narrowed(released, self.inputs, tuple(self.seen))
+        for part in self._released((8 if many else 1) * self.slice_rows):
             for stream, rows in zip(self.streams, part.rows, strict=True):
                 if rows.num_rows:
                     yield from self._of_stream(stream, rows)
@@ -115,18 +103,7 @@ class SoftwareJoin:
                 self.stores.trim(self.slice_rows)
 
     def snapshot(self) -> bytes:
-        streams, tables = streams_of(self.merger, self.streams, self.stores, self.seen)
-        groups = {}
-        for name, grouping in self.groupings.items():
-            groups[name] = grouping.query.text
-            tables[f"group {name}"] = grouping.members(self.stores)
-        plain = {
-            "streams": streams,
-            "clock": clock_of(self.merger, self.seen),
-            "groups": groups,
-            "faults": fault_report(self.faults),
-        }
-        return Snapshot(SOFTWARE_JOIN, plain, tables).pack()
+        return Snapshot(SOFTWARE_JOIN, *self._saved()).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Streams with the columns they had; one that is defined anew begins anew."""
@@ -140,9 +117,7 @@ class SoftwareJoin:
             if self.joins:
                 self.stores.add(part)
                 self.stores.trim(self.slice_rows)
-        restore_groups(self.groupings, state)
-        restore(self.faults, state.plain["faults"])
-        restore_streams(self.merger, self.streams, self.seen, state)
+        self._resume(state)
         for query in self.queries:
             if query.aggregated and state.plain["groups"].get(query.name) != query.text:
                 self._catch_up(query, kept)

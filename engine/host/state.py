@@ -3,7 +3,7 @@ rows that wait for other streams, and the members of its groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,55 +11,91 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.stores import Stores
-from seustream.engine.stream.merge import Merger
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.merge import Merger, Slice, narrowed
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot
 
 
-def streams_of(
-    merger: Merger, streams: Sequence[Stream], stores: Stores, seen: Mapping[str, int]
-) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """By stream, what is known of it in plain values; and its rows, kept and waiting."""
-    plain, tables = {}, {}
-    for stream in streams:
-        queue = merger.by_name[stream.name]
-        plain[stream.name] = {
-            "promise": queue.promise,
-            "ended": queue.stopped,
-            "seen": seen[stream.name],
+class JoinInputs:
+    """The common part of the join on a device and the one in software: they take in their streams in one
+    order of time, and keep windows, groups and faults, which a snapshot has."""
+
+    streams: Sequence[Stream]
+    inputs: tuple[str, ...]
+    merger: Merger
+    stores: Stores
+    seen: dict[str, int]
+    groupings: Mapping[str, Grouping]
+    faults: Mapping[str, QueryFaults]
+
+    @property
+    def watermark(self) -> int:
+        return self.merger.watermark
+
+    def push(self, input: str, rows: pa.Table) -> None:
+        if input in self.seen:
+            self.merger.push(input, rows)
+
+    def advance(self, input: str, watermark: int) -> None:
+        self.merger.advance(input, watermark)
+
+    def _released(self, rows: int) -> Iterator[Slice]:
+        for part in self.merger.release(rows):
+            yield narrowed(part, self.inputs, tuple(self.seen))
+
+    def _saved(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+        """Plain values, and tables by name: rows that are kept or wait, members of groups."""
+        known, tables = {}, {}
+        for stream in self.streams:
+            name, queue = stream.name, self.merger.by_name[stream.name]
+            known[name] = {
+                "promise": queue.promise,
+                "ended": queue.stopped,
+                "seen": self.seen[name],
+            }
+            tables[f"kept {name}"] = self.stores[name].table
+            tables[f"waiting {name}"] = self.merger.waiting_rows(name, stream_schema(stream))
+        for name, grouping in self.groupings.items():
+            tables[f"group {name}"] = grouping.members(self.stores)
+        plain = {
+            "streams": known,
+            # Of inputs that only keep time, the promise and the end.
+            "clock": {
+                q.name: (q.promise, q.stopped)
+                for q in self.merger.queues
+                if q.name not in self.seen
+            },
+            "groups": {name: grouping.query.text for name, grouping in self.groupings.items()},
+            "faults": fault_report(self.faults),
         }
-        tables[f"kept {stream.name}"] = stores[stream.name].table
-        tables[f"waiting {stream.name}"] = merger.waiting_rows(stream.name, stream_schema(stream))
-    return plain, tables
+        return plain, tables
 
+    def _resume(self, state: Snapshot) -> None:
+        """Groups of queries whose text is the same, faults, and streams that were known before with the
+        columns they had: rows that waited wait again."""
+        for name, grouping in self.groupings.items():
+            if state.plain["groups"].get(name) == grouping.query.text:
+                earlier = state.plain.get("earlier", {}).get(name, {})
+                grouping.restore(state.tables[f"group {name}"], earlier)
+        restore(self.faults, state.plain["faults"])
+        for stream in self.streams:
+            known = state.plain["streams"].get(stream.name)
+            waiting = state.tables.get(f"waiting {stream.name}")
+            if known is None or waiting is None or not waiting.schema.equals(stream_schema(stream)):
+                continue
+            self.seen[stream.name] = known["seen"]
+            self.merger.push(stream.name, waiting)
+            self._go_on(stream.name, known["promise"], known["ended"])
+        for name, (promise, ended) in state.plain.get("clock", {}).items():
+            if name in self.merger.by_name and name not in self.seen:
+                self._go_on(name, promise, ended)
 
-def clock_of(merger: Merger, seen: Mapping[str, int]) -> dict[str, tuple[int | None, bool]]:
-    """Returns the promise and the end of each input that only keeps time."""
-    return {q.name: (q.promise, q.stopped) for q in merger.queues if q.name not in seen}
-
-
-def restore_streams(
-    merger: Merger, streams: Sequence[Stream], seen: dict[str, int], state: Snapshot
-) -> None:
-    """Streams that were known before, with the columns they had: rows that waited wait again."""
-    for stream in streams:
-        known = state.plain["streams"].get(stream.name)
-        waiting = state.tables.get(f"waiting {stream.name}")
-        if known is None or waiting is None or not waiting.schema.equals(stream_schema(stream)):
-            continue
-        seen[stream.name] = known["seen"]
-        merger.push(stream.name, waiting)
-        _go_on(merger, stream.name, known["promise"], known["ended"])
-    for name, (promise, ended) in state.plain.get("clock", {}).items():
-        if name in merger.by_name and name not in seen:
-            _go_on(merger, name, promise, ended)
-
-
-def _go_on(merger: Merger, stream: str, promise: int | None, ended: bool) -> None:
-    if promise is not None:
-        merger.boundary(stream, promise)
-    if ended:
-        merger.stop(stream)
+    def _go_on(self, stream: str, promise: int | None, ended: bool) -> None:
+        if promise is not None:
+            self.merger.boundary(stream, promise)
+        if ended:
+            self.merger.stop(stream)
 
 
 def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snapshot:
@@ -86,11 +122,3 @@ def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snaps
 
 def _kept(tables: Mapping[str, pa.Table], stream: str) -> int:
     return int(tables[f"kept {stream}"].num_rows)
-
-
-def restore_groups(groupings: Mapping[str, Grouping], state: Snapshot) -> None:
-    """Members of the groups of queries whose text is the same."""
-    for name, grouping in groupings.items():
-        if state.plain["groups"].get(name) == grouping.query.text:
-            earlier = state.plain.get("earlier", {}).get(name, {})
-            grouping.restore(state.tables[f"group {name}"], earlier)

@@ -5,31 +5,23 @@
 // earlier does not walk over them.
 #pragma once
 
-#include "probes.h"
-
-#include <algorithm>
+#include "numbered.h"
 
 inline uint64_t mixed(uint64_t bits) {
     bits = (bits ^ bits >> 32) * 0x9E3779B97F4A7C15u;
     return bits ^ bits >> 29;
 }
 
-class Chains {
+class Chains : public Numbered {
     struct Slot {
         int64_t key;
         int64_t newest;  // -1: the slot is free
     };
 
-    int64_t base = 0;    // number of the row that `keys` begins with
-    int64_t first = 0;   // rows before this one are gone
     int64_t linked = 0;  // rows from this one on are not in the table yet
-    std::vector<int64_t> keys;
-    std::vector<uint8_t> valid;
     std::vector<int64_t> before;  // the row before with the same key, -1 if there is none
     std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, -1});
     size_t used = 0;
-
-    int64_t end() const { return base + static_cast<int64_t>(keys.size()); }
 
     Slot &slot(int64_t key) {
         size_t mask = slots.size() - 1, at = mixed(static_cast<uint64_t>(key)) & mask;
@@ -40,10 +32,10 @@ class Chains {
     void enter(int64_t number) {
         size_t at = static_cast<size_t>(number - base);
         if (!valid[at]) return;
-        Slot &mine = slot(keys[at]);
+        Slot &mine = slot(values[at]);
         before[at] = mine.newest;
         if (mine.newest < 0) {
-            mine.key = keys[at];
+            mine.key = values[at];
             ++used;
         }
         mine.newest = number;
@@ -75,40 +67,17 @@ class Chains {
 
   public:
     PyObject *append(PyObject *args) {
-        PyObject *keys_, *valid_;
-        if (!PyArg_ParseTuple(args, "OO", &keys_, &valid_)) throw Raised();
-        Ints more(keys_);
-        Bytes there(valid_);
-        there.want(more.size);
-        keys.insert(keys.end(), more.data, more.data + more.size);
-        if (there.data)
-            valid.insert(valid.end(), there.data, there.data + more.size);
-        else
-            valid.insert(valid.end(), static_cast<size_t>(more.size), 1);
-        before.resize(keys.size(), -1);
+        add(args);
+        before.resize(values.size(), -1);
         Py_RETURN_NONE;
     }
 
-    // Rows before this number are not asked for any more.
     PyObject *drop(PyObject *args) {
-        long long to;
-        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
-        first = std::max<int64_t>(first, to);
-        if (first >= end()) {
-            keys.clear();
-            valid.clear();
-            before.clear();
-            base = first;
-        }
+        bool all;
+        int64_t dead = drop_before(args, all);
         linked = std::max(linked, first);
-        int64_t dead = first - base;
-        if (2 * dead > static_cast<int64_t>(keys.size()) || keys.empty()) {
-            keys.erase(keys.begin(), keys.begin() + dead);
-            valid.erase(valid.begin(), valid.begin() + dead);
-            before.erase(before.begin(), before.begin() + dead);
-            base = first;
-            rebuild();
-        }
+        before.erase(before.begin(), before.begin() + dead);
+        if (dead > 0 || all) rebuild();
         Py_RETURN_NONE;
     }
 

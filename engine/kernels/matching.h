@@ -1,4 +1,4 @@
-// What matches events by key: their order, the matches that are found, and the sweep of the rest.
+// The common part of what matches events by key: their order, the matches found, the sweep of the rest.
 #pragma once
 
 #include "found.h"

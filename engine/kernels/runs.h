@@ -5,12 +5,11 @@
 // row has come, of eight shorter ones.
 #pragma once
 
-#include "probes.h"
+#include "numbered.h"
 
-#include <algorithm>
 #include <deque>
 
-class Runs {
+class Runs : public Numbered {
     static constexpr int64_t shortest = 64, growth = 8;
     struct Entry {
         int64_t value;
@@ -25,12 +24,7 @@ class Runs {
         std::deque<std::vector<Entry>> runs;
     };
 
-    int64_t base = 0, first = 0;
-    std::vector<int64_t> values;
-    std::vector<uint8_t> valid;
     std::vector<Level> levels;
-
-    int64_t end() const { return base + static_cast<int64_t>(values.size()); }
 
     // Sorts what has become whole by now.
     void complete() {
@@ -99,42 +93,20 @@ class Runs {
 
   public:
     PyObject *append(PyObject *args) {
-        PyObject *values_, *valid_;
-        if (!PyArg_ParseTuple(args, "OO", &values_, &valid_)) throw Raised();
-        Ints more(values_);
-        Bytes there(valid_);
-        there.want(more.size);
-        values.insert(values.end(), more.data, more.data + more.size);
-        if (there.data)
-            valid.insert(valid.end(), there.data, there.data + more.size);
-        else
-            valid.insert(valid.end(), static_cast<size_t>(more.size), 1);
+        add(args);
         complete();
         Py_RETURN_NONE;
     }
 
-    // Rows before this number are not asked for any more.
     PyObject *drop(PyObject *args) {
-        long long to;
-        if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
-        first = std::max<int64_t>(first, to);
-        if (first >= end()) {
-            values.clear();
-            valid.clear();
-            levels.clear();
-            base = first;
-        }
+        bool all;
+        drop_before(args, all);
+        if (all) levels.clear();
         for (Level &level : levels)
             while (!level.runs.empty() && (level.first + 1) * level.size <= first) {
                 level.runs.pop_front();
                 ++level.first;
             }
-        int64_t dead = first - base;
-        if (2 * dead > static_cast<int64_t>(values.size())) {
-            values.erase(values.begin(), values.begin() + dead);
-            valid.erase(valid.begin(), valid.begin() + dead);
-            base = first;
-        }
         Py_RETURN_NONE;
     }
 

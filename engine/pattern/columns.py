@@ -10,8 +10,9 @@ condition is evaluated in place, so that faults count only in bindings.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from seustream.engine.stream.numbers import as_column
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 def taken(column: pa.Array, rows: Array | slice) -> pa.Array:
@@ -100,24 +102,21 @@ def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) ->
     e = prepared.hoisted
     if prepared.parts and not all(map(binding.hoists, prepared.parts)):
         e = prepared.whole
-    binding.faults = faults
-    if faults is None:
-        return columns.holds(e, binding.leaf, binding.size)
-    found = Faults()
-    true = columns.holds(e, binding.leaf, binding.size, found)
-    if found.count:
-        count(found, binding, faults)
-    return true
+    return _of_columns(columns.holds, e, binding, faults)
 
 
 def values_of(e: x.Expression, binding: Binding, faults: Faults | None = None) -> pa.Array:
     """The value for each binding."""
+    return _of_columns(columns.evaluate, e, binding, faults)
+
+
+def _of_columns(
+    evaluate: Callable[..., T], e: x.Expression, binding: Binding, faults: Faults | None
+) -> T:
     binding.faults = faults
-    if faults is None:
-        return columns.evaluate(e, binding.leaf, binding.size)
-    found = Faults()
-    value = columns.evaluate(e, binding.leaf, binding.size, found)
-    if found.count:
+    found = None if faults is None else Faults()
+    value = evaluate(e, binding.leaf, binding.size, found)
+    if faults is not None and found is not None and found.count:
         count(found, binding, faults)
     return value
 

@@ -84,11 +84,7 @@ class Leaves:
                 member = (groups, inner)
                 if only is None or only(member) is True:
                     rows.append([argument(member) for argument in arguments])
-            found = fold(rows)
-            if found is FAULT:
-                noted.append(fold.place)
-                return None
-            return found
+            return fold.noting(rows, noted)
 
         return value
 
@@ -105,6 +101,14 @@ class Fold:
         ]
         self._type = e.type
         self._distinct = e.aggregate.distinct
+
+    def noting(self, rows: Iterable[Sequence[Any]], found: list[Place]) -> Any:
+        """Its value; None, and its place among those found, where that is a fault."""
+        value = self(rows)
+        if value is FAULT:
+            found.append(self.place)
+            return None
+        return value
 
     def __call__(self, rows: Iterable[Sequence[Any]]) -> Any:
         """Its value, FAULT where it has none."""

@@ -29,7 +29,7 @@ from seustream.engine.relational.combinations import NEVER, Ints, TreeSources
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
 from seustream.engine.relational.spans import Moments, TupleSpans, spans_of
 from seustream.engine.stream.answers import answer
-from seustream.engine.stream.evaluate import evaluate, holds, survivors
+from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps, whole
 from seustream.engine.stream.operator import EARLIEST, Answer
@@ -137,18 +137,8 @@ class ChangeOperator:
         return self._answer(changes, moments)
 
     def _where(self, rows: Ints) -> npt.NDArray[np.bool_]:
-        found = np.ones(len(rows), np.bool_)
-        if self.node.where == x.TRUE or not len(rows):
-            return found
-        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
-            kept = survivors(
-                x.conjuncts(self.node.where),
-                lambda e, which: self.frame.leaves(e, rows[which]),
-                len(rows),
-                self.own_faults,
-            )
-        found[:] = False
-        found[kept] = True
+        found = np.zeros(len(rows), np.bool_)
+        found[self.frame.where(self.node.where, rows, self.own_faults)] = True
         return found
 
     def _columns(self, rows: Ints) -> Rows:

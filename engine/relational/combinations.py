@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Source
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.engine.host.rows import Rows, RowStore, leaves
 from seustream.engine.host.stores import Stores
 from seustream.engine.relational.partitions import Partitions
-from seustream.engine.stream.evaluate import Leaves
+from seustream.engine.stream.evaluate import Leaves, survivors
 from seustream.hdl.device import WindowKind
 
 Ints = npt.NDArray[np.int64]
@@ -204,12 +205,8 @@ class TreeSources:
 
     def columns(self, expressions: Iterable[x.Expression], rows: Ints) -> Rows:
         """The columns that expressions read; NULL where there is no tuple."""
-        wanted: dict[int, set[str]] = {}
-        for e in expressions:
-            for column in x.columns(e):
-                wanted.setdefault(column.source, set()).add(column.name)
         found: dict[tuple[int, str], pa.Array] = {}
-        for source, names in wanted.items():
+        for source, names in x.columns_by_source(expressions).items():
             store = self.store(source)
             lacking = rows[:, source] == NOTHING
             at = pa.array(np.where(lacking, 0, store.index(rows[:, source])), mask=lacking)
@@ -220,6 +217,18 @@ class TreeSources:
 
     def leaves(self, e: x.Expression, rows: Ints) -> Leaves:
         return leaves(self.columns([e], rows))
+
+    def where(self, condition: x.Expression, rows: Ints, faults: Faults) -> Ints:
+        """The places of the combinations for which a condition holds."""
+        if condition == x.TRUE or not len(rows):
+            return np.arange(len(rows))
+        with faults.naming(lambda row: self.named(rows[row])):
+            return survivors(
+                x.conjuncts(condition),
+                lambda e, which: self.leaves(e, rows[which]),
+                len(rows),
+                faults,
+            )
 
     def named(self, row: Ints) -> str:
         """A combination by its times, for people."""

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow, has_end
 from seustream.engine.host.answers import Blaming
@@ -34,7 +33,6 @@ from seustream.engine.relational.combinations import (
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.matching import Arrived, part
 from seustream.engine.stream.answers import as_rows
-from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
@@ -105,17 +103,7 @@ class TreeOperator:
 
     def _filtered(self, found: Combinations) -> Combinations:
         """The combinations for which WHERE holds."""
-        if not len(found) or self.node.where == x.TRUE:
-            return found
-        rows = found.rows
-        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
-            kept = survivors(
-                x.conjuncts(self.node.where),
-                lambda e, which: self.frame.leaves(e, rows[which]),
-                len(rows),
-                self.own_faults,
-            )
-        return found.pick(kept)
+        return found.pick(self.frame.where(self.node.where, found.rows, self.own_faults))
 
     # --- order ----------------------------------------------------------------
 

@@ -219,18 +219,24 @@ class SynopsisFilter:
         if not stream.waiting:
             return None
         rows = pa.concat_tables(stream.waiting)
-        partners = [partner for way in self.needs.ways.get(name, ()) for partner in way]
         ts = np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
-        cut = rows.num_rows
-        for partner in partners:
-            if math.isinf(partner.after):
-                # It can be joined for ever: not to be decided, and not to be held either.
-                continue
-            boundary = self.streams[partner.stream].boundary
-            late = np.flatnonzero(ts + partner.after >= boundary)
-            cut = min(cut, int(late[0]) if len(late) else cut)
+        late = np.flatnonzero(ts >= self.limit(name))
+        cut = int(late[0]) if len(late) else rows.num_rows
         stream.waiting = [rows.slice(cut)] if cut < rows.num_rows else []
         return rows.slice(0, cut) if cut else None
+
+    def limit(self, name: str) -> float:
+        """Rows of a stream before this time are decided. One that can be joined for ever is not to be
+        decided, and not to be held either."""
+        return min(
+            (
+                self.streams[partner.stream].boundary - partner.after
+                for way in self.needs.ways.get(name, ())
+                for partner in way
+                if not math.isinf(partner.after)
+            ),
+            default=math.inf,
+        )
 
     def may_join(self, name: str, rows: pa.Table) -> Bools:
         """True for each row that finds, in one way at least, all the partners it takes."""

@@ -65,11 +65,8 @@ def columns_read(query: Query, conditions: Sequence[x.Expression] | None = None)
     if conditions is None:
         conditions = [item.expression for item in query.items] + list(query.group_by)
         conditions += [query.having] if query.having is not None else []
-    read: list[set[str]] = [set() for _ in query.sources]
-    for condition in conditions:
-        for column in x.columns(condition):
-            read[column.source].add(column.name)
-    return read
+    read = x.columns_by_source(conditions)
+    return [read.get(source, set()) for source in range(len(query.sources))]
 
 
 def conditions_left(query: Query) -> list[x.Expression]:

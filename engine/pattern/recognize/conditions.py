@@ -18,7 +18,6 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.evaluate import compile_noting
 from seustream.compiler.language.faults import Faults, Place
-from seustream.compiler.language.registry import FAULT
 from seustream.compiler.language.types import VARCHAR, Type
 from seustream.compiler.pattern import rows
 from seustream.engine.kernels import native
@@ -244,11 +243,7 @@ class Conditions:
                 for member in members
                 if only is None or only(member) is True
             ]
-            found = fold(given)
-            if found is FAULT:
-                noted.append(fold.place)
-                return None
-            return found
+            return fold.noting(given, noted)
 
         return value
 
