@@ -49,18 +49,10 @@ FLINK = {
         GROUP BY id, name, {_OWN}) AS P JOIN (SELECT seller, {_OWN} FROM {_TUMBLE.format("auction")}
         GROUP BY seller, {_OWN}) AS A ON P.id = A.seller AND P.window_start = A.window_start
         AND P.window_end = A.window_end""",
-    "q9": """SELECT id, itemName, seller, category, auction, bidder, price FROM (SELECT A.id, A.itemName, A.seller,
-        A.category, B.auction, B.bidder, B.price, ROW_NUMBER() OVER (PARTITION BY A.id
-        ORDER BY B.price DESC, B.`dateTime` ASC) AS place FROM auction AS A JOIN bid AS B ON A.id = B.auction
-        AND B.`dateTime` BETWEEN A.`dateTime` AND A.expires) WHERE place <= 1""",
     "q11": f"""SELECT bidder, COUNT(*) AS bid_count, {_OWN} FROM TABLE(SESSION(TABLE bid PARTITION BY bidder,
         DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND)) GROUP BY bidder, {_OWN}""",
     "q12": f"""SELECT bidder, COUNT(*) AS bid_count, {_OWN} FROM {_TUMBLE.format("bid")}
         GROUP BY bidder, {_OWN}""",
-    "q18": """SELECT auction, bidder, price, channel, `dateTime` FROM (SELECT *, ROW_NUMBER() OVER
-        (PARTITION BY bidder, auction ORDER BY `dateTime` DESC) AS place FROM bid) WHERE place <= 1""",
-    "q19": """SELECT auction, bidder, price, place FROM (SELECT *, ROW_NUMBER() OVER
-        (PARTITION BY auction ORDER BY price DESC) AS place FROM bid) WHERE place <= 10""",
 }
 SPARK = {
     **BOTH,

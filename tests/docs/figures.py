@@ -15,6 +15,7 @@ MEASURED = (
     "explanation/papers.md",
     "explanation/pattern-speed.md",
     "explanation/processor-speed.md",
+    "explanation/sql-speed.md",
     "reference/boards.md",
 )
 _PLACE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -131,6 +132,18 @@ def steps() -> str:
         "p99 us",
     )
     return _plain(results("steps"), shown)
+
+
+def queries() -> str:
+    return _plain(results("queries"))
+
+
+def thousandth() -> str:
+    return _plain(_more("queries", 0))
+
+
+def outer() -> str:
+    return _plain(results("outer"))
 
 
 def cycles() -> str:
@@ -253,7 +266,7 @@ def _from_to(low: float, high: float) -> str:
 
 TABLES = {
     "papers": papers,
-    "joins": joins, "steps": steps, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest,
 }  # fmt: skip
