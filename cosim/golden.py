@@ -10,8 +10,9 @@ end only decides who leaves early.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -48,6 +49,10 @@ _BLOCK, _LONG_BLOCK = 256, 4096
 """Raw tuples at a time: few where probes meet all of a window, which grows by as many; many where
 an index finds their partners, which is made anew for each block."""
 _EARLIEST = int(np.iinfo(np.int64).min)
+
+Joins: TypeAlias = Callable[[int, int, int, Ints], None]
+"""Called with what probes of a tag found in an area: tag, area, the tag of what is joined, and its
+sequence numbers by stream, a row each."""
 
 
 @dataclass(slots=True)
@@ -104,10 +109,10 @@ class _Probes:
 
 
 class GoldenDevice:
-    """Device contract: `seustream.hdl.device.Device`."""
+    """Device contract: `seustream.hdl.device.Device`. `joins`, if given, sees all that is joined."""
 
-    def __init__(self, config: DeviceConfig) -> None:
-        self.config = config
+    def __init__(self, config: DeviceConfig, joins: Joins | None = None) -> None:
+        self.config, self._joins = config, joins
         self._tables: Tables | None = None
         self._block_size = _BLOCK
         self._indexes: dict[tuple[int, int], Keys] = {}  # of this block: area, attribute
@@ -291,7 +296,10 @@ class GoldenDevice:
                 self._indexes[number, attribute] = keys
             found = by_index(area, tag, equality, probes, store, keys, seen)
         for post, who, whom in found:
-            yield post, _join(probes, who, store, whom, number)
+            joined = _join(probes, who, store, whom, number)
+            if self._joins is not None:
+                self._joins(tag, number, post, joined.sequence)
+            yield post, joined
 
 
 # --- the parts ----------------------------------------------------------------

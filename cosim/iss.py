@@ -44,6 +44,20 @@ Trace = Callable[[int, int, int, isa.Instruction], None]
 
 Bits = npt.NDArray[np.bool_]
 
+
+class Probed(NamedTuple):
+    """A probe tuple that has met a window: the sequence numbers of its parts, by stream; of each stored
+    tuple its sequence number and the factor registers as they were at the end, register 0 the lowest
+    bit; and the tags of what was joined, each with the stored tuple's place among them."""
+
+    tag: int
+    area: int
+    parts: dict[int, int]
+    stored: list[int]
+    factors: list[int]
+    joined: list[tuple[int, int]]
+
+
 _FACTORS, _WINDOW_BITS, _PROBE_BITS = (
     slice(registers.start, registers.stop)
     for registers in (
@@ -53,6 +67,7 @@ _FACTORS, _WINDOW_BITS, _PROBE_BITS = (
     )
 )
 _SELECTIONS = np.arange(len(isa.WINDOW_SELECTION_REGISTERS))
+_POWERS = 1 << np.arange(len(isa.FACTOR_REGISTERS))
 
 # The same operators serve numbers and columns; attributes are unsigned in both.
 _COMPARE: dict[int, Callable[[Any, Any], Any]] = {
@@ -174,12 +189,17 @@ class IssDevice:
     """A device that executes its program, instruction by instruction.
 
     `trace`, if given, sees every instruction executed, once a probe tuple; a probe of
-    an empty window executes none.
+    an empty window executes none. `probed` is called after the last of them.
     """
 
-    def __init__(self, config: DeviceConfig, trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        config: DeviceConfig,
+        trace: Trace | None = None,
+        probed: Callable[[Probed], None] | None = None,
+    ) -> None:
         self._config = config
-        self._trace = trace
+        self._trace, self._probed = trace, probed
         self._tables: Tables | None = None
         self._programs: list[list[isa.Instruction]] = []
         self._rows: list[tuple[int, ...]] = []  # query, newest, oldest, sequence numbers
@@ -287,6 +307,7 @@ class IssDevice:
         stored = window.stored
         self._status.pairs += len(window)
         joined: list[_Probe] = []
+        hits: list[tuple[int, int]] = []
         if not len(window):
             return joined
 
@@ -324,6 +345,12 @@ class IssDevice:
                     for hit in np.flatnonzero(registers[r] & running).tolist():
                         parts = {**probe.parts, area: window.part(window.first + hit)}
                         joined.append(_Probe(tag, parts))
+                        hits.append((tag, hit))
+        if self._probed is not None:
+            parts_of = {stream: part.sequence for stream, part in probe.parts.items()}
+            bits = _POWERS @ registers[_FACTORS]
+            told = window.sequence[stored].tolist(), bits.tolist()
+            self._probed(Probed(probe.tag, area, parts_of, *told, hits))
         return joined
 
     def _compare(self, cmp: isa.Cmp, probe: _Probe, window: _Window) -> Bits | bool:

@@ -383,6 +383,8 @@ class ExecutionUnit(wiring.Component):
             self.trace.slot.eq(slot),
             self.trace.address.eq(does.at),
             self.trace.word.eq(does.word),
+            self.trace.factors.eq(factors),
+            self.trace.joins.eq(joins),
         ]
 
     def _look_up_comparison(

@@ -13,7 +13,7 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import NEEDS_BITS, ROW_BITS, ROWS_BITS, TERMS
-from seustream.hdl.isa import WINDOW_SELECTION_REGISTERS
+from seustream.hdl.isa import FACTOR_REGISTERS, WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
 TAG_BITS = 8
@@ -145,5 +145,7 @@ class Layouts:
                 "slot": self.slot_bits,
                 "address": 10,
                 "word": 20,
+                "factors": len(FACTOR_REGISTERS),
+                "joins": 1,
             }
         )

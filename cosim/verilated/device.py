@@ -49,9 +49,11 @@ class VerilatedDevice(ProcessorDevice):
         self._processor.record(on)
 
     def executed(self) -> dict[str, Column]:
-        """Instructions executed since last asked, in columns; needs `trace`."""
+        """Instructions executed since last asked, in columns; needs `trace`. `factors` are the factor
+        registers before the instruction, `joins` says of a JOIN that its register holds, `cycle` is the
+        clock cycle, of which 32 bits are kept."""
         n = self._config.streams
-        words = 1 + words_of(n * self._trace_bits)
+        words = 2 + words_of(n * self._trace_bits)
         rows = self._processor.take(TRACE, words)
         parts: list[dict[str, Column]] = []
         for area in range(n):
@@ -60,8 +62,9 @@ class VerilatedDevice(ProcessorDevice):
                 for name, (at, bits) in self._trace.items()
             }
             mine = np.flatnonzero(rows[:, 0] >> np.uint32(area) & 1)
-            part = unpack(fields, rows[mine, 1:])
+            part = unpack(fields, rows[mine, 2:])
             part["area"] = np.full(len(mine), area, np.uint64)
             part["order"] = mine.astype(np.uint64)
+            part["cycle"] = rows[mine, 1].astype(np.uint64)
             parts.append(part)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

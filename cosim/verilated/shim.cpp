@@ -93,6 +93,7 @@ struct Device {
 #if TRACE
         if (tracing && top->executed) {
             trace.push_back(top->executed);
+            trace.push_back(uint32_t(cycles));
             get(top->traces, trace);
         }
 #endif

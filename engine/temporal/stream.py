@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -48,7 +48,7 @@ class TemporalNode:
     Rows of one time are taken in the order of their ends, so that the order in which they arrive
     does not matter; one that ends before it begins is refused, counted and handed to `on_refused`.
     Inside, a network of operators is stepped through, about `step_rows` at a time; memory is that of
-    what lives in windows and of one step."""
+    what lives in windows and of one step. `on_output` is told what each node gives."""
 
     def __init__(
         self,
@@ -57,12 +57,13 @@ class TemporalNode:
         faults: QueryFaults | None = None,
         on_refused: OnLate | None = None,
         step_rows: int = _STEP_ROWS,
+        on_output: Callable[[int, IntervalBatch], None] | None = None,
     ) -> None:
         own = QueryFaults() if faults is None else faults
         self.compiled, self.faults, self.plan = c, {c.name: own}, c.network
         self.streams = {name: streams[name] for name in c.network.sources}
         self.inputs = tuple(self.streams)
-        self.step_rows, self.on_refused = step_rows, on_refused
+        self.step_rows, self.on_refused, self.on_output = step_rows, on_refused, on_output
         self.refused: Counter[str] = Counter()
         self.operators = [_operator(node, self.plan, own) for node in self.plan.nodes]
         self._held: list[list[IntervalBatch]] = [
@@ -161,7 +162,7 @@ class TemporalNode:
         ):
             if operator is None:
                 assert isinstance(node, n.StreamNode)
-                outputs.append(sources[node.stream])
+                self._gives(number, sources[node.stream], outputs)
                 promises.append(bound)
                 continue
             mine = min(promises[edge.node] for edge in node.edges)
@@ -184,10 +185,15 @@ class TemporalNode:
                     f"node {self.plan.titles[number]}: {error}",
                     "exclude such tuples with where, in a definition before this one",
                 ) from error
-            outputs.append(out)
+            self._gives(number, out, outputs)
             promises.append(promise)
         self._watermark = promises[-1] - 1
         return outputs[-1]
+
+    def _gives(self, number: int, out: IntervalBatch, outputs: list[IntervalBatch]) -> None:
+        outputs.append(out)
+        if self.on_output is not None and len(out):
+            self.on_output(number, out)
 
     def snapshot(self) -> bytes:
         """Raises `NodeFailed` for a state of a library's that no snapshot can hold."""

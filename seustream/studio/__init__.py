@@ -3,7 +3,9 @@
 compiled  what the page shows of a text: problems, stages, provenance
 data      rows of a seed, for a text that has none
 machine   a run of a device, tuple by tuple
+told      what the device tells of each
 patterns  a pattern, event by event
+intervals an APAS query, moment by moment
 sites     a join across sites, message by message
 waves     the signals of the RTL over a run
 boards    bitstreams and what is plugged in

@@ -11,6 +11,7 @@ from typing import Any
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.xsql.intervals import END
 
 _WORDS = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret")
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,7 +26,8 @@ def rows(
     count: int,
     words: Mapping[tuple[str, str], Sequence[str]] = _NO_WORDS,
 ) -> dict[str, list[dict[str, Any]]]:
-    """So many rows in all, spread over the streams, in the order of `ts`.
+    """So many rows in all, spread over the streams, in the order of `ts`; a column `te` of integers is
+    the end of an interval.
 
     words  the values of a stream's column in lower case, where not any will do: types of events
     """
@@ -37,7 +39,9 @@ def rows(
         ts += chance.choice((0, 1, 1, 2, 5, 20))
         stream = chance.choice(every)
         row = {
-            column.name: chance.choice(words[at])
+            column.name: ts + chance.randint(1, 40)
+            if column.name == END and column.type.is_integer
+            else chance.choice(words[at])
             if (at := (stream.name, column.name.lower())) in words
             else _value(column.type, chance)
             for column in stream.columns

@@ -3,16 +3,16 @@
 before  a text, rows of its streams, the name of a device
 after   a story: one step a raw tuple, in the order in which the device took them, and the results
 
-Golden, instruction-level and Verilated device tell the same story, step by step; which instructions
-were executed only the last two know, and cycles the last alone. The Verilated one executes only pairs
-that its comparators let through, so it tells of fewer. A moment of a step is an instruction of the
-instruction-level model, and of the Verilated one a clock cycle in which an area executes.
+Golden, instruction-level and Verilated device tell the same story, step by step: what is stored, what is
+joined, what comes out. Which instructions were executed, and the factor bits of a pair, only the last two
+know, and cycles the last alone. The Verilated one executes only pairs that its comparators let through,
+so it tells of fewer. A moment of a step is an instruction of the instruction-level model, and of the
+Verilated one a clock cycle in which an area executes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.pipeline import Compilation
+from seustream.compiler.plan.areas import factor_numbers
+from seustream.compiler.wjasip.image import decode
 from seustream.devices import SIMULATED
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.errors import InputError, UserError
@@ -31,13 +32,11 @@ from seustream.frames import Rows, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Batch, Device, Results, Status
 from seustream.studio.data import MOST_ROWS
+from seustream.studio.told import MOST_MOMENTS, Event, Join, SteppedProbe, Told
 from seustream.studio.waves import signals
 
 _COUNTED = ("dropped", "ticks", "pairs", "circulated", "handed_over")
 """Counters of which a step tells by how much they rose."""
-
-MOST_MOMENTS = 400
-"""Moments of a step that are kept; a tuple that meets full windows makes many thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,10 @@ class MachineStep:
     """One raw tuple and all that it caused.
 
     executed  route tag, area and address of each instruction, and how often, where the device tells
-    moments   the same in its order: what is executed at once, each with the place of the stored
-              tuple where the device tells, else -1; the first `MOST_MOMENTS` of them
+    moments   the same in its order: what is executed at once; the first `MOST_MOMENTS` of them
+    cycle_of  the clock cycle of each moment, where the device has a clock
+    probes    those the moments are of, in the order of their first
+    joins     everything that is joined, what made a probe before what the probe finds
     results   of each: device number of the query, and sequence numbers by stream, -1 for no part
     left      of each tuple that had to leave its window early: stream and sequence number
     stored    tuples in each window after this one
@@ -59,7 +60,10 @@ class MachineStep:
     sequence: int
     admitted: bool
     executed: list[tuple[int, int, int, int]]
-    moments: list[list[tuple[int, int, int, int]]]
+    moments: list[list[Event]]
+    cycle_of: list[int]
+    probes: list[SteppedProbe]
+    joins: list[Join]
     results: list[tuple[int, list[int]]]
     left: list[tuple[int, int]]
     stored: list[int]
@@ -74,7 +78,7 @@ class SteppedDevice:
     """A device that takes its tuples one at a time, and keeps the steps."""
 
     device: Device
-    executed: list[tuple[int, int, int]] = field(default_factory=list)  # since the step began
+    told: Told = field(default_factory=Told)  # since the step began
     steps: list[MachineStep] = field(default_factory=list)
 
     @property
@@ -83,6 +87,9 @@ class SteppedDevice:
 
     def load(self, image: bytes) -> None:
         self.device.load(image)
+        self._tables = decode(image, self.config)
+        self._stored = [0] * self._tables.streams
+        self._places: list[dict[int, int]] = [{} for _ in range(self._tables.streams)]
 
     def reset(self) -> None:
         self.device.reset()
@@ -98,19 +105,27 @@ class SteppedDevice:
 
     def _step(self, one: Batch) -> Results:
         before, busy, clock = self.device.status(), self._units(), self._clock()
-        self.executed.clear()
+        self.told.begin()
         found = Results.concatenate([self.device.push(one), self.device.flush()])
         cycles = self._clock()
         after = self.device.status()
-        moments = self._moments()
+        dropped = after.dropped - before.dropped
+        self._note_place(one, stored=bool(one.admit[0]) and not dropped)
+        if hasattr(self.device, "executed"):
+            raw = int(one.stream[0]), int(one.sequence[0])
+            self.told.trace(self.device.executed(), raw, self._places, clock or 0)
+        told = self.told
         self.steps.append(
             MachineStep(
                 int(one.stream[0]),
                 int(one.timestamp[0]),
                 int(one.sequence[0]),
                 bool(one.admit[0]),
-                [(*at, n) for at, n in Counter(e[:3] for now in moments for e in now).items()],
-                moments[:MOST_MOMENTS],
+                [(*at, n) for at, n in Counter(e[:3] for now in told.moments for e in now).items()],
+                told.moments[:MOST_MOMENTS],
+                told.cycles[:MOST_MOMENTS],
+                told.kept_probes(),
+                told.joins,
                 sorted(zip(found.query.tolist(), found.sequences.tolist(), strict=True)),
                 sorted(
                     zip(
@@ -139,17 +154,12 @@ class SteppedDevice:
             return {}
         return {n: (one.busy, one.starved, one.blocked) for n, one in self.device.units().items()}
 
-    def _moments(self) -> list[list[tuple[int, int, int, int]]]:
-        if not hasattr(self.device, "executed"):
-            return [[(*place, -1)] for place in self.executed]
-        columns = self.device.executed()
-        order = np.argsort(columns["order"], kind="stable")
-        names = ("order", "tag", "area", "address", "slot")
-        rows = zip(*(columns[name][order].tolist() for name in names), strict=True)
-        return [
-            [(tag, area, address, slot) for _, tag, area, address, slot in now]
-            for _, now in itertools.groupby(rows, key=lambda row: row[0])
-        ]
+    def _note_place(self, one: Batch, stored: bool) -> None:
+        """Counts what is stored: the place of a tuple in its window."""
+        stream = int(one.stream[0])
+        if stored and self._tables.routes[stream].insert:
+            self._places[stream][self._stored[stream] % self.config.depth] = int(one.sequence[0])
+            self._stored[stream] += 1
 
 
 def story(
@@ -194,6 +204,10 @@ def story(
         "slots": [{"name": s.name, "stream": s.stream.name} for s in c.layout.slots],
         "program": [[str(i) for i in program] for program in c.programs],
         "tags": [sorted(tag.bound) for tag in c.routes.tags],
+        "factors": [
+            [number + 1 for number in factor_numbers(slot, c.routes)]
+            for slot in range(len(c.programs))
+        ],
         "rows": {name: as_json(table) for name, table in given.items()},
         "steps": [asdict(step) for step in device.steps],
         "counters": _counters(c, device.steps),
@@ -236,13 +250,13 @@ def watched(
     if backend == "golden":
         from seustream.cosim.golden import GoldenDevice
 
-        yield SteppedDevice(GoldenDevice(config))
+        told = Told()
+        yield SteppedDevice(GoldenDevice(config, told.joined), told)
     elif backend == "iss":
         from seustream.cosim.iss import IssDevice
 
-        instructions: list[tuple[int, int, int]] = []
-        device = IssDevice(config, lambda t, a, at, i: instructions.append((t, a, at)))
-        yield SteppedDevice(device, instructions)
+        told = Told()
+        yield SteppedDevice(IssDevice(config, told.instruction, told.probed), told)
     elif backend == "verilated":
         from seustream.cosim.verilated.device import VerilatedDevice
 

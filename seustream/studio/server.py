@@ -40,6 +40,7 @@ from seustream.studio.boards import bitstreams, identity, known, ports
 from seustream.studio.compiled import Settings, compilation, shown, words
 from seustream.studio.data import MOST_ROWS
 from seustream.studio.data import rows as rows_of
+from seustream.studio.intervals import flowing
 from seustream.studio.machine import story
 from seustream.studio.patterns import kinds, watched
 from seustream.studio.sites import crossing
@@ -97,6 +98,10 @@ class Studio:
         """A pattern of the text, event by event, over the same rows."""
         c, rows = _compiled(asked)
         return watched(c, rows, str(asked.get("query", "")), str(asked.get("engine", "auto")))
+
+    def flow(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """An APAS query of the text, moment by moment, over the same rows."""
+        return flowing(*_compiled(asked), str(asked.get("query", "")))
 
     def sites(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """The joins of the text with each stream at a site of its own, message by message."""
@@ -160,6 +165,7 @@ def application(
         "compile": studio.compile,
         "run": studio.run,
         "watch": studio.watch,
+        "flow": studio.flow,
         "sites": studio.sites,
         "boards": studio.boards,
         "identify": studio.identify,

@@ -23,13 +23,17 @@ export type Compiled = {
 };
 export type Cell = string | number | boolean | null;
 export type Table = { columns: string[]; rows: Cell[][] };
+export type Event = [number, number, number, number, number, number]; // tag, area, address, probe, place and number of the stored tuple
 export type Step = {
   stream: number;
   ts: number;
   sequence: number;
   admitted: boolean;
   executed: [number, number, number, number][];
-  moments: [number, number, number, number][][]; // route tag, area, address, place of the stored tuple
+  moments: Event[][];
+  cycle_of: number[]; // of each moment
+  probes: { tag: number; area: number; parts: number[]; pairs: [number, number][] }[]; // stored tuple, factor bits
+  joins: [number, number, number, number[]][]; // tag, area, tag of what is joined, its parts
   results: [number, number[]][];
   left: [number, number][];
   stored: number[];
@@ -44,6 +48,7 @@ export type Story = {
   slots: { name: string; stream: string }[];
   program: string[][];
   tags: number[][];
+  factors: number[][]; // of each area, the factor of each register
   rows: Record<string, Table>;
   steps: Step[];
   results: Record<string, Table>;
@@ -61,6 +66,15 @@ export type Watched = {
   places: { name: string; from: string[] }[];
   steps: { title: string; lines: string[]; kept: Record<string, [string, string][]> }[];
   matches: Match[];
+};
+export type Interval = [number, number | null, ...Cell[]]; // from, to or without end, what it carries
+export type Flowed = {
+  query: string;
+  queries: string[];
+  nodes: { title: string; does: string[] }[];
+  edges: { from: number; to: number; place: number; carries: string[] }[]; // to -1: the results
+  steps: { at: number | null; title: string; edges: Interval[][]; more: number[] }[];
+  refused: number;
 };
 export type Crossing = {
   sites: string[];

@@ -1,13 +1,14 @@
 // What is on the page: the text, how it is compiled and run, and where one stands in the run.
 
-import { ask, Refused, shared, type Compiled, type Crossing, type Start, type Story, type Watched } from "./server";
+import { ask, Refused, shared, type Compiled, type Crossing, type Flowed, type Start, type Story, type Watched } from "./server";
 
 export type Trouble = { message: string; hint: string | null };
 
 // What a share link holds.
-const KEPT = ["text", "config", "plan", "backend", "seed", "count", "pattern", "matcher", "step", "stop", "grain", "waves", "page"] as const;
+const KEPT = ["text", "config", "plan", "backend", "beside", "seed", "count", "pattern", "matcher", "network", "step", "stop", "grain", "waves", "page"] as const;
+const LONGEST = 100_000; // letters of a share link; a command line takes no much longer word
 
-export type Page = "query" | "machine" | "patterns" | "sites" | "live" | "boards";
+export type Page = "query" | "machine" | "patterns" | "intervals" | "sites" | "live" | "boards";
 
 class Studio {
   page = $state<Page>("query");
@@ -18,6 +19,7 @@ class Studio {
   beside = $state("");
   pattern = $state(""); // without a name the first of the text
   matcher = $state("auto");
+  network = $state(""); // of an APAS query; without a name the first of the text
   seed = $state(1);
   count = $state(120);
   step = $state(0);
@@ -30,6 +32,7 @@ class Studio {
   story = $state.raw<Story | null>(null);
   other = $state.raw<Story | null>(null);
   watched = $state.raw<Watched | null>(null);
+  flowed = $state.raw<Flowed | null>(null);
   crossing = $state.raw<Crossing | null>(null);
   running = $state(false);
   trouble = $state.raw<Trouble | null>(null);
@@ -45,15 +48,17 @@ class Studio {
       this.start = await ask<Start>("start");
       const first = this.start.named[0] ?? this.start.gallery.find((one) => one.name === "eight");
       this.text = first?.text ?? "";
-      if (shared !== null) this.restore(shared);
+      const missing = shared === null ? null : await this.restore(shared);
       await this.compile();
       const { step, stop } = this;
       if (shared !== null && this.page === "machine") await this.run();
       if (shared !== null && this.page === "patterns") await this.watch();
+      if (shared !== null && this.page === "intervals") await this.flow();
       if (shared !== null && this.page === "sites") await this.cross();
-      const steps = ((this.story ?? this.watched)?.steps ?? this.crossing?.messages)?.length ?? 1;
+      const steps = ((this.story ?? this.watched ?? this.flowed)?.steps ?? this.crossing?.messages)?.length ?? 1;
       this.step = Math.min(step, steps - 1);
       this.stop = stop;
+      if (missing) throw missing;
     });
   }
 
@@ -66,8 +71,9 @@ class Studio {
   take(files: Iterable<File>): void {
     for (const file of files) {
       void file.text().then((text) => {
-        if (file.name.endsWith(".csv")) this.files[file.name.slice(0, -4)] = text;
-        else this.text = text;
+        const [, name, kind] = /^(.*)\.([^.]*)$/.exec(file.name) ?? ["", file.name, ""];
+        if (kind === "csv") this.files[name] = text;
+        else this.text = kind === "apas" ? `REGISTER QUERY "${name.replaceAll('"', '""')}" AS APAS $$\n${text.trim()}\n$$;\n` : text;
         this.changed();
         return this.compile();
       });
@@ -113,6 +119,16 @@ class Studio {
     this.running = false;
   }
 
+  async flow(): Promise<void> {
+    this.running = true;
+    await this.guarded(async () => {
+      this.flowed = await ask<Flowed>("flow", { ...this.settings(), query: this.network });
+      this.network = this.flowed.query;
+      this.step = 0;
+    });
+    this.running = false;
+  }
+
   async cross(): Promise<void> {
     this.running = true;
     await this.guarded(async () => {
@@ -124,26 +140,36 @@ class Studio {
 
   // Drops the run of another text or other rows.
   changed(): void {
-    this.story = this.other = this.watched = this.crossing = null;
-    this.pattern = "";
+    this.story = this.other = this.watched = this.flowed = this.crossing = null;
+    this.pattern = this.network = "";
     this.step = 0;
     this.stop = -1;
   }
 
-  link(): string {
+  // With the dropped files, or their names where they are too long for a link.
+  async link(): Promise<string> {
     const kept = Object.fromEntries(KEPT.map((name) => [name, this[name]]));
-    return `${location.origin}/#share=${encoded(JSON.stringify(kept))}`;
+    const files = $state.snapshot(this.files);
+    const whole = await encoded(JSON.stringify({ ...kept, files }));
+    const share = whole.length <= LONGEST ? whole : await encoded(JSON.stringify({ ...kept, missing: Object.keys(files) }));
+    return `${location.origin}/#share=${share}`;
   }
 
-  private restore(share: string): void {
+  private async restore(share: string): Promise<Refused | null> {
+    let kept: any;
     try {
-      const kept = JSON.parse(decoded(share));
-      for (const name of KEPT) {
-        if (typeof kept[name] === typeof this[name]) (this as any)[name] = kept[name];
-      }
+      kept = JSON.parse(await decoded(share));
     } catch {
-      this.trouble = { message: "the share link is damaged", hint: "copy it again, whole" };
+      return new Refused("the share link is damaged", "copy it again, whole");
     }
+    for (const name of KEPT) {
+      if (typeof kept[name] === typeof this[name]) (this as any)[name] = kept[name];
+    }
+    const files = Object.entries(kept.files ?? {}).filter(([, text]) => typeof text === "string");
+    this.files = Object.fromEntries(files) as Record<string, string>;
+    if (!kept.missing?.length) return null;
+    const names = [...kept.missing].map((name) => `${name}.csv`).join(", ");
+    return new Refused(`${names}: too long for a link`, "ask who shared it for the files, and drop them here");
   }
 
   async guarded(work: () => Promise<void>): Promise<void> {
@@ -185,14 +211,22 @@ export function relatives(part: string, links: [string, string][]): ReadonlySet<
   return found;
 }
 
-function encoded(text: string): string {
-  const bytes = String.fromCharCode(...new TextEncoder().encode(text));
-  return btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+// Text as letters that a link may hold, as short as can be.
+async function encoded(text: string): Promise<string> {
+  const bytes = await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"));
+  const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-function decoded(share: string): string {
-  const bytes = atob(share.replaceAll("-", "+").replaceAll("_", "/"));
-  return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+async function decoded(share: string): Promise<string> {
+  const letters = atob(share.replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  return new TextDecoder().decode(await through(bytes, new DecompressionStream("deflate-raw")));
+}
+
+async function through(bytes: Uint8Array<ArrayBuffer>, stream: CompressionStream | DecompressionStream): Promise<Uint8Array> {
+  const read = new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer();
+  return new Uint8Array(await read);
 }
 
 export const studio = new Studio();

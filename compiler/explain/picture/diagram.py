@@ -149,8 +149,9 @@ class _Drawing:
         for head, column in zip(found.heads, self.columns, strict=False):
             body.append(draw.text(column.boxes, self.top - 20, head, "small soft"))
         for arrow, route, port in self._ports():
-            body += self._arrow(arrow, route, port)
-        body += [part for arrow in self.back for part in self._return(arrow)]
+            body.append(draw.arrow(self._arrow(arrow, route, port), arrow.source, arrow.target))
+        for arrow in self.back:
+            body.append(draw.arrow(self._return(arrow), arrow.source, arrow.target))
         body += [self._box(box) for box in found.boxes]
         right = self.columns[-1].end if self.columns else 0.0
         titles = (draw.width_of(clip(found.title, 70), 17), draw.width_of(clip(found.about, 110)))

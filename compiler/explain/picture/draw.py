@@ -104,6 +104,11 @@ def group(inside: Iterable[str], key: str, hint: str = "", kind: str = "") -> st
     return f"<g id={quoteattr(key)}{of}>{about}{''.join(inside)}</g>"
 
 
+def arrow(inside: Iterable[str], source: str, target: str) -> str:
+    """What is drawn of an arrow, and between which boxes it goes."""
+    return f"<g data-from={quoteattr(source)} data-to={quoteattr(target)}>{''.join(inside)}</g>"
+
+
 def rectangle(
     x: float, y: float, width: float, height: float, kind: str = "box", radius: float = 7
 ) -> str:

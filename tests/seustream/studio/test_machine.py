@@ -31,9 +31,26 @@ def told(text: str, backend: str, count: int = 60, config: str = "default") -> d
 
 
 def common(step: dict[str, Any]) -> dict[str, Any]:
-    """What every device tells of a step."""
-    own = ("executed", "moments", "cycles", "clock", "units")
-    return {name: told for name, told in step.items() if name not in own}
+    """What every device tells of a step, in an order of its own: what is joined is a set."""
+    own = ("executed", "moments", "cycle_of", "probes", "joins", "cycles", "clock", "units")
+    told = {name: told for name, told in step.items() if name not in own}
+    assert len(set(step["joins"])) == len(step["joins"])
+    return told | {"joins": set(step["joins"])}
+
+
+def follow(step: dict[str, Any]) -> None:
+    """What is joined is of the raw tuple or of something joined before it, and in the window; what comes
+    out was joined."""
+    raw = [-1] * 4
+    raw[step["stream"]] = step["sequence"]
+    known = {(step["stream"], tuple(raw))}
+    for tag, area, post, parts in step["joins"]:
+        before = (*parts[:area], -1, *parts[area + 1 :])
+        assert (tag, before) in known, (tag, before)
+        assert parts[area] >= 0
+        known.add((post, parts))
+    wholes = {parts for _, parts in known}
+    assert all(tuple(parts) in wholes for _, parts in step["results"])
 
 
 def test_golden_and_instruction_level_tell_the_same() -> None:
@@ -41,15 +58,56 @@ def test_golden_and_instruction_level_tell_the_same() -> None:
     assert list(map(common, golden["steps"])) == list(map(common, iss["steps"]))
     assert golden["results"] == iss["results"]
     assert golden["rows"] == iss["rows"]
+    for run in (golden, iss):
+        for step in run["steps"]:
+            follow(step)
+    assert max(len(step["joins"]) for step in golden["steps"]) > 5
     assert not any(step["executed"] for step in golden["steps"])
     assert any(step["executed"] for step in iss["steps"])
 
 
+def test_the_factor_bits_are_those_of_the_definition() -> None:
+    """Of each pair, and each comparison that a query has written: decided here, on the rows."""
+    found, seen = told(EIGHT, "iss"), Counter[bool]()
+    labels = provenance(compilation(EIGHT, Settings())).parts
+    index = {slot["name"]: n for n, slot in enumerate(found["slots"])}
+
+    def value(name: str, parts: list[int]) -> Any:
+        slot, _, column = name.partition(".")
+        table = found["rows"][found["slots"][index[slot]]["stream"]]
+        place = parts[index[slot]]
+        return None if place < 0 else table["rows"][place][table["columns"].index(column)]
+
+    for step in found["steps"]:
+        for probe in step["probes"]:
+            for stored, bits in probe["pairs"]:
+                parts = [*probe["parts"]]
+                parts[probe["area"]] = stored
+                for register, number in enumerate(found["factors"][probe["area"]]):
+                    left, sign, right = labels[f"factor:{number}"].label.split()[-3:]
+                    a, b = value(left, parts), value(right, parts)
+                    if None not in (a, b):
+                        holds = {"=": a == b, ">": a > b, "<": a < b}[sign]
+                        assert bool(bits >> register & 1) == holds
+                        seen[holds] += 1
+    assert min(seen[True], seen[False]) > 100
+
+
 @pytest.mark.campaign
-def test_the_rtl_tells_the_same() -> None:
-    iss, rtl = (told(SMALL, backend, 200, "tiny") for backend in ("iss", "verilated"))
+@pytest.mark.parametrize(("text", "config"), [(SMALL, "tiny"), (EIGHT, "default")])
+def test_the_rtl_tells_the_same(text: str, config: str) -> None:
+    """What it joins, and the factor bits of what it looks at, are those of the models."""
+    iss, rtl = (told(text, backend, 120, config) for backend in ("iss", "verilated"))
     assert list(map(common, iss["steps"])) == list(map(common, rtl["steps"]))
     for one, other in zip(iss["steps"], rtl["steps"], strict=True):
+        follow(other)
+        bits = {(p["tag"], p["area"], *p["parts"]): dict(p["pairs"]) for p in one["probes"]}
+        for p in other["probes"]:
+            for stored, held in p["pairs"]:
+                assert bits[p["tag"], p["area"], *p["parts"]][stored] == held
+        assert other["cycle_of"] == sorted(set(other["cycle_of"]))
+        for cycle in other["cycle_of"]:
+            assert other["clock"] <= cycle < other["clock"] + other["cycles"]
         assert {tuple(e[:3]) for e in other["executed"]} <= {tuple(e[:3]) for e in one["executed"]}
         assert other["cycles"] > 0
         for busy, starved, blocked in other["units"].values():
@@ -62,11 +120,11 @@ def test_the_rtl_tells_the_same() -> None:
                 assert any(set(way) <= set(full) and way == sorted(way) for full in whole[at]), at
 
 
-def ways(moments: list[list[tuple[int, int, int, int]]]) -> dict[tuple[int, int], list[list[int]]]:
+def ways(moments: list[list[tuple[int, ...]]]) -> dict[tuple[int, int], list[list[int]]]:
     """The addresses that each probe or pair went through, by route tag and area."""
     found: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     going: dict[tuple[int, int, int], list[int]] = {}
-    for tag, area, address, place in (event for now in moments for event in now):
+    for tag, area, address, _, place, _ in (event for now in moments for event in now):
         way = going.get((tag, area, place))
         if way is None or address <= way[-1]:
             going[tag, area, place] = way = []
@@ -105,7 +163,7 @@ def test_the_moments_of_a_step_are_what_was_executed() -> None:
 
 
 class Clocked(GoldenDevice):
-    """A model with a clock that every call moves on, whose areas both execute in the second cycle."""
+    """A model with a clock that every call moves on, and a trace."""
 
     cycles = 100
 
@@ -122,12 +180,14 @@ class Clocked(GoldenDevice):
         return {"door": UnitCycles(self.cycles // 2, self.cycles - self.cycles // 2, 0)}
 
     def executed(self) -> dict[str, Any]:
-        rows = [(2, 0, 1, 5, 3), (1, 0, 0, 4, 2), (2, 0, 0, 5, 2)]
-        names = ("order", "tag", "area", "address", "slot")
-        return {
-            name: np.array(column)
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        }
+        # Of S, which meets R in two cycles.
+        rows = [(9, 112, 1, 0, 5), (8, 110, 1, 0, 4)] if self.cycles > 250 else []
+        names = ("order", "cycle", "tag", "area", "address")
+        found = {name: np.array([row[n] for row in rows], int) for n, name in enumerate(names)}
+        same = ("slot", "word", "joins", "probe.0", "probe.1")
+        none = dict.fromkeys(same, np.zeros(len(rows), int))
+        bits = {"carries": np.full(len(rows), 2), "factors": np.full(len(rows), 3)}
+        return found | none | bits
 
 
 def test_a_device_with_a_clock_tells_its_cycles_and_moments() -> None:
@@ -138,8 +198,12 @@ def test_a_device_with_a_clock_tells_its_cycles_and_moments() -> None:
         pass
     first, second = device.steps
     assert (first.cycles, second.cycles) == (7, 7)  # not those of reading the counters
-    assert first.moments == [[(0, 0, 4, 2)], [(0, 1, 5, 3), (0, 0, 5, 2)]]
-    assert sorted(first.executed) == [(0, 0, 4, 1), (0, 0, 5, 1), (0, 1, 5, 1)]
+    assert not first.moments
+    assert second.moments == [[(1, 0, 4, 0, 0, 0)], [(1, 0, 5, 0, 0, 0)]]
+    (probe,) = second.probes
+    assert (probe.tag, probe.area, probe.parts[:2], probe.pairs) == (1, 0, [-1, 0], [(0, 3)])
+    assert second.cycle_of == [second.clock + (n - second.clock) % (1 << 32) for n in (110, 112)]
+    assert sorted(second.executed) == [(1, 0, 4, 1), (1, 0, 5, 1)]
     assert second.clock is not None
     assert first.clock is not None
     assert second.clock > first.clock

@@ -45,7 +45,19 @@ def test_no_other_file_is_read(browser: TestClient, path: str) -> None:
 
 @pytest.mark.parametrize("token", ["", "secre", "secret2", "ünï"])
 def test_a_wrong_token_gets_nothing(browser: TestClient, token: str) -> None:
-    for what in ("start", "compile", "run", "watch", "live", "rows", "statement", "identify"):
+    for what in (
+        "start",
+        "compile",
+        "run",
+        "watch",
+        "flow",
+        "sites",
+        "boards",
+        "live",
+        "rows",
+        "statement",
+        "identify",
+    ):
         headers = {"x-studio-token": token.encode()}
         assert browser.post(f"/ask/{what}", json={}, headers=headers).status_code == 403
     assert browser.get("/ask/start").status_code in (404, 405)
@@ -68,6 +80,9 @@ def test_every_text_of_the_gallery_compiles_and_runs(browser: TestClient) -> Non
         about = {"text": one["text"], "backend": "iss", "count": 80}
         if one["name"] == "pattern":
             assert ask(browser, "watch", about).json()["matches"]
+            continue
+        if one["name"] == "intervals":
+            assert ask(browser, "flow", about).json()["steps"][-1]["edges"]
             continue
         found = ask(browser, "run", about).json()
         assert any(step["results"] for step in found["steps"]), one["name"]
