@@ -149,9 +149,8 @@ class _Drawing:
         for head, column in zip(found.heads, self.columns, strict=False):
             body.append(draw.text(column.boxes, self.top - 20, head, "small soft"))
         for arrow, route, port in self._ports():
-            body.append(draw.arrow(self._arrow(arrow, route, port), arrow.source, arrow.target))
-        for arrow in self.back:
-            body.append(draw.arrow(self._return(arrow), arrow.source, arrow.target))
+            body += _of(arrow, self._arrow(arrow, route, port))
+        body += [part for arrow in self.back for part in _of(arrow, self._return(arrow))]
         body += [self._box(box) for box in found.boxes]
         right = self.columns[-1].end if self.columns else 0.0
         titles = (draw.width_of(clip(found.title, 70), 17), draw.width_of(clip(found.about, 110)))
@@ -254,6 +253,11 @@ class _Drawing:
         elif box.second:
             parts.append(draw.text(column.boxes + 12, y + 10, box.second, "small soft"))
         return draw.group(parts, box.key, box.hint)
+
+
+def _of(arrow: Arrow, shapes: Iterable[str]) -> Iterator[str]:
+    """The shapes of an arrow, which say between which boxes it goes."""
+    return (draw.between(shape, arrow.source, arrow.target) for shape in shapes)
 
 
 def _legend(entries: Sequence[Legend], top: float, width: float) -> tuple[list[str], float]:

@@ -104,9 +104,10 @@ def group(inside: Iterable[str], key: str, hint: str = "", kind: str = "") -> st
     return f"<g id={quoteattr(key)}{of}>{about}{''.join(inside)}</g>"
 
 
-def arrow(inside: Iterable[str], source: str, target: str) -> str:
-    """What is drawn of an arrow, and between which boxes it goes."""
-    return f"<g data-from={quoteattr(source)} data-to={quoteattr(target)}>{''.join(inside)}</g>"
+def between(shape: str, source: str, target: str) -> str:
+    """A shape that says of which arrow it is a part: between which boxes it goes."""
+    tag, space, rest = shape.partition(" ")
+    return f"{tag} data-from={quoteattr(source)} data-to={quoteattr(target)}{space}{rest}"
 
 
 def rectangle(

@@ -1,12 +1,15 @@
-"""The page in use: by the keyboard alone, within its budgets, twice as large."""
+"""The page in use: by the keyboard alone, within its budgets, at every size, for who does not see."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.seustream.studio.browser import chromium, needs_chromium, opened, studio
+import seustream as ss
+from tests.seustream.studio.browser import chromium, needs_chromium, opened, started, studio
 
 __all__ = ["chromium"]  # a fixture
 pytestmark = [needs_chromium, pytest.mark.campaign]
@@ -69,6 +72,10 @@ def test_the_keyboard_alone(chromium: Any) -> None:
         reach(page, "input[type=range]")
         page.keyboard.press("Home")
         assert page.inner_text("[data-testid=step]").startswith("1 of")
+        while not page.query_selector(".results .part"):
+            page.keyboard.press("ArrowRight")
+        reach(page, ".results .part")  # a result has its query lit
+        assert "R.a = S.d" in page.inner_text("[data-testid=written]")
         press(page, "Sites")
         press(page, "Run")
         page.wait_for_selector("[data-testid=message]")
@@ -114,14 +121,86 @@ def test_the_budgets(chromium: Any) -> None:
     assert sorted(steps)[54] < 50
 
 
+PAGES = {
+    "Query": ("eight", "[data-part='factor:1']"),
+    "Machine": ("eight", "[data-testid=step]"),
+    "Patterns": ("pattern", "[data-testid=event]"),
+    "Intervals": ("intervals", "[data-testid=moment]"),
+    "Sites": ("sites", "[data-testid=message]"),
+    "Live": ("sites", "[data-testid=results] td"),
+    "Boards": ("sites", "section[aria-label=Boards] td"),
+}
+"""Each page with the text it is looked at with, and what is there when it is ready."""
+
+
+@contextlib.contextmanager
+def every_page(chromium: Any, width: int, height: int, scheme: str = "light") -> Iterator[Any]:
+    """A studio at a bridge with a query and rows; gives the pages one after the other, ready."""
+    with (
+        started("serve", "--listen", "grpc://127.0.0.1:0") as (_, address),
+        ss.connect(address) as session,
+        studio("--bridge", address) as link,
+        opened(chromium, link) as page,
+    ):
+        session.sql(
+            "CREATE STREAM E (a int, n varchar(9)); REGISTER QUERY q AS SELECT a, n FROM E;"
+        )
+        session.push("E", {"ts": [1, 2], "a": [7, 8], "n": ["x", None]})
+        session.watermark("E", 9)
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_selector("[data-part='factor:1']")
+
+        def ready() -> Iterator[tuple[str, Any]]:
+            for name, (text, shown) in PAGES.items():
+                page.click("nav >> text=Query")
+                page.select_option("text=Open >> select", text)
+                page.click(f"nav >> text={name}")
+                if run := page.query_selector("button:text-is('Run')"):
+                    run.click()
+                if name == "Live":
+                    page.click("td button:text-is('q')")
+                page.wait_for_selector(shown)
+                yield name, page
+                if name == "Query":
+                    page.select_option(
+                        "section[aria-label=Compilation] select", "picture of routes"
+                    )
+                    page.wait_for_selector(".picture [role=button]")
+                    yield "picture", page
+                if name == "Machine":
+                    page.select_option("text=Step by >> select", "probe")
+                    page.fill("input[type=range]", "40")
+                    page.keyboard.press("Tab")
+                    page.keyboard.press("ArrowLeft")
+                    page.wait_for_selector(".bits")
+                    yield "factor bits", page
+
+        yield ready()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (820, 1180)])
+def test_nothing_serious_for_who_does_not_see(
+    chromium: Any, size: tuple[int, int], scheme: str
+) -> None:
+    """Nothing is wider than the page, and axe finds nothing serious, in the light and in the dark."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with every_page(chromium, *size, scheme) as pages:
+        for name, page in pages:
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= size[0], f"{name}: {wide}"
+            found = axe.run(page).response["violations"]
+            serious = [
+                (one["id"], [node["html"] for node in one["nodes"]][:3])
+                for one in found
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], name
+
+
 def test_twice_as_large(chromium: Any) -> None:
     """At 200 % of 1280 pixels nothing is wider than the page."""
-    with studio() as link, opened(chromium, link, refused=True) as page:
-        page.set_viewport_size({"width": 640, "height": 360})
-        page.wait_for_selector("[data-part='factor:1']")
-        for name in ("Machine", "Patterns", "Sites", "Live", "Boards", "Query"):
-            page.click(f"nav >> text={name}")
-            for run in page.query_selector_all("button:text-is('Run')"):
-                run.click()
-                page.wait_for_timeout(1500)
+    with every_page(chromium, 640, 360) as pages:
+        for name, page in pages:
             assert page.evaluate("document.documentElement.scrollWidth") <= 640, name

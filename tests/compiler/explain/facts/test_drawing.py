@@ -40,6 +40,21 @@ def test_every_tag_step_and_query_is_there_once(name: str, plan: str) -> None:
     assert sum(i.startswith("query-") for i in ids) == len(c.program.queries)
 
 
+def test_an_arrow_says_between_which_boxes_it_goes() -> None:
+    root = drawn("eight", "cost")
+    ids = {group.attrib["id"] for group in root.iter(f"{SVG}g")}
+    arrows = {
+        (one.attrib["data-from"], one.attrib["data-to"])
+        for one in root.iter()
+        if "data-from" in one.attrib
+    }
+    steps = compiled("eight", "cost").routes.steps
+    assert {(f"tag-{s.pre}", f"tag-{s.post}") for s in steps} <= arrows
+    assert {end for arrow in arrows for end in arrow} <= ids
+    shapes = [one for one in root.iter(f"{SVG}path") if "edge" in one.attrib["class"]]
+    assert sum("data-from" in one.attrib for one in shapes) >= len(arrows)
+
+
 @pytest.mark.parametrize("stage", ["routes", "tree"])
 @pytest.mark.parametrize(("name", "plan"), CASES)
 def test_nothing_overlaps_and_all_is_on_the_paper(name: str, plan: str, stage: str) -> None:
