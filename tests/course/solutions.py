@@ -236,8 +236,12 @@ def first_wrong(text: str, right: str, count: int) -> int | None:
     return None
 
 
-def cycles(name: str, config: str, count: int) -> int:
-    """Clock cycles of all steps of a text of the gallery with small windows, on the RTL."""
+def busy(name: str, config: str, count: int) -> Counter[str]:
+    """Busy cycles of all steps of a text of the gallery by kind of unit, on the RTL."""
     texts = {one["name"]: one["text"] for one in gallery()}
-    text = re.sub(r"RANGE \d+", "RANGE 9", texts[name])
-    return sum(step["cycles"] for step in run_of(text, count, "verilated", config)["steps"])
+    text = re.sub(r"RANGE \d+", "RANGE 40", texts[name])
+    found = Counter[str]()
+    for step in run_of(text, count, "verilated", config)["steps"]:
+        for unit, (working, _, _) in step["units"].items():
+            found[unit.partition(" ")[0]] += working
+    return found

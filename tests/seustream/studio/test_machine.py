@@ -95,11 +95,14 @@ def test_the_factor_bits_are_those_of_the_definition() -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(("text", "config"), [(SMALL, "tiny"), (EIGHT, "default")])
-def test_the_rtl_tells_the_same(text: str, config: str) -> None:
+def test_the_rtl_tells_the_same(text: str, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it joins, and the factor bits of what it looks at, are those of the models."""
+    monkeypatch.setattr("seustream.studio.told.MOST_PAIRS", 1 << 20)
     iss, rtl = (told(text, backend, 120, config) for backend in ("iss", "verilated"))
-    assert list(map(common, iss["steps"])) == list(map(common, rtl["steps"]))
     for one, other in zip(iss["steps"], rtl["steps"], strict=True):
+        looked, every = other["counted"].pop("pairs"), one["counted"].pop("pairs")
+        assert looked <= every  # an index spares it the others
+        assert common(one) == common(other)
         follow(other)
         bits = {(p["tag"], p["area"], *p["parts"]): dict(p["pairs"]) for p in one["probes"]}
         for p in other["probes"]:
