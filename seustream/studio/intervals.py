@@ -70,11 +70,11 @@ def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, An
     for at in [*times.tolist(), None]:
         flow.begin()
         given = []
-        for stream, table in tables.items():
+        for one, table in tables.items():
             if at is not None and (now := table.filter(pc.equal(table["ts"], at))).num_rows:
-                node.push(stream, now)
-                given.append(f"{now.num_rows} of {stream}")
-            node.advance(stream, END_OF_STREAM if at is None else at)
+                node.push(one, now)
+                given.append(f"{now.num_rows} of {one}")
+            node.advance(one, END_OF_STREAM if at is None else at)
         for _ in node.outputs():
             pass
         said = "no row comes any more" if at is None else ", ".join(given)
