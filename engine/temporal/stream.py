@@ -48,7 +48,7 @@ class TemporalNode:
     Rows of one time are taken in the order of their ends, so that the order in which they arrive
     does not matter; one that ends before it begins is refused, counted and handed to `on_refused`.
     Inside, a network of operators is stepped through, about `step_rows` at a time; memory is that of
-    what lives in windows and of one step. `on_output` is told what each node gives."""
+    what lives in windows and of one step. `on_output` takes what each node gives."""
 
     def __init__(
         self,

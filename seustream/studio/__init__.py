@@ -3,7 +3,7 @@
 compiled  what the page shows of a text: problems, stages, provenance
 data      rows of a seed, for a text that has none
 machine   a run of a device, tuple by tuple
-told      what the device tells of each
+trace     a device's work on one of them
 patterns  a pattern, event by event
 intervals an APAS query, moment by moment
 sites     a join across sites, message by message

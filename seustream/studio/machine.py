@@ -32,7 +32,7 @@ from seustream.frames import Rows, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Batch, Device, Results, Status
 from seustream.studio.data import MOST_ROWS
-from seustream.studio.told import MOST_MOMENTS, Event, Join, SteppedProbe, Told
+from seustream.studio.trace import MOST_MOMENTS, Event, Join, SteppedProbe, StepTrace
 from seustream.studio.waves import signals
 
 _COUNTED = ("dropped", "ticks", "pairs", "circulated", "handed_over")
@@ -78,7 +78,7 @@ class SteppedDevice:
     """A device that takes its tuples one at a time, and keeps the steps."""
 
     device: Device
-    told: Told = field(default_factory=Told)  # since the step began
+    trace: StepTrace = field(default_factory=StepTrace)  # since the step began
     steps: list[MachineStep] = field(default_factory=list)
 
     @property
@@ -105,7 +105,7 @@ class SteppedDevice:
 
     def _step(self, one: Batch) -> Results:
         before, busy, clock = self.device.status(), self._units(), self._clock()
-        self.told.begin()
+        self.trace.begin()
         found = Results.concatenate([self.device.push(one), self.device.flush()])
         cycles = self._clock()
         after = self.device.status()
@@ -113,19 +113,22 @@ class SteppedDevice:
         self._note_place(one, stored=bool(one.admit[0]) and not dropped)
         if hasattr(self.device, "executed"):
             raw = int(one.stream[0]), int(one.sequence[0])
-            self.told.trace(self.device.executed(), raw, self._places, clock or 0)
-        told = self.told
+            self.trace.take(self.device.executed(), raw, self._places, clock or 0)
+        trace = self.trace
         self.steps.append(
             MachineStep(
                 int(one.stream[0]),
                 int(one.timestamp[0]),
                 int(one.sequence[0]),
                 bool(one.admit[0]),
-                [(*at, n) for at, n in Counter(e[:3] for now in told.moments for e in now).items()],
-                told.moments[:MOST_MOMENTS],
-                told.cycles[:MOST_MOMENTS],
-                told.kept_probes(),
-                told.joins,
+                [
+                    (*at, n)
+                    for at, n in Counter(e[:3] for now in trace.moments for e in now).items()
+                ],
+                trace.moments[:MOST_MOMENTS],
+                trace.cycles[:MOST_MOMENTS],
+                trace.kept_probes(),
+                trace.joins,
                 sorted(zip(found.query.tolist(), found.sequences.tolist(), strict=True)),
                 sorted(
                     zip(
@@ -250,13 +253,13 @@ def watched(
     if backend == "golden":
         from seustream.cosim.golden import GoldenDevice
 
-        told = Told()
-        yield SteppedDevice(GoldenDevice(config, told.joined), told)
+        trace = StepTrace()
+        yield SteppedDevice(GoldenDevice(config, trace.joined), trace)
     elif backend == "iss":
         from seustream.cosim.iss import IssDevice
 
-        told = Told()
-        yield SteppedDevice(IssDevice(config, told.instruction, told.probed), told)
+        trace = StepTrace()
+        yield SteppedDevice(IssDevice(config, trace.instruction, trace.probed), trace)
     elif backend == "verilated":
         from seustream.cosim.verilated.device import VerilatedDevice
 

@@ -97,7 +97,7 @@ def test_the_factor_bits_are_those_of_the_definition() -> None:
 @pytest.mark.parametrize(("text", "config"), [(SMALL, "tiny"), (EIGHT, "default")])
 def test_the_rtl_tells_the_same(text: str, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it joins, and the factor bits of what it looks at, are those of the models."""
-    monkeypatch.setattr("seustream.studio.told.MOST_PAIRS", 1 << 20)
+    monkeypatch.setattr("seustream.studio.trace.MOST_PAIRS", 1 << 20)
     iss, rtl = (told(text, backend, 120, config) for backend in ("iss", "verilated"))
     for one, other in zip(iss["steps"], rtl["steps"], strict=True):
         looked, every = other["counted"].pop("pairs"), one["counted"].pop("pairs")

@@ -1,4 +1,4 @@
-"""What a device tells of its work on one raw tuple: probes, the factor bits of their pairs, what is joined.
+"""Traces of a device at work on one raw tuple: probes, the factor bits of their pairs, what is joined.
 
 before  calls of the models (`GoldenDevice(joins=…)`, `IssDevice(trace=…, probed=…)`), or the trace of the RTL
 after   moments, the probes they are of, and what is joined, all by sequence numbers of the streams
@@ -57,7 +57,7 @@ class SteppedProbe:
 
 
 @dataclass
-class Told:
+class StepTrace:
     """
     moments   what is executed at once, in its order
     cycles    the clock cycle of each moment, where the device has a clock
@@ -92,7 +92,7 @@ class Told:
 
     # --- the RTL ------------------------------------------------------------------
 
-    def trace(
+    def take(
         self,
         columns: Mapping[str, npt.NDArray[np.uint64]],
         raw: tuple[int, int],
