@@ -141,12 +141,17 @@ class SteppedDevice:
                 {name: getattr(after, name) - getattr(before, name) for name in _COUNTED},
                 None if cycles is None or clock is None else cycles - clock,
                 clock,
-                {
-                    name: [now - then for now, then in zip(counts, busy[name], strict=True)]
-                    for name, counts in self._units().items()
-                },
+                self._spent(busy, 0 if cycles is None or clock is None else cycles - clock),
             )
         )
+        return found
+
+    def _spent(self, before: dict[str, tuple[int, int, int]], cycles: int) -> dict[str, list[int]]:
+        """The cycles of each unit. In those in which the counters were read there was nothing to do."""
+        found = {}
+        for name, counts in self._units().items():
+            busy, _, blocked = (now - then for now, then in zip(counts, before[name], strict=True))
+            found[name] = [busy, max(cycles - busy - blocked, 0), blocked]
         return found
 
     def _clock(self) -> int | None:
