@@ -284,10 +284,16 @@ def load() -> str:
 
 def bars(speeds: Mapping[str, float], title: str) -> str:
     """Events a second of every engine and query, on a logarithmic scale."""
-    from seustream.compiler.explain.picture.draw import document, rectangle, text
+    from seustream.compiler.explain.picture.draw import document, path, rectangle, text
 
     body = [text(20, 26, "events a second (logarithmic)", "title")]
     widest = max(np.log10(speed) for speed in speeds.values())
+    bottom = 52.0 + 22 * len(speeds)
+    body.append(path(f"M280 {bottom:.1f} H660", "edge"))
+    for power in range(3, int(widest) + 1):
+        x = 280 + 380 * (power - 3) / (widest - 3)
+        body.append(path(f"M{x:.1f} {bottom:.1f} v5", "edge"))
+        body.append(text(x, bottom + 13, f"{10**power:,}", "small", "middle"))
     for number, (label, speed) in enumerate(speeds.items()):
         y = 56.0 + 22 * number
         body.append(text(270, y, label, "small", "end"))
@@ -295,4 +301,4 @@ def bars(speeds: Mapping[str, float], title: str) -> str:
         kind = "result" if "fast path" in label else "box"
         body.append(rectangle(280, y - 7, max(width, 1), 14, kind, 2))
         body.append(text(288 + max(width, 1), y, f"{speed:,.0f}", "small"))
-    return document(780, 70 + 22 * len(speeds), title, body) + "\n"
+    return document(780, bottom + 30, title, body) + "\n"
