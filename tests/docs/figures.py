@@ -101,7 +101,8 @@ def runs_of() -> str:
 
 
 def _case(row: dict[str, Any]) -> str:
-    return str(row["query"]).partition("-")[0] + (f" {row['window']}" if "window" in row else "")
+    query = str(row["query"]).partition("-")[0] + (f" {row['window']}" if "window" in row else "")
+    return f"{row['part']}: {query}" if "part" in row else query
 
 
 def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
