@@ -133,10 +133,17 @@ def kafka(session: nox.Session) -> None:
 
 @nox.session
 def kills(session: nox.Session) -> None:
-    """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --kills N`."""
+    """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --kills N --record`."""
     install(session, "test", "sim", "spark")
     session.run("python", "-m", "tests.cosim.bridge.kills", *session.posargs)
     session.run("python", "-m", "tests.spark_feeder.kills", *session.posargs)
+
+
+@nox.session
+def swaps(session: nox.Session) -> None:
+    """Other queries in mid-stream, again and again, in a bridge that is fed and read; `-- --record`."""
+    install(session, "test", "sim")
+    session.run("python", "-m", "tests.cosim.bridge.kills", "--swaps", "500", *session.posargs)
 
 
 @nox.session

@@ -10,6 +10,7 @@ end only decides who leaves early.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -49,6 +50,7 @@ _BLOCK, _LONG_BLOCK = 256, 4096
 """Raw tuples at a time: few where probes meet all of a window, which grows by as many; many where
 an index finds their partners, which is made anew for each block."""
 _EARLIEST = int(np.iinfo(np.int64).min)
+_decoded = functools.lru_cache(maxsize=4)(decode)
 
 Joins: TypeAlias = Callable[[int, int, int, Ints], None]
 """Called with what probes of a tag found in an area: tag, area, the tag of what is joined, and its
@@ -126,7 +128,7 @@ class GoldenDevice:
     # --- contract -------------------------------------------------------------
 
     def load(self, image: bytes) -> None:
-        tables = decode(image, self.config)
+        tables = _decoded(image, self.config)
         old, self._tables = self._tables, tables
         if old is None or old.groups != tables.groups:
             self._empty()

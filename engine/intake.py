@@ -6,6 +6,7 @@ one are left out.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -33,23 +34,23 @@ class _Taken(NamedTuple):
 
 
 class Intake:
-    """Takes rows of one stream. What is to be done is found once for all rows of one schema."""
+    """Takes rows of one stream, in any thread. What is to be done is found once for all rows of one schema."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.schema = stream, stream_schema(stream)
         self._lengths = {c.name: c.type.length for c in stream.columns if c.type.kind in _TEXTS}
-        self._seen: pa.Schema | None = None
-        self._columns: list[_Taken] = []
+        self._seen: tuple[pa.Schema, list[_Taken]] | None = None
 
     def take(self, rows: pa.Table) -> pa.Table:
         """The rows as the stream has them; raises `RowsRefused` for rows that are not of it."""
         if self.stream.time is not None or self.stream.table:
             rows = self._timed(rows)
-        if self._seen is None or not self._seen.equals(rows.schema):
-            self._columns = [self._taken(want, rows) for want in self.schema]
-            self._seen = rows.schema if rows.num_rows else None
+        seen = self._seen
+        if seen is None or not seen[0].equals(rows.schema):
+            seen = (rows.schema, [self._taken(want, rows) for want in self.schema])
+            self._seen = seen if rows.num_rows else None
         columns = []
-        for taken in self._columns:
+        for taken in seen[1]:
             column = rows.column(taken.place)
             column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             if taken.cast is not None:
@@ -109,5 +110,8 @@ class Intake:
 
 
 def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
-    """The rows as the stream has them, of a stream that brings no more."""
-    return Intake(stream).take(rows)
+    """The rows as the stream has them."""
+    return _intake(stream).take(rows)
+
+
+_intake = functools.lru_cache(maxsize=256)(Intake)

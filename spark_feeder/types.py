@@ -6,6 +6,8 @@ the same in Arrow for both.
 
 from __future__ import annotations
 
+import functools
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -38,16 +40,22 @@ def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
 def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of Spark with the types the bridge takes: times of day in milliseconds, timestamps
     without a zone (Spark's are instants, in UTC)."""
-    columns, fields = [], []
-    for column, field in zip(rows.columns, rows.schema, strict=True):
+    schema = _bridge_schema(rows.schema)
+    columns = [_cast(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@functools.lru_cache(maxsize=64)
+def _bridge_schema(schema: pa.Schema) -> pa.Schema:
+    fields = []
+    for field in schema:
         kind = field.type
         if pa.types.is_time(kind):
             kind = pa.time32("ms")
         elif pa.types.is_timestamp(kind):
             kind = pa.timestamp("us")
-        columns.append(_cast(column, kind))
         fields.append(pa.field(field.name, kind))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return pa.schema(fields)
 
 
 def time_type(kind: DataType) -> pa.DataType:

@@ -327,14 +327,15 @@ class Bridge:
 
     def _taken(self, stream: Any, batch: pa.RecordBatch) -> pa.Table:
         """A batch as rows of the stream, if it is not too large."""
-        if batch.num_rows > self.limits.batch_rows or batch.nbytes > self.limits.batch_bytes:
+        size = batch.nbytes
+        if batch.num_rows > self.limits.batch_rows or size > self.limits.batch_bytes:
             raise BridgeError(
                 "too-large",
-                f"a batch of {batch.num_rows:,} rows, {batch.nbytes:,} bytes; at most"
+                f"a batch of {batch.num_rows:,} rows, {size:,} bytes; at most"
                 f" {self.limits.batch_rows:,} and {self.limits.batch_bytes:,}",
                 "send several batches",
             )
-        self.counts.staged(batch.num_rows, batch.nbytes)
+        self.counts.staged(batch.num_rows, size)
         try:
             batch.validate(full=True)
             return accepted(stream, pa.Table.from_batches([batch]))

@@ -20,8 +20,11 @@ import pyarrow.compute as pc
 
 Words = npt.NDArray[np.uint64]
 
-_LANES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_LANES = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], np.uint64)
 """A multiplier a lane, odd."""
+_ADDED = _LANES >> np.uint64(7)
+_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+_BITS_29, _BITS_31, _BITS_32 = np.uint64(29), np.uint64(31), np.uint64(32)
 _NULL = np.uint64(0xD6E8FEB86659FD93)
 _ROWS_AT_ONCE = 1 << 13
 _SHORT = 256
@@ -53,10 +56,13 @@ def content_of(rows: pa.Table) -> Content:
     """Of rows with a stream's columns."""
     found = Content()
     for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
-        part = rows.slice(start, _ROWS_AT_ONCE)
-        codes = [_codes(column.combine_chunks()) for column in part.columns]
-        sums = [_sum(codes, lane) for lane in _LANES]
-        found += Content(part.num_rows, (sums[0], sums[1]))
+        part = rows.slice(start, _ROWS_AT_ONCE) if rows.num_rows > _ROWS_AT_ONCE else rows
+        mixed = np.zeros((len(_LANES), part.num_rows), np.uint64)
+        for column in part.columns:
+            whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            mixed = _mixed(mixed + _codes(whole))
+        first, second = mixed.sum(axis=1, dtype=np.uint64).tolist()
+        found += Content(part.num_rows, (first, second))
     return found
 
 
@@ -66,18 +72,11 @@ def epoch_content(streams: Mapping[str, Content]) -> str:
     return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
-def _sum(codes: list[Words], lane: int) -> int:
-    mixed = np.zeros(len(codes[0]), np.uint64)
-    for code in codes:
-        mixed = _mixed(mixed + code, lane)
-    return int(mixed.sum(dtype=np.uint64))
-
-
-def _mixed(x: Words, lane: int) -> Words:
-    """Every bit of a word spread over all of it."""
-    x = (x ^ (x >> np.uint64(31))) * np.uint64(lane) + np.uint64(lane >> 7)
-    x = (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return x ^ (x >> np.uint64(32))
+def _mixed(x: Words) -> Words:
+    """Every bit of a word spread over all of it, in each lane."""
+    x = (x ^ (x >> _BITS_31)) * _LANES + _ADDED
+    x = (x ^ (x >> _BITS_29)) * _SPREAD
+    return x ^ (x >> _BITS_32)
 
 
 def _codes(column: Any) -> Words:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.content import Content, content_of, epoch_content
@@ -23,6 +22,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal import Journal, storage
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.sealed import Sealed, digest
+from seustream.engine.stream.merge import timestamps
 
 REMEMBERED = 1000
 """Epochs of a writer whose content is known. Spark repeats the last one; a job that goes on from a
@@ -264,8 +264,8 @@ class PartWriter:
 
     def write(self, rows: pa.Table) -> None:
         self.content += content_of(rows)
-        top = pc.max(rows.column("ts")).as_py()
-        if top is not None:
+        if rows.num_rows:
+            top = int(timestamps(rows).max())
             self.highest = top if self.highest is None else max(self.highest, top)
         with storage():
             self._rows.write_table(rows)

@@ -59,7 +59,7 @@ class Exchanges:
         self.clock = clock
         self.idle_ended = 0
         self._lock = threading.Lock()
-        self._open: set[Exchange] = set()
+        self._open: dict[Exchange, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -70,12 +70,12 @@ class Exchanges:
         exchange = Exchange(peer, self.clock)
         with self._lock:
             self._check_room(peer)
-            self._open.add(exchange)
+            self._open[exchange] = None
         try:
             yield exchange
         finally:
             with self._lock:
-                self._open.discard(exchange)
+                self._open.pop(exchange, None)
 
     def _check_room(self, peer: str) -> None:
         host = host_of(peer)

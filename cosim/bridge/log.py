@@ -25,11 +25,12 @@ COPIES = ("a", "b")
 UNSYNCED = "trim"
 """The kind of records that may wait for the sync of a later one."""
 _HEAD = len(b"%08x %08x %032x " % (0, 0, 0))
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _LIKE_A_RECORD = re.compile(rb"([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{32} ")
 
 
 def encode(record: Record) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode()
+    return _ENCODER.encode(record).encode()
 
 
 def framed(generation: int, sequence: int, payload: bytes) -> bytes:

@@ -249,12 +249,15 @@ Message = TypeVar("Message")
 
 def write(message: object) -> bytes:
     """A message as it crosses the wire."""
-    return json.dumps(message, default=_members_of, separators=(",", ":")).encode()
+    return _ENCODER.encode(message).encode()
 
 
 def _members_of(message: Any) -> dict[str, object]:
     members = _members(typing.cast(typing.Hashable, type(message)))
     return {name: getattr(message, name) for name in members}
+
+
+_ENCODER = json.JSONEncoder(default=_members_of, separators=(",", ":"))
 
 
 def read(kind: type[Message], data: bytes | memoryview) -> Message:

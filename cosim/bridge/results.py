@@ -60,7 +60,7 @@ class ResultLog:
             raise BridgeError(
                 "gap", f"{self.name}: no results {start:,} to {end:,} of {self.end:,}"
             )
-        parts, at = [self.schema.empty_table()], self.first
+        parts, at = [], self.first
         for chunk in self._chunks:
             low, high = max(start - at, 0), min(end - at, chunk.num_rows)
             if low < high:
@@ -68,7 +68,7 @@ class ResultLog:
             at += chunk.num_rows
             if at >= end:
                 break
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
     def _why_gone(self) -> str:
         if not self.kept:
@@ -120,7 +120,7 @@ class ResultLog:
     @property
     def rows(self) -> pa.Table:
         """All there are."""
-        return pa.concat_tables([self.schema.empty_table(), *self._chunks])
+        return pa.concat_tables(self._chunks) if self._chunks else self.schema.empty_table()
 
     def restore(self, first: int, end: int, rows: pa.Table) -> None:
         self.first, self.end = first, end

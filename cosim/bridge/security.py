@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hmac
 import ipaddress
 import threading
@@ -35,6 +36,7 @@ class Address:
     tls: bool = False
 
     @classmethod
+    @functools.lru_cache(maxsize=64)
     def parse(cls, text: str) -> Address:
         parts = urlsplit(text)
         try:

@@ -240,6 +240,8 @@ class HostDriver(JoinInputs):
         columns: list[tuple[Ints, ...]] = []
         attributes, admitted = [], []
         for number, (slot, places) in enumerate(zip(self.slots, arrived, strict=True)):
+            if not len(places):
+                continue
             store = self.stores[slot.stream.name]
             codes, usable = self._encode(number, places)
             wanted = self._wanted(number, places)

@@ -49,7 +49,8 @@ class RowStore:
     def __init__(self, schema: pa.Schema, copies: int) -> None:
         self.schema = schema
         self.first = 0
-        self._older, self._newer = schema.empty_table().combine_chunks(), [schema.empty_table()]
+        self._none = schema.empty_table().combine_chunks()
+        self._older, self._newer = self._none, [self._none]
         self._timestamp = Growing()
         self._position = [Growing() for _ in range(copies)]
         self._left = [Growing() for _ in range(copies)]
@@ -134,7 +135,7 @@ class RowStore:
             self._newer = [pa.concat_tables(self._newer).combine_chunks()]
         if 4 * self._newer[0].num_rows > self._older.num_rows:
             self._older = pa.concat_tables([self._older, *self._newer]).combine_chunks()
-            self._newer = [self.schema.empty_table()]
+            self._newer = [self._none]
         return self._older, self._newer[0]
 
     def first_needed(self, keep: Retention, now: int) -> int:
@@ -170,7 +171,7 @@ class RowStore:
     def drop_before(self, place: int) -> None:
         """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
         self.first += place
-        self._older, self._newer = _compact(self.table.slice(place)), [self.schema.empty_table()]
+        self._older, self._newer = _compact(self.table.slice(place)), [self._none]
         self._timestamp.drop(place)
         for each in (*self._position, *self._left):
             each.drop(place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
@@ -47,6 +49,7 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
     return own.add_column(0, pa.field("ts", pa.int64()), time.cast(pa.int64()))
 
 
+@functools.lru_cache(maxsize=1024)
 def stream_schema(stream: Stream) -> pa.Schema:
     """The columns of a stream's rows: their time, and its own."""
     fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]

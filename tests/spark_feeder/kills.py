@@ -20,6 +20,7 @@ from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from tests import campaigns
 from tests.cosim.bridge.serving import EVERYTHING, Process, compiled, streams, wanted
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found, write
@@ -156,20 +157,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", nargs=2, metavar=("FOLDER", "URL"), help=argparse.SUPPRESS)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--first", type=int, default=2000, help="first seed")
+    campaigns.add_options(parser)
     options = parser.parse_args()
     if options.job:
         job(Path(options.job[0]), options.job[1])
         return
-    kills: Counter[str] = Counter()
-    seed = options.first
-    while kills.total() < options.kills:
-        kinds = [MIX[i % len(MIX)] for i in range(min(EACH, options.kills - kills.total()))]
+    work = campaigns.Work("spark kills", options)
+    for seed in work.cases(1 << 30):
+        if sum(work.found[kind] for kind in KINDS) >= options.kills:
+            break
+        kinds = [MIX[i % len(MIX)] for i in range(EACH)]
         random.Random(seed).shuffle(kinds)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            kills += case(seed, Path(folder), kinds)
-        print(f"seed {seed}: results as without; kills so far {dict(kills)}", flush=True)
-        seed += 1
+            work.found += case(seed, Path(folder), kinds)
+        print(f"seed {seed}: results as without; kills so far {dict(work.found)}", flush=True)
+    work.close()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,19 @@ class Checks:
         self._promises: tuple[Any, dict[str, int]] = (None, {})
         self._staged: tuple[Any, dict[str, int], dict[str, Any]] = (None, {}, {})
 
+    def is_quiet(self) -> bool:
+        """A look that is only a glance, if this one may be and sees nothing."""
+        job = self.job
+        if (
+            job.wrong is not None
+            or job.simulation.crashed is not None
+            or not (self.steps + 1) % _EVERY
+            or job.over()
+        ):
+            return False
+        self.steps += 1
+        return True
+
     def look(self) -> None:
         """After each step; mostly only a glance."""
         job = self.job

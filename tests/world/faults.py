@@ -49,6 +49,17 @@ DAMAGE = ("disk lost", "bit flipped", "file cut")
 job: of two that meet in one record nothing may be left that shows them."""
 
 
+class _Chances(dict[str, random.Random]):
+    """A stream of chance for each kind, from when it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+
+    def __missing__(self, kind: str) -> random.Random:
+        return self.setdefault(kind, random.Random(f"{kind} {self._seed}"))
+
+
 class Faults:
     """Decides; each kind has a stream of chance of its own, so that one that is left out changes
     little else."""
@@ -62,13 +73,13 @@ class Faults:
         self.happened: Counter[str] = Counter()
         self.calm = calm
         self.last = 0.0
-        self._chances = {kind: random.Random(f"{kind} {seed}") for kind in KINDS}
+        self._chances = _Chances(seed)
+        self.disk_kinds = [(kind, f"disk {kind}") for kind in DISK if f"disk {kind}" in self._rates]
 
     def happens(self, kind: str, now: float) -> bool:
         """Returns whether a fault happens here and now."""
-        if kind not in self._rates or now > self.calm:
-            return False
-        if self._chances[kind].random() >= self._rates[kind]:
+        rate = self._rates.get(kind)
+        if rate is None or now > self.calm or self._chances[kind].random() >= rate:
             return False
         if kind in DAMAGE and self.damaged and "file cut" in (kind, *self.happened):
             return False

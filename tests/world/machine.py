@@ -11,7 +11,7 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.device import Batch, Results
 from tests.cosim.bridge.serving import TINY
 from tests.cosim.bridge.simdisk import SimDisk
-from tests.world.faults import DISK, Faults
+from tests.world.faults import Faults
 from tests.world.simulation import Killed, Process, Simulation
 
 
@@ -39,8 +39,8 @@ class BootDisk:
         simulation.park(simulation.chance.random() * (8.0 if slow else 0.002))
         disk = self._disk
         if changes:
-            for kind in DISK:
-                if faults.happens(f"disk {kind}", simulation.time):
+            for kind, name in faults.disk_kinds:
+                if faults.happens(name, simulation.time):
                     simulation.tell(f"disk: {kind} at {what}")
                     disk.faults[disk.changes] = kind
                     break

@@ -37,13 +37,20 @@ class Process:
 class SimTask:
     """One function of a process, as it runs. `context` is whatever its caller wants it to know."""
 
-    def __init__(self, process: Process, name: str, context: Any = None) -> None:
-        self.process, self.name, self.context = process, name, context
+    def __init__(
+        self, process: Process, name: str, work: Callable[[], Any], context: Any = None
+    ) -> None:
+        self.process, self.name, self.work, self.context = process, name, work, context
         self.done, self.woken, self.turn = False, False, 0
         self.error: BaseException | None = None
         self.result: Any = None
         self.joining: list[SimTask] = []
         self.greenlet: Any = None
+
+
+_Turn = tuple[float, float, int, Any, int]
+_IDLE: list[Any] = []
+"""Greenlets whose task is over, for the next ones: to begin one takes longer than most turns do."""
 
 
 class Simulation:
@@ -59,8 +66,10 @@ class Simulation:
         self.crashed: str | None = None
         """The error that ended a thread of the product, which nothing may."""
         self._hub = getcurrent()
-        self._queue: list[tuple[float, float, int, Any, int]] = []
+        self._queue: list[_Turn] = []
         self._number = 0
+        self._until = 0.0
+        self._is_quiet: Callable[[], bool] = bool
 
     def tell(self, what: str) -> None:
         self.story.append((self.time, what))
@@ -70,24 +79,23 @@ class Simulation:
     def spawn(
         self, process: Process, name: str, work: Callable[[], Any], context: Any = None
     ) -> SimTask:
-        task = SimTask(process, name, context)
-
-        def run() -> None:
-            try:
-                task.result = work()
-            except Killed as error:
-                task.error = error
-            except Exception as error:
-                task.error = error
-            task.done = True
-            process.tasks.pop(task, None)
-            for other in task.joining:
-                self.wake(other)
-
-        task.greenlet = greenlet(run, parent=self._hub)
+        task = SimTask(process, name, work, context)
         process.tasks[task] = None
         self._push(self.time, task, 0)
         return task
+
+    def _begin(self, task: SimTask) -> None:
+        """The first turn of a task."""
+        while _IDLE and _IDLE[-1].parent is not self._hub:
+            _IDLE.pop()
+        task.greenlet = _IDLE.pop() if _IDLE else greenlet(_carry, parent=self._hub)
+        task.greenlet.switch(self, task)
+
+    def _over(self, task: SimTask) -> None:
+        task.done = True
+        task.process.tasks.pop(task, None)
+        for other in task.joining:
+            self.wake(other)
 
     def at(self, time: float, work: Callable[[], None]) -> None:
         """Something that happens to the world; it does not wait."""
@@ -101,9 +109,10 @@ class Simulation:
     def _bury(self, process: Process) -> None:
         for task in list(process.tasks):
             if not task.done:
-                before, self.current = self.current, task
-                task.greenlet.throw(Killed)
-                self.current = before
+                if task.greenlet is not None:
+                    before, self.current = self.current, task
+                    task.greenlet.throw(Killed)
+                    self.current = before
                 task.done = True
                 for other in task.joining:
                     self.wake(other)
@@ -112,19 +121,31 @@ class Simulation:
         for hook in hooks:
             hook()
 
-    def run(self, until: float, over: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Until it is over; `look` comes after each step. Raises `Stuck` if it is not by then."""
+    def run(
+        self,
+        until: float,
+        over: Callable[[], bool],
+        look: Callable[[], None],
+        is_quiet: Callable[[], bool],
+    ) -> None:
+        """Until it is over; `look` comes after each step. Raises `Stuck` if it is not by then. Where nobody
+        else is before it and `is_quiet` takes the look, a task that waits goes on by itself."""
+        self._until, self._is_quiet = until, is_quiet
+        queue = self._queue
         while not over():
-            if not self._queue or self._queue[0][0] > until:
+            if not queue or queue[0][0] > until:
                 raise Stuck(f"not over at {self.time:.1f} s")
-            time, _, _, what, turn = heapq.heappop(self._queue)
+            time, _, _, what, turn = heapq.heappop(queue)
             self.time = max(self.time, time)
             if not isinstance(what, SimTask):
                 what()
             elif not what.done and what.turn == turn:
                 what.turn += 1
                 self.current = what
-                what.greenlet.switch()
+                if what.greenlet is None:
+                    self._begin(what)
+                else:
+                    what.greenlet.switch()
                 self.current = None
             look()
 
@@ -145,7 +166,12 @@ class Simulation:
             raise Killed
         task.woken = False
         if timeout is not None:
-            self._push(self.time + max(timeout, 0.0), task, task.turn)
+            mine = self._push(self.time + max(timeout, 0.0), task, task.turn)
+            if self._queue[0] is mine and mine[0] <= self._until and self._is_quiet():
+                heapq.heappop(self._queue)
+                self.time = mine[0]
+                task.turn += 1
+                return False
         self._hub.switch()
         if not task.process.alive:
             raise Killed
@@ -163,10 +189,26 @@ class Simulation:
             task.joining.append(self.current)
             self.park(None if until is None else until - self.time)
 
-    def _push(self, time: float, what: Any, turn: int) -> None:
+    def _push(self, time: float, what: Any, turn: int) -> _Turn:
         # Of what happens at one moment, chance decides which comes first.
         self._number += 1
-        heapq.heappush(self._queue, (time, self.chance.random(), self._number, what, turn))
+        made = (time, self.chance.random(), self._number, what, turn)
+        heapq.heappush(self._queue, made)
+        return made
+
+
+def _carry(simulation: Simulation, task: SimTask) -> None:
+    """What a greenlet does: one task after the other."""
+    while True:
+        try:
+            task.result = task.work()
+        except Killed as error:
+            task.error = error
+        except Exception as error:
+            task.error = error
+        simulation._over(task)
+        _IDLE.append(task.greenlet)
+        simulation, task = simulation._hub.switch()
 
 
 class SimMutex:

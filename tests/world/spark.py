@@ -97,18 +97,19 @@ class Driver:
     def feed(self, name: str, rows: pa.Table, kept: Checkpoint, acked: dict[str, int]) -> None:
         """A stream into the bridge, batch after batch."""
         simulation, chance = self.simulation, self.faults.of("batch repeated")
+        (whole,) = rows.combine_chunks().to_batches()
         writer = SourceWriter(self.link, name, None)
         while True:
             batch = kept.next
             if batch not in kept.offsets:
                 start = kept.offsets[batch - 1][1] if batch else 0
-                if start == rows.num_rows:
+                if start == whole.num_rows:
                     return
-                end = min(start + simulation.chance.randint(1, 24), rows.num_rows)
+                end = min(start + simulation.chance.randint(1, 24), whole.num_rows)
                 simulation.park(0.01)
                 kept.offsets[batch] = (start, end)
             start, end = kept.offsets[batch]
-            part = rows.slice(start, end - start)
+            part = whole.slice(start, end - start)
             for again in (True, False):
                 messages: list[Any] = []
                 try:
@@ -127,7 +128,7 @@ class Driver:
             simulation.park(simulation.chance.random() * 3)
 
     def _tasks(
-        self, query: str, batch: int, rows: pa.Table, writer: SourceWriter, found: list[Any]
+        self, query: str, batch: int, rows: pa.RecordBatch, writer: SourceWriter, found: list[Any]
     ) -> None:
         """Finds the messages of a batch's tasks, in any order."""
         chance = self.simulation.chance
@@ -139,13 +140,13 @@ class Driver:
             found.append(self._task(Ways(query, batch, number), part, writer))
         chance.shuffle(found)
 
-    def _task(self, way: Ways, rows: pa.Table, writer: SourceWriter) -> Any:
+    def _task(self, way: Ways, rows: pa.RecordBatch, writer: SourceWriter) -> Any:
         simulation, faults = self.simulation, self.faults
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for part in rows.to_batches(max_chunksize=8):
+            for start in range(0, rows.num_rows, 8):
                 simulation.park(0.01)
-                yield part
+                yield rows.slice(start, 8)
 
         error: BaseException | None = None
         for _ in range(ATTEMPTS):

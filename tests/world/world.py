@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import re
 import uuid
@@ -374,7 +375,11 @@ def patched(simulation: Simulation) -> Iterator[None]:
         mock.patch.object(registry, "entries_of", lambda c: _entries_of(c.source.text)),
         mock.patch.object(registry, "_CLOCK", 1.0),
     ):
-        yield
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()
 
 
 def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> Job:
@@ -388,7 +393,7 @@ def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> J
         simulation.at(0.5, job.start_driver)
         simulation.at(1.0, job.tick)
         try:
-            simulation.run(CALM + DRAINED, job.over, job.checks.look)
+            simulation.run(CALM + DRAINED, job.over, job.checks.look, job.checks.is_quiet)
             if job.refused is None:
                 job.checks.check()
         except (AssertionError, Stuck) as error:

@@ -1,5 +1,6 @@
-"""kill -9 of the bridge, or of the client that feeds it, at random moments; the results must be
-those of an undisturbed run. `python -m tests.cosim.bridge.kills --kills 50` is the campaign.
+"""kill -9 of the bridge, or of the client that feeds it, at random moments, or other queries beside its
+own, again and again; the results must be those of an undisturbed run. `python -m tests.cosim.bridge.kills
+--kills 50` is the campaign of kills, `--swaps 50` that of swaps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
@@ -33,6 +35,9 @@ from tests.docs.blocks import ROOT
 
 ROWS, EPOCHS = 3000, 25
 KINDS = ("bridge", "client")
+SWAPS = 20
+"""In one run, as many as it has time for."""
+MORE = EVERYTHING + "REGISTER QUERY more AS SELECT S.d, S.name FROM S WHERE S.d > 3 WINDOW NOW;"
 
 
 def feed(url: str, seed: int) -> None:
@@ -73,8 +78,8 @@ class Feeder:
 
 
 def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = None) -> int:
-    """One run with a few kills; gives how many. Reads results while all that goes on; `recovered` gets
-    the seconds from a bridge's start until all that was in its journal is processed."""
+    """One run with a few kills, or swaps; gives how many. Reads results while all that goes on; `recovered`
+    gets the seconds from a bridge's start until all that was in its journal is processed."""
     chance = random.Random(seed)
     want = wanted(compiled(EVERYTHING), streams(ROWS, seed))
     bridge = Process(folder / "journal")
@@ -101,8 +106,19 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
                     recovered.append(time.monotonic() - begun)
             kills += 1
 
-    thread = threading.Thread(target=killer)
-    thread.start()
+    def swapper() -> None:
+        nonlocal kills
+        with BridgeClient(bridge.url, patience=60) as other:
+            while not _is_loaded(other):
+                time.sleep(0.02)
+            for number in range(SWAPS):
+                if done.wait(chance.uniform(0.0, 0.2)):
+                    return
+                other.swap(compiled(EVERYTHING if number % 2 else MORE))
+                kills += 1
+
+    pool = ThreadPoolExecutor(1)
+    running = pool.submit(swapper if kind == "swap" else killer)
     try:
         with BridgeClient(bridge.url, patience=60) as client:
             found = {}
@@ -113,10 +129,11 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
                 found[query] = counted
     finally:
         done.set()
-        thread.join()
+        pool.shutdown()
         feeder.process.kill()
         feeder.process.wait()
         bridge.terminate()
+    running.result()
     for query, rows in want.items():
         missing, extra = rows - found[query], found[query] - rows
         assert not missing, f"seed {seed}, {kind}: {query} lacks {missing.total()} results"
@@ -133,16 +150,14 @@ def _replayed(client: BridgeClient) -> bool:
     return True
 
 
+def _is_loaded(client: BridgeClient) -> bool:
+    return client.health()["session"] is not None
+
+
 def _read(client: BridgeClient, query: str):  # type: ignore[no-untyped-def]
     """All results; before the first query set is loaded there is nothing to read."""
-    while True:
-        try:
-            client.latest(query)
-            break
-        except BridgeError as error:
-            if error.kind != "no-session":
-                raise
-            time.sleep(0.02)
+    while not _is_loaded(client):
+        time.sleep(0.02)
     yield from client.results(query)
 
 
@@ -150,17 +165,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--feed", nargs=2, metavar=("URL", "SEED"), help=argparse.SUPPRESS)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--swaps", type=int, default=0, help="so many swaps, and no kills")
     campaigns.add_options(parser)
     options = parser.parse_args()
     if options.feed:
         feed(options.feed[0], int(options.feed[1]))
         return
-    work = campaigns.Work("kills", options)
+    kinds = ("swap",) if options.swaps else KINDS
+    work = campaigns.Work("swaps" if options.swaps else "kills", options)
     recovered: list[float] = []
     for seed in work.cases(1 << 30):
-        if sum(work.found[kind] for kind in KINDS) >= options.kills:
+        if sum(work.found[kind] for kind in kinds) >= (options.swaps or options.kills):
             break
-        kind = KINDS[seed % len(KINDS)]
+        kind = kinds[seed % len(kinds)]
         with tempfile.TemporaryDirectory() as folder:
             before = len(recovered)
             work.found[kind] += case(seed, Path(folder), kind, recovered)

@@ -218,7 +218,7 @@ class SimDisk:
             for path, inode in self.files.items():
                 if path not in self._lost_names and chance.random() < 0.5:
                     names[path] = inode
-            for path in set(self.stable) - set(self.files):
+            for path in [one for one in self.stable if one not in self.files]:
                 if path not in self._lost_names and chance.random() < 0.5:
                     del names[path]
             files: dict[Path, _Inode] = {}

@@ -56,6 +56,8 @@ class Run:
     disks: list[SimDisk] = field(default_factory=list)
     ends: list[dict[str, int]] = field(default_factory=list)
     results: dict[str, pa.Table] = field(default_factory=dict)
+    spare: SimDisk | None = None
+    """A copy of the last of them, for one who puts it back in order."""
 
 
 def run(epochs: int, seed: int) -> Run:
@@ -185,16 +187,23 @@ def contents(journal: Journal) -> tuple[object, ...]:
 def damage_case(made: Run, path: Path, data: bytes, first: int, whole: bool) -> str:
     """A file has become other bytes, the same up to some place; `right`, `healed` or `refused`.
     `whole`: a session goes on, too, and gives all results."""
-    disk = at_rest(made.disks[-1])
+    disk, made.spare = made.spare or at_rest(made.disks[-1]), None
+    was = bytes(disk.files[path].data)
     if data or not whole:
         disk.files[path].data[:] = data
     else:
         del disk.files[path]
     told = f"{path}, {len(data)} bytes, other from {first}"
+    calls = disk.changes
     try:
         journal = Journal(FOLDER, disk)
     except JournalDamaged as error:
         if error.path == path and error.offset <= first:
+            if path in disk.files and disk.changes == calls:
+                # Nothing was written: the next case has this disk as it was before.
+                disk.files[path].data[:] = was
+                disk.restart()
+                made.spare = disk
             return "refused"
         raise AssertionError(f"{told}: {error}") from error
     with contextlib.closing(journal):
