@@ -105,21 +105,23 @@ class Calls:
             self._left[peer] = (left - 1, now)
 
 
-class _Passed(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
-    """Nothing to do for a call that was let in."""
+class Caller(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
+    """Who made a call: a client, or with `refusal` a stranger, whom the service turns away."""
+
+    def __init__(self, refusal: BridgeError | None = None) -> None:
+        self.refusal = refusal
 
 
 class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped base
-    """Lets calls with the token in; without a token, all."""
+    """Tells calls with the token from those of strangers; without a token there are none. It turns nobody
+    away itself, as it is not told who calls."""
 
-    def __init__(self, token: str | None, refused: Callable[[str], None]) -> None:
-        self._token, self._refused = token, refused
+    def __init__(self, token: str | None) -> None:
+        self._token = token
 
-    def start_call(
-        self, info: flight.CallInfo, headers: dict[str, list[str | bytes]]
-    ) -> flight.ServerMiddleware:
+    def start_call(self, info: flight.CallInfo, headers: dict[str, list[str | bytes]]) -> Caller:
         if self._token is None:
-            return _Passed()
+            return Caller()
         given = [
             value
             for name, all in headers.items()
@@ -127,14 +129,12 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped bas
             for value in all
         ]
         if not given:
-            self._refused("unauthenticated")
             hint = "give the bridge's token"
-            raise BridgeError("unauthenticated", "this bridge wants a token", hint).to_flight()
+            return Caller(BridgeError("unauthenticated", "this bridge wants a token", hint))
         first = given[0].encode() if isinstance(given[0], str) else given[0]
         if len(given) != 1 or not hmac.compare_digest(first, f"Bearer {self._token}".encode()):
-            self._refused("unauthenticated")
-            raise BridgeError("unauthenticated", "the token is not the bridge's").to_flight()
-        return _Passed()
+            return Caller(BridgeError("unauthenticated", "the token is not the bridge's"))
+        return Caller()
 
 
 class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]  # untyped base

@@ -24,10 +24,12 @@ from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.exchanges import Exchange, cut, host_of
 from seustream.cosim.bridge.idle import IdleStreams
-from seustream.cosim.bridge.security import Gate
+from seustream.cosim.bridge.security import Calls, Gate
 
 IDLE = 300.0
 """Seconds in which nothing comes of an exchange, before its connection is ended."""
+KNOCKS = 20.0
+"""Calls without the token that a host may make a second; each one more ends its connection."""
 
 
 class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
@@ -44,10 +46,11 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
     ) -> None:
         """With `client_ca` only clients whose certificate it has signed come past the handshake."""
         self.bridge = bridge
-        self._idle, self._down = idle, threading.Event()
+        self._idle, self._down, self._port = idle, threading.Event(), 0
+        self._knocks = Calls(KNOCKS, bridge.world.now)
         super().__init__(
             location,
-            middleware={"gate": Gate(token, bridge.counts.error)},
+            middleware={"gate": Gate(token)},
             tls_certificates=[tls] if tls is not None else None,
             verify_client=client_ca is not None,
             root_certificates=client_ca,
@@ -83,6 +86,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
     def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:
         """Sends the client whatever goes wrong inside as a typed error."""
         try:
+            self._let_in(context)
             if self.bridge.stopping.is_set():
                 raise BridgeError("stopping", "the bridge is going down")
             self.bridge.calls.take(host_of(context.peer()))
@@ -96,6 +100,18 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
             self.bridge.counts.error("internal")
             what = f"{type(error).__name__}: {error}"
             raise BridgeError("internal", what).to_flight() from error
+
+    def _let_in(self, context: flight.ServerCallContext) -> None:
+        """Raises `BridgeError` (unauthenticated) for a stranger; one who knocks too often is cut off."""
+        caller = context.get_middleware("gate")
+        if caller.refusal is None:
+            return
+        try:
+            self._knocks.take(host_of(context.peer()))
+        except BridgeError as error:
+            self.bridge.counts.error(error.kind)
+            cut(self._port, context.peer())
+        raise caller.refusal
 
     def do_action(
         self, context: flight.ServerCallContext, action: flight.Action

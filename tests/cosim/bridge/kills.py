@@ -108,13 +108,14 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
 
     def swapper() -> None:
         nonlocal kills
+        sets = [compiled(MORE), compiled(EVERYTHING)]
         with BridgeClient(bridge.url, patience=60) as other:
             while not _is_loaded(other):
                 time.sleep(0.02)
             for number in range(SWAPS):
-                if done.wait(chance.uniform(0.0, 0.2)):
+                if done.wait(chance.uniform(0.0, 0.02)):
                     return
-                other.swap(compiled(EVERYTHING if number % 2 else MORE))
+                other.swap(sets[number % 2])
                 kills += 1
 
     pool = ThreadPoolExecutor(1)

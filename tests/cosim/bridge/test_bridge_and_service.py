@@ -16,6 +16,7 @@ import pytest
 import trustme
 
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge import service
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError, from_flight
@@ -65,6 +66,23 @@ def test_without_the_token_nobody_gets_in(token: str | None, tmp_path: Path) -> 
         with BridgeClient(url, token=TOKEN) as client:
             client.load(compiled())
             goes_on(client)
+
+
+def test_a_stranger_who_knocks_too_often_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "KNOCKS", 0.0)
+    with (
+        bridge(tmp_path, token=TOKEN) as (made, url),
+        BridgeClient(url, token=TOKEN) as known,
+        BridgeClient(url, token="wrong", patience=0) as stranger,
+    ):
+        known.load(compiled())
+        for _ in range(3):
+            # Its connection has ended before there is an answer.
+            assert refused(stranger.health).kind == "unavailable"
+        assert made.counts.errors["rate-limited"] >= 1
+        assert known.health()["session"] is not None
 
 
 def test_tls(tmp_path: Path) -> None:
