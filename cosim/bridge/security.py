@@ -106,22 +106,28 @@ class Calls:
 
 
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
-    """Who made a call: a client, or with `refusal` a stranger, whom the service turns away."""
+    """Who made a call: a client, or with `refusal` a stranger."""
 
     def __init__(self, refusal: BridgeError | None = None) -> None:
         self.refusal = refusal
 
 
 class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped base
-    """Tells calls with the token from those of strangers; without a token there are none. It turns nobody
-    away itself, as it is not told who calls."""
+    """Lets calls with the token in; without a token, all."""
 
     def __init__(self, token: str | None) -> None:
         self._token = token
 
     def start_call(self, info: flight.CallInfo, headers: dict[str, list[str | bytes]]) -> Caller:
+        refusal = self._refusal(headers)
+        return Caller() if refusal is None else self._refuse(refusal)
+
+    def _refuse(self, refusal: BridgeError) -> Caller:
+        raise refusal.to_flight()
+
+    def _refusal(self, headers: dict[str, list[str | bytes]]) -> BridgeError | None:
         if self._token is None:
-            return Caller()
+            return None
         given = [
             value
             for name, all in headers.items()
@@ -130,11 +136,18 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped bas
         ]
         if not given:
             hint = "give the bridge's token"
-            return Caller(BridgeError("unauthenticated", "this bridge wants a token", hint))
+            return BridgeError("unauthenticated", "this bridge wants a token", hint)
         first = given[0].encode() if isinstance(given[0], str) else given[0]
         if len(given) != 1 or not hmac.compare_digest(first, f"Bearer {self._token}".encode()):
-            return Caller(BridgeError("unauthenticated", "the token is not the bridge's"))
-        return Caller()
+            return BridgeError("unauthenticated", "the token is not the bridge's")
+        return None
+
+
+class OpenGate(Gate):
+    """Lets strangers in, whom a service turns away that wants to know who they are: here nobody says it."""
+
+    def _refuse(self, refusal: BridgeError) -> Caller:
+        return Caller(refusal)
 
 
 class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]  # untyped base

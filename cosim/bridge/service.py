@@ -24,7 +24,7 @@ from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.exchanges import Exchange, cut, host_of
 from seustream.cosim.bridge.idle import IdleStreams
-from seustream.cosim.bridge.security import Calls, Gate
+from seustream.cosim.bridge.security import Calls, OpenGate
 
 IDLE = 300.0
 """Seconds in which nothing comes of an exchange, before its connection is ended."""
@@ -50,7 +50,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         self._knocks = Calls(KNOCKS, bridge.world.now)
         super().__init__(
             location,
-            middleware={"gate": Gate(token)},
+            middleware={"gate": OpenGate(token)},
             tls_certificates=[tls] if tls is not None else None,
             verify_client=client_ca is not None,
             root_certificates=client_ca,

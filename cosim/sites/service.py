@@ -51,7 +51,7 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
         }
         super().__init__(
             location,
-            middleware={"gate": Gate(token, lambda kind: None)},
+            middleware={"gate": Gate(token)},
             tls_certificates=[tls] if tls is not None else None,
         )
 

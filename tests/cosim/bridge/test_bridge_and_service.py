@@ -68,6 +68,13 @@ def test_without_the_token_nobody_gets_in(token: str | None, tmp_path: Path) -> 
             goes_on(client)
 
 
+def test_nobody_learns_what_there_is_without_the_token(tmp_path: Path) -> None:
+    with bridge(tmp_path, token=TOKEN) as (_, url), flight.connect(url) as stranger:
+        for call in (stranger.list_actions, stranger.list_flights):
+            with pytest.raises(flight.FlightUnauthenticatedError, match="wants a token"):
+                list(call())
+
+
 def test_a_stranger_who_knocks_too_often_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
