@@ -106,7 +106,7 @@ class Calls:
 
 
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
-    """Who made a call: a client, or with `refusal` a stranger."""
+    """The one who calls: a client, or with `refusal` a stranger."""
 
     def __init__(self, refusal: BridgeError | None = None) -> None:
         self.refusal = refusal
@@ -144,7 +144,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped bas
 
 
 class OpenGate(Gate):
-    """Lets strangers in, whom a service turns away that wants to know who they are: here nobody says it."""
+    """Marks strangers for a service that turns them away itself: it knows their addresses, a gate does not."""
 
     def _refuse(self, refusal: BridgeError) -> Caller:
         return Caller(refusal)
