@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.metadata
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -115,7 +116,9 @@ def _program(what: str, names: tuple[str, ...], purpose: str) -> Finding:
                 lines = (done.stdout or done.stderr).splitlines()
             except (OSError, subprocess.TimeoutExpired) as error:
                 return Finding(what, None, f"{path} does not run: {error}")
-            return Finding(what, True, f"{lines[0] if lines else path} ({purpose})")
+            # Who packaged it stands in brackets, and is longer than a terminal is wide.
+            said = re.sub(r" \([^)]*\)", "", lines[0]) if lines else path
+            return Finding(what, True, f"{said} ({purpose})")
     return Finding(what, None, f"not found ({purpose})")
 
 

@@ -172,9 +172,14 @@ def test_a_job_goes_on_or_ends_with_one_message(
     when one is refused are not left behind."""
     rows, compilation = streams(200, 1), compiled()
     write(tmp_path / "in", rows, 4)
-    done = [path for name in rows for path in (tmp_path / "in" / name).glob("[23].parquet")]
-    for path in done:
-        path.rename(path.with_suffix(".later"))
+    # Not in the folder under another name, where Spark would read them at once.
+    later = {
+        path: tmp_path / f"{name}-{path.name}"
+        for name in rows
+        for path in (tmp_path / "in" / name).glob("[23].parquet")
+    }
+    for path, aside in later.items():
+        path.rename(aside)
     with bridge(tmp_path / "journal") as (made, url):
 
         def job(bounded: bool):  # type: ignore[no-untyped-def]
@@ -190,8 +195,8 @@ def test_a_job_goes_on_or_ends_with_one_message(
                 job(bounded=True)
             while not all(flow.query.lastProgress for flow in first.readers):
                 first.look()
-        for path in done:
-            path.with_suffix(".later").rename(path)
+        for path, aside in later.items():
+            aside.rename(path)
         damage, complaint = CHANGES[change]
         damage(tmp_path / "state")
         if not complaint:

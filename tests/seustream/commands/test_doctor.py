@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +60,14 @@ def test_models_that_differ_are_found(monkeypatch: pytest.MonkeyPatch, left: sli
     monkeypatch.setattr(doctor, "GoldenDevice", Wrong)
     with pytest.raises(RuntimeError, match="differ"):
         doctor._models_agree()
+
+
+def test_a_program_says_its_version_without_who_packaged_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cxx"
+    compiler.write_text("#!/bin/sh\necho 'c++ (Some Distribution 12.2.0-14+deb12u1) 12.2.0'\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    found = doctor._program("C++ compiler", ("cxx",), "for the RTL")
+    assert found == doctor.Finding("C++ compiler", True, "c++ 12.2.0 (for the RTL)")
