@@ -222,7 +222,7 @@ def groups(session: nox.Session) -> None:
 def statements(session: nox.Session) -> None:
     """50,000 random statements of X-SQL, nested in each other, against DuckDB; `-- --cases N`."""
     install(session, "test")
-    session.run("python", "-m", "tests.system.statements", *session.posargs)
+    session.run("python", "-m", "tests.system.statements", "--jobs", "2", *session.posargs)
 
 
 @nox.session

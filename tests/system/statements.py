@@ -1,6 +1,6 @@
 """Random statements of X-SQL over random streams, nested in each other, with DuckDB as judge.
 
-    python -m tests.system.statements [--cases N] [--first SEED] [--seconds S] [--record]
+    python -m tests.system.statements [--cases N] [--first SEED] [--seconds S] [--jobs N] [--record]
 
 A case is drawn from its seed: selections, joins of all kinds, subqueries, groups of windows, frames, ranks, unions,
 DISTINCT and ASOF joins, each over base streams or over each other, as parts of one query or as derived streams; at
@@ -12,8 +12,9 @@ too, which knows nothing of watermarks or state.
 from __future__ import annotations
 
 import argparse
+import functools
+import multiprocessing
 import random
-import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass
@@ -471,24 +472,44 @@ def check(case: StatementCase, judge: Judge) -> int:
     return len(want)
 
 
+_BLOCK = 200
+"""Cases that are given to the processes at once; those of a block count together."""
+
+
+def one(seed: int) -> tuple[Counter[str], str | None]:
+    """Runs the case of a seed: what it was made of, and the story of what went wrong."""
+    case = StatementCase(random.Random(seed))
+    try:
+        rows = check(case, _judge())
+    except Exception:  # whatever goes wrong is a difference
+        return Counter(), f"seed {seed}\n{case.text}\n{case.judged}\n{traceback.format_exc(-3)}"
+    return case.parts + Counter(rows=rows), None
+
+
+@functools.cache
+def _judge() -> Judge:
+    """One for each process."""
+    return Judge()
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     add_options(parser)
     options = parser.parse_args(arguments)
-    work, judge, wrong = Work("statements", options), Judge(), False
-    for seed in work.cases(options.cases):
-        case = StatementCase(random.Random(seed))
-        try:
-            work.found["rows"] += check(case, judge)
-        except Exception:  # whatever goes wrong is a difference
-            print(f"seed {seed}\n{case.text}\n{case.judged}")
-            traceback.print_exc(limit=-3, file=sys.stdout)
-            wrong = True
-            break
-        work.found += case.parts
+    work, wrong = Work("statements", options), list[str]()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for first in work.cases(options.cases, _BLOCK):
+            seeds = range(first, min(first + _BLOCK, options.cases))
+            for parts, story in pool.imap(one, seeds, 5):
+                work.found += parts
+                wrong += [story] if story is not None else []
+            if wrong:
+                break  # and none of its block counts as right
     work.close(options.cases)
-    return int(wrong)
+    print("\n".join(wrong))
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
