@@ -147,6 +147,24 @@ def outer() -> str:
     return _plain(results("outer"))
 
 
+def nexmark() -> str:
+    """Each query beside what the others take; how often they are better is said below."""
+    found = results("nexmark")
+    shown = _plain(found)
+    parts = []
+    for engine in ("Flink", "Spark"):
+        gains = [
+            row[f"over {engine}"] for row in found["rows"] if row[f"over {engine}"] is not None
+        ]
+        if gains:
+            worst, best = min(gains), max(gains)
+            parts.append(
+                f"{engine}: {len(gains)} queries, {sum(gain < 1 for gain in gains)} of them slower here;"
+                f" {worst:.2g} to {best:.2g} times as fast"
+            )
+    return shown + "\n" + "; ".join(parts) + ".\n"
+
+
 def cycles() -> str:
     return _plain(results("device"))
 
@@ -205,6 +223,8 @@ def _plain(found: dict[str, Any], shown: Sequence[str] = ()) -> str:
 def _figure(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
+    if value is None:
+        return ""
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
@@ -267,7 +287,7 @@ def _from_to(low: float, high: float) -> str:
 
 TABLES = {
     "papers": papers,
-    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest,
 }  # fmt: skip
