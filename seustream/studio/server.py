@@ -49,6 +49,8 @@ MOST_BYTES = 8 << 20
 """Of one question; a text and some dropped files are far less."""
 _ROWS = 1 << 15
 """Most rows of one answer about results; the page asks for the next when it has taken these."""
+_SLICE = 1 << 11
+"""Most rows of a slice of that answer: a click on the page waits for no more than one."""
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self' blob:;"
@@ -121,7 +123,7 @@ class Studio:
             return {"status": bridge.status(), **bridge.act("query-list")}
 
     def rows(self, asked: Mapping[str, Any]) -> Response:
-        """Results of a query of the bridge from an offset on, as an Arrow stream."""
+        """Results of a query of the bridge from an offset on, as one Arrow stream after another."""
         query, start = str(asked.get("query", "")), _number(asked, "from", -1, 1 << 53, -1)
         with self._client() as bridge:
             kept = bridge.latest(query)
@@ -129,10 +131,13 @@ class Studio:
                 start = max(kept["first"], kept["end"] - _ROWS)
             end = min(kept["end"], start + _ROWS)
             table = bridge.read(query, start, end)
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        offsets = {"x-first": str(start), "x-end": str(end)}
+        sink, slices = io.BytesIO(), []
+        for at in range(0, table.num_rows, _SLICE):
+            some = table.slice(at, _SLICE)
+            with pa.ipc.new_stream(sink, table.schema) as stream:
+                stream.write_table(some)
+            slices.append([start + at + some.num_rows, sink.tell()])
+        offsets = {"x-first": str(start), "x-end": str(end), "x-slices": json.dumps(slices)}
         return Response(sink.getvalue(), headers=_HEADERS | offsets)
 
     def statement(self, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,21 +1,30 @@
-// What a bridge said of itself, look by look, for a day and longer: the older half loses every second
-// look when there are too many, so that the charts stay as quick as they were.
+// What a bridge said of itself, look by look, for a day and longer: the newest looks are all kept, of the
+// older ones every second, fourth, eighth …, so that the charts stay as quick as they were.
 
 const MOST = 4096;
+const NEWEST = MOST / 2;
 
 export class History {
   times: number[] = [];
   names: string[] = [];
   private looks: Record<string, number>[] = [];
+  private numbers: number[] = [];
+  private count = 0;
+  private stride = 1; // between the numbers of two older looks
 
   add(time: number, look: Record<string, number>): void {
     this.times.push(time);
     this.looks.push(look);
+    this.numbers.push(this.count++);
     this.names = Object.keys(look);
     if (this.times.length <= MOST) return;
-    const kept = (_: unknown, i: number) => i >= MOST / 2 || i % 2 === 0;
-    this.times = this.times.filter(kept);
-    this.looks = this.looks.filter(kept);
+    const newest = this.count - NEWEST;
+    // A quarter of the room is free afterwards, and the next looks need no thinning.
+    while (newest / this.stride > MOST / 4) this.stride *= 2;
+    const kept = this.numbers.map((number) => number >= newest || number % this.stride === 0);
+    this.times = this.times.filter((_, i) => kept[i]);
+    this.looks = this.looks.filter((_, i) => kept[i]);
+    this.numbers = this.numbers.filter((_, i) => kept[i]);
   }
 
   of(name: string): (number | null)[] {

@@ -37,8 +37,13 @@ export class Pivot {
     return mine;
   }
 
-  // Each gives what is to be seen afterwards.
-  add = (rows: ArrayBuffer) => this.turn(() => this.table.update(rows).then(() => this.read()));
+  // Takes rows, and is done when they are in the view, so that whoever asks next does not wait for them.
+  add = (rows: ArrayBuffer) => this.turn(() => this.table.update(rows).then(() => this.view!.num_rows()));
+
+  // What is to be seen.
+  shown = () => this.turn(() => this.read());
+
+  // What is to be seen that way from now on.
   show = (way: Way) => this.turn(() => this.arrange(way).then(() => this.read()));
 
   private async arrange({ group, across, column, operator, value }: Way): Promise<void> {
@@ -49,8 +54,9 @@ export class Pivot {
       filter: column && value !== "" ? [[column, operator, typed]] : [],
     });
     this.grouped = group !== "";
-    await this.view?.delete();
+    const left = this.view;
     this.view = view;
+    void this.turn(async () => left?.delete()); // after the new one is read
   }
 
   // The newest rows, or the first groups with their sums and counts.

@@ -148,9 +148,15 @@ export async function ask<T>(what: string, about: object = {}): Promise<T> {
   return (await asked(what, about)).json();
 }
 
-// Results of a query of the bridge from an offset on, as an Arrow stream; from -1 on those it keeps.
-export async function rowsOf(query: string, from: number): Promise<{ first: number; end: number; rows: ArrayBuffer }> {
+// Some results, as an Arrow stream, and the offset of the next.
+export type Slice = { rows: ArrayBuffer; end: number };
+
+// Results of a query of the bridge from an offset on, slice by slice; from -1 on those it keeps.
+export async function rowsOf(query: string, from: number): Promise<{ end: number; slices: Slice[] }> {
   const answer = await asked("rows", { query, from });
-  const number = (name: string) => Number(answer.headers.get(name));
-  return { first: number("x-first"), end: number("x-end"), rows: await answer.arrayBuffer() };
+  const said = (name: string) => JSON.parse(answer.headers.get(name) ?? "null");
+  const ends: [number, number][] = said("x-slices"); // of each slice, among the rows and among the bytes
+  const bytes = await answer.arrayBuffer();
+  const slices = ends.map(([end, stop], i) => ({ end, rows: bytes.slice(i > 0 ? ends[i - 1][1] : 0, stop) }));
+  return { end: said("x-end"), slices };
 }

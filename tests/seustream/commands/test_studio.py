@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seustream.cli import main
+from seustream.commands import studio
 
 
 @pytest.mark.parametrize("listen", ["8000", "127.0.0.1:", "127.0.0.1:http", ":99999999"])
@@ -27,9 +30,36 @@ def test_two_links(capsys: pytest.CaptureFixture[str]) -> None:
     assert "two links" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    import socket
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is another address on Linux alone")
+@pytest.mark.parametrize(("asked", "reached"), [([], False), (["--listen", "0.0.0.0:0"], True)])
+def test_no_address_but_loopback_is_listened_at_unless_asked(
+    asked: list[str],
+    reached: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is bound to every address answers at 127.0.0.2 too, what is bound to 127.0.0.1 does not."""
+    found = []
 
+    class Looked(studio.EndSignal):
+        """Looks where the studio listens, and ends it."""
+
+        def wait(self) -> None:
+            (port,) = re.findall(r":(\d+)/#token", capsys.readouterr().out)
+            for address in ("127.0.0.1", "127.0.0.2"):
+                try:
+                    socket.create_connection((address, int(port))).close()
+                except ConnectionRefusedError:
+                    continue
+                found.append(address)
+
+    monkeypatch.setattr(studio, "EndSignal", Looked)
+    monkeypatch.setattr(studio, "_GRACE", 300)  # a slow machine is not given up: that ends the process
+    assert main(["studio", "--no-browser", *asked]) == 0
+    assert found == ["127.0.0.1", *["127.0.0.2"] * reached]
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["studio", "--no-browser", "--listen", address]) == 2

@@ -1,7 +1,11 @@
-"""The live page at a bridge: its table, a bridge that goes and comes back, and a minute of 10,000 rows a second."""
+"""The live page at a bridge: its table, a bridge that goes and comes back, a minute of 10,000 rows a second, a day."""
 
 from __future__ import annotations
 
+import json
+import random
+import shutil
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import pytest
 
 import seustream as ss
+from tests.docs.blocks import ROOT
 from tests.seustream.studio.browser import chromium, needs_chromium, opened, started, studio
 
 __all__ = ["chromium"]  # a fixture
@@ -61,6 +66,7 @@ def test_a_bridge_that_goes_and_comes_back(chromium: Any, tmp_path: Path) -> Non
 
 
 SECONDS, A_SECOND = 60, 10_000
+KEPT = 50_000  # rows of the table
 ANSWER = """async (column) => {
   const select = [...document.querySelectorAll("label")].find((l) => l.innerText.startsWith("Group by")).querySelector("select");
   const start = performance.now();
@@ -85,7 +91,13 @@ def test_a_minute_of_10_000_rows_a_second(chromium: Any) -> None:
         page.click("td button:has-text('q')")
         answers, memory, heap = minute(page, session, chromium)
         page.wait_for_selector(f"text={SECONDS * A_SECOND:,} so far", timeout=30_000)
+        page.evaluate(ANSWER, "")
+        page.evaluate(ANSWER, "n")
+        shown = {row[0]: row[1:3] for row in cells(page)}
     print(f"answers ms {answers}, memory MB {memory}, heap MB {heap}")
+    kept = range(SECONDS * A_SECOND - KEPT, SECONDS * A_SECOND)
+    groups = {f"n{k}": [t for t in kept if t % 50 == k] for k in range(50)} | {"all": list(kept)}
+    assert shown == {name: [str(sum(of)), str(len(of))] for name, of in groups.items()}
     assert max(answers) < 200
     assert max(memory[-10:]) < 1.1 * max(memory[20:30])
     assert max(heap[-10:]) < 1.1 * max(heap[20:30]) + 5
@@ -117,3 +129,54 @@ def resident(chromium: Any) -> int:
     pages = [one["id"] for one in found if one["type"] == "renderer"]
     sizes = [Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in pages]
     return max(map(int, sizes)) * 4096 >> 20
+
+
+DAY = 86_400  # looks, one a second
+HISTORY = """import ts from "typescript";
+import { readFileSync } from "node:fs";
+const code = ts.transpile(readFileSync("src/history.ts", "utf-8"), { module: "esnext", target: "es2022" });
+const { History } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+const history = new History();
+let most = 0;
+for (const [time, rows] of JSON.parse(readFileSync(0, "utf-8"))) {
+  history.add(time, { rows });
+  most = Math.max(most, history.times.length);
+}
+const { times } = history;
+console.log(JSON.stringify({ most, times, rows: history.of("rows"), rates: history.rate("rows") }));
+"""
+
+
+@pytest.mark.skipif(
+    not (shutil.which("node") and (ROOT / "studio" / "node_modules" / "typescript").exists()),
+    reason="the page's packages are not installed: npm --prefix studio ci",
+)
+def test_charts_of_a_day() -> None:
+    """No more than 4,096 looks are drawn, the newest half an hour of them whole, and no stretch of the day is
+    left out; each was a look, and a rate is the growth since the one before."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    given, time_, rows = {}, 1e9, 0
+    for _ in range(DAY):
+        time_, rows = time_ + 1 + chance.random() / 10, rows + chance.randrange(10_000)
+        given[time_] = rows
+    made = subprocess.run(
+        ["node", "--input-type=module", "--eval", HISTORY],
+        input=json.dumps(list(given.items())),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT / "studio",
+    )
+    found = json.loads(made.stdout)
+    times, rates, looks = found["times"], found["rates"], list(given)
+    assert found["most"] <= 4096
+    assert times[0] == looks[0]
+    assert times[-1800:] == looks[-1800:]
+    assert found["rows"] == [given[at] for at in times]
+    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert max(gaps) < (times[-1] - times[0]) / 500
+    grown = [rate * gap for rate, gap in zip(rates[1:], gaps, strict=True)]
+    assert rates[0] is None
+    assert sum(grown) == pytest.approx(given[looks[-1]] - given[looks[0]])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("starlette", reason="the studio's packages are an extra")
@@ -146,6 +149,32 @@ def test_what_is_no_question_is_refused(browser: TestClient) -> None:
     assert ask(browser, "run", [1]).status_code == 400
     long = (b" " * (1 << 20) for _ in range(9))  # in chunks, whose length no header says
     assert browser.post("/ask/run", content=long, headers=head).status_code == 413
+
+
+@pytest.mark.parametrize("start", [-1, 0, 3, 70_000, 99_999, 100_000, 100_001])
+def test_results_come_in_slices(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    """Together they are the results from the offset on, or the last ones; none is long, and each says its end."""
+    kept = pa.table({"a": range(100_000)}).slice(3)  # the first three are gone
+    bridge = MagicMock()
+    bridge.__enter__.return_value = bridge
+    bridge.latest.return_value = {"first": 3, "end": 100_000}
+    bridge.read.side_effect = lambda _, first, end: kept.slice(first - 3, end - first)
+    monkeypatch.setattr(Studio, "_client", lambda _: bridge)
+    answer = ask(browser, "rows", {"query": "q", "from": start})
+    first = start if 3 <= start <= 100_000 else 100_000 - (1 << 15)
+    end = min(first + (1 << 15), 100_000)
+    assert (answer.headers["x-first"], answer.headers["x-end"]) == (str(first), str(end))
+    found, stop = [], 0
+    for after, until in json.loads(answer.headers["x-slices"]):
+        slice_ = pa.ipc.open_stream(answer.content[stop:until]).read_all()["a"].to_pylist()
+        stop = until
+        assert 0 < len(slice_) <= 2048
+        found += slice_
+        assert found[-1] == after - 1
+    assert stop == len(answer.content)
+    assert found == list(range(first, end))
 
 
 def test_without_a_bridge_there_is_nothing_live(browser: TestClient) -> None:
