@@ -54,7 +54,8 @@ def test_no_address_but_loopback_is_listened_at_unless_asked(
                 found.append(address)
 
     monkeypatch.setattr(studio, "EndSignal", Looked)
-    monkeypatch.setattr(studio, "_GRACE", 300)  # a slow machine is not given up: that ends the process
+    # A slow machine is not given up, which would end the process, and the tests with it.
+    monkeypatch.setattr(studio, "_GRACE", 300)
     assert main(["studio", "--no-browser", *asked]) == 0
     assert found == ["127.0.0.1", *["127.0.0.2"] * reached]
 

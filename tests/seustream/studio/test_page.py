@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from seustream.cosim.bridge.metrics import METRICS
 from seustream.studio.compiled import Settings, compilation
 from seustream.studio.data import rows
 from tests.docs.blocks import ROOT
@@ -37,6 +38,15 @@ def test_the_bundle_is_small() -> None:
     first = [one for one in page.iterdir() if not one.name.startswith("perspective")]
     assert sum(one.stat().st_size for one in first) < 3_000_000
     assert "perspective" not in (page / "index.html").read_text(encoding="utf-8")
+
+
+def test_charts_are_of_what_a_bridge_says() -> None:
+    """A chart of what no bridge says would never be seen."""
+    text = (ROOT / "studio" / "src" / "Live.svelte").read_text(encoding="utf-8")
+    drawn = re.findall(r'\["[^"]+", "(\w+)", "(?:rate|of)"\]', text)
+    made = re.findall(r"now\.status\.(\w+) =", text)
+    assert drawn
+    assert set(drawn) <= {*METRICS, *made}
 
 
 @needs_chromium

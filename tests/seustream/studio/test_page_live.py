@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -47,6 +48,7 @@ def test_a_bridge_that_goes_and_comes_back(chromium: Any, tmp_path: Path) -> Non
             session.push("R", {"ts": [4, 5], "a": [1, 2], "n": ["y", None]})
             session.watermark("R", 10)
             page.wait_for_selector("text=5 so far")
+        page.wait_for_selector("figure[aria-label='latency of queries, ms'] >> text=q p99")
         newest = [["2", "NULL", "5", "5"], ["1", "y", "4", "4"], ["9", "NULL", "3", "3"]]
         assert cells(page)[:3] == newest
         page.select_option("text=Group by >> select", "n")
@@ -175,7 +177,7 @@ def test_charts_of_a_day() -> None:
     assert times[0] == looks[0]
     assert times[-1800:] == looks[-1800:]
     assert found["rows"] == [given[at] for at in times]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
     assert max(gaps) < (times[-1] - times[0]) / 500
     grown = [rate * gap for rate, gap in zip(rates[1:], gaps, strict=True)]
     assert rates[0] is None
