@@ -357,7 +357,7 @@ def ends(of: logical.Relation) -> list[int | None]:
         if isinstance(of, logical.OverRows) and e in of.columns:
             column = of.inputs[0].columns[of.columns.index(e)]
         elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
-            column = of.inputs[0].column(e.name)
+            column = _of_every(part.column(e.name) for part in of.inputs)
         elif isinstance(of, logical.Query) and len(of.sources) == 1:
             column = of.sources[0].stream.column(getattr(e, "name", ""))
         last = None if column is None else column.ends
@@ -367,6 +367,14 @@ def ends(of: logical.Relation) -> list[int | None]:
             last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
         found.append(last)
     return found
+
+
+def _of_every(columns: Iterable[Column | None]) -> Column | None:
+    """The column of a union: it says when a window ends only if that of each part does, and a row is before
+    that as long as in any part."""
+    parts = [column for column in columns if column is not None]
+    last = [part.ends for part in parts if part.ends is not None]
+    return replace(parts[0], ends=max(last)) if len(last) == len(parts) > 0 else None
 
 
 def _within(of: logical.Relation, e: x.Expression) -> x.Expression:

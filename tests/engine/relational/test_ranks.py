@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -196,3 +197,30 @@ def test_a_rank_in_windows_comes_when_its_window_is_over() -> None:
     assert came(1, 3) == []
     assert came(9) == []
     assert came(12) == [(1, 3), (3, 2), (9, 1)]
+
+
+def test_ends_of_windows_in_one_part_of_a_union_are_no_ends_of_windows() -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT u, rank() OVER (PARTITION BY u ORDER BY t) AS n
+    FROM (SELECT window_end AS u, max(a) AS t FROM R GROUP BY TUMBLE(ts, 10)
+          UNION ALL SELECT a AS u, a + ts AS t FROM R) AS w"""
+    run, columns = GraphRun(compile_text(text)), {"a": [10, 10], "b": [0.0] * 2, "c": [""] * 2}
+    for ts in ([1, 2], [31, 32]):
+        run.push("R", pa.table({"ts": pa.array(ts, pa.int64()), **columns}))
+        assert list(run.advance()) == []
+    rows = [row for _, table in run.finish() for row in rows_of(table)]
+    assert sorted(row[:2] for row in rows) == [(10, 1), (10, 2), (10, 3), (10, 4), (10, 5), (40, 1)]
+
+
+def test_windows_in_all_parts_of_a_union_end_with_the_longest() -> None:
+    rows_in = "SELECT a, window_end AS u FROM TUMBLE(TABLE R, DESCRIPTOR(ts), {})"
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT u, row_number() OVER (PARTITION BY u ORDER BY a) AS n
+    FROM ({rows_in.format(10)} UNION ALL {rows_in.format(20)}) AS w"""
+    run, found = GraphRun(compile_text(text)), list[tuple[object, ...]]()
+    for ts in range(0, 60, 3):
+        row = {"a": [60 - ts], "b": [0.0], "c": [""]}
+        run.push("R", pa.table({"ts": pa.array([ts], pa.int64()), **row}))
+        found += [row[:2] for _, table in run.advance() for row in rows_of(table)]
+    assert found, "windows that are over come before the end"
+    found += [row[:2] for _, table in run.finish() for row in rows_of(table)]
+    of = Counter(end for ts in range(0, 60, 3) for end in (ts // 10 * 10 + 10, ts // 20 * 20 + 20))
+    assert sorted(found) == sorted((end, n + 1) for end, count in of.items() for n in range(count))
