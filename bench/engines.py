@@ -95,7 +95,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         rows,
         _ratios(rows),
         f"{patterns.EVENTS:,} events, medians, seconds of processor time of a second pass,"
-        f" {patterns.processor()}",
+        " the generator's one seed",
         charts=_charts(rows),
     )
 

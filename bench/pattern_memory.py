@@ -54,7 +54,7 @@ def measure() -> Measurement:
         for engine in ("columns", "compact", "optiseq", "nfa"):
             label = f"A;B;C, {seconds} s"
             rows.append(_delay("delay", label, query, engine, events))
-    what = f"{EVENTS:,} events, one run, {patterns.processor()}, load {patterns.load()}"
+    what = f"{EVENTS:,} events of the generator's one seed, one run, load {patterns.load()}"
     return Measurement(HEAD, rows, {}, what)
 
 

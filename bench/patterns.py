@@ -16,7 +16,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -109,7 +108,7 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
         HEAD,
         rows,
         _gains(rows),
-        f"{EVENTS:,} events, seconds of processor time, medians, {processor()}",
+        f"{EVENTS:,} events of the generator's one seed, seconds of processor time, medians",
         charts=_charts(rows),
     )
 
@@ -268,13 +267,6 @@ def generator() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "unknown processor"
 
 
 def load() -> str:

@@ -73,7 +73,7 @@ def measure() -> Measurement:
         ratios,
         f"2 streams of {TUPLES:,} tuples, a tuple of each every ten ticks, window of 100 tuples; "
         f"batches of {BATCH:,}; bytes less those of the synopses; device: the golden model with host "
-        "driver",
+        "driver; the number of keys is the seed",
     )
 
 

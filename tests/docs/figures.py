@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from seustream.commands import bench
 from tests.docs.blocks import ROOT
 
 MEASURED = (
@@ -277,6 +278,55 @@ def papers() -> str:
     return _table(("paper", "claim", "found here", "holds", "bench"), lines).replace("---:", "---")
 
 
+def worked() -> str:
+    """Each figure of a paper that is an example worked by hand, and whether its tests pass."""
+    shown = (
+        ("paper", "paper"),
+        ("printed as", "figure or table"),
+        ("what", "what it shows"),
+        ("reading", "read"),
+    )
+    lines = [
+        [
+            *(str(row[name]) for name, _ in shown),
+            "yes" if row["tests"] == row["passed"] > 0 else "no",
+            f"`{row['file']}`",
+        ]
+        for row in results("worked")["rows"]
+    ]
+    return _table((*(title for _, title in shown), "holds", "tests"), lines).replace("---:", "---")
+
+
+def benches() -> str:
+    """Every benchmark there is: under what its last run was, and how long it took."""
+    lines = []
+    for name in bench.available():
+        path = bench.folder() / "results" / f"{name}.json"
+        found = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        seconds = found.get("seconds")
+        took = "" if seconds is None or found["parts"] else span(seconds)
+        conditions = str(found.get("conditions", "not measured yet")).replace("|", "\\|")
+        lines.append(
+            [
+                f"`{name}`",
+                conditions,
+                str(found.get("machine", "")),
+                str(found.get("commit", "")),
+                took,
+            ]
+        )
+    return _table(("bench", "conditions", "machine", "commit", "took"), lines).replace(
+        "---:", "---"
+    )
+
+
+def span(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
 def _from_to(low: float, high: float) -> str:
     """How much less time is needed, in percent."""
     if low > 0 or high < 0:
@@ -289,7 +339,7 @@ TABLES = {
     "papers": papers,
     "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
-    "largest": largest,
+    "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip
 
 

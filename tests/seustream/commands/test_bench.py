@@ -3,6 +3,7 @@ nor `tests` on its path."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_a_module_of_ours_that_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "bench.boards" in done.stderr
     assert "internal error" in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_drawn_has_a_seed_that_is_said(name: str) -> None:
+    text = bench.available()[name].read_text("utf-8")
+    drawn = re.search(r"default_rng\(|random\.Random\(|generator\(\)", text)
+    measured = text.partition("\ndef measure(")[2].partition("\ndef ")[0]
+    assert not drawn or re.search("seed", measured, re.IGNORECASE)
+
+
+def test_where_and_of_what_a_run_is() -> None:
+    found = bench.environment()
+    assert "cores" in str(found["machine"])
+    assert re.fullmatch(r"([0-9a-f]{7,}( \+ changes)?)?", str(found["commit"]))
+    assert {"python", "pyarrow"} <= set(found["versions"])  # type: ignore[call-overload]
 
 
 def test_a_part_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
