@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def environment() -> dict[str, object]:
-    """Where and of what a run is: the machine, the commit, the packages that are loaded."""
+    """The machine, the commit and the packages that figures come from."""
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {processor()}",
         "commit": commit(),
