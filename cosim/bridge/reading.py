@@ -75,13 +75,13 @@ class Reading:
         with session.changed:
             log = self.log(trim.query)
             self._wait_for_replay(log, trim.offset)
-            before = dict(log.readers)
+            if log.moves(trim.reader, trim.offset):
+                session.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
+            # Lost to a power failure, rows that were read are only kept once more. But who has read to
+            # the end may not come back.
+            if session.ended >= {stream.name for stream in session.run.streams}:
+                session.journal.settle()
             log.trim(trim.reader, trim.offset)
-            if log.readers != before:
-                # Lost to a power failure, rows that were read are only kept once more. But who has read
-                # to the end may not come back.
-                last = session.ended >= {stream.name for stream in session.run.streams}
-                session.journal.append({"kind": "trim", **asdict(trim)}, sync=last)
             session.changed.notify_all()
             return {"first": log.first}
 

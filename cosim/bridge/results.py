@@ -75,14 +75,20 @@ class ResultLog:
             return "this query's results are not kept"
         return "they gave way to newer ones" if self.most else "a reader has trimmed them"
 
-    def trim(self, reader: str, offset: int) -> None:
-        """A reader is done with what is before the offset. One that ever trimmed is waited for."""
+    def moves(self, reader: str, offset: int) -> bool:
+        """Returns whether to trim brings a reader on; raises `BridgeError` (gap) for rows that are
+        not there."""
         if not 0 <= offset <= self.end:
             raise BridgeError(
                 "gap", f"{self.name}: cannot trim to {offset:,}, there are {self.end:,} results"
             )
-        self.readers[reader] = max(offset, self.readers.get(reader, 0))
-        self.drop()
+        return offset > self.readers.get(reader, -1)
+
+    def trim(self, reader: str, offset: int) -> None:
+        """A reader is done with what is before the offset. One that ever trimmed is waited for."""
+        if self.moves(reader, offset):
+            self.readers[reader] = offset
+            self.drop()
 
     def give_up(self) -> None:
         """Forgets all rows; their offsets stay."""

@@ -23,6 +23,8 @@ PLANTED = {
         _B + "journal:Journal._failing", "self.failure = str(error)", "pass"),
     "writing goes on behind a failed write": (
         _B + "journal:Journal.check", "if self.failure is not None:", "if False:"),
+    "what the last one closed is not synced": (
+        _B + "journal:Journal._open", "file.sync()", "pass"),
     "names of a new log are not synced": (
         _B + "journal:Journal._turn", "self.disk.sync(self.folder)", "pass"),
     "names of parts are not synced": (

@@ -202,3 +202,21 @@ def test_a_reader_at_the_end_need_not_come_back(seed: int) -> None:
     ) as made:
         made.session.flush()
         assert made.session.delivery.retained == 0
+
+
+def test_a_trim_that_was_not_recorded_is_when_it_comes_again() -> None:
+    disk = SimDisk()
+    with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
+        made.act("load", p.write(message_of(compiled())))
+        stage_epoch(made, 0, streams(60, 3))
+        made.session.flush()
+        reading = made.session.reading
+        trim = p.Trim("pairs", reading.log("pairs").end, "r")
+        disk.faults[disk.changes] = "error"
+        with pytest.raises(BridgeError, match="the journal cannot be written"):
+            reading.trim(trim)
+        assert "r" not in reading.log("pairs").readers
+        reading.trim(trim)
+    disk.restart()
+    with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
+        assert made.session.delivery.positions["pairs"] == {"r": trim.offset}
