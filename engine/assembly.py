@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
+
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import SourceText
 from seustream.compiler.language.faults import FaultError
-from seustream.compiler.logical.levels import Node, level, levels, reads
+from seustream.compiler.logical.levels import Node, level, levels, nodes, reads
 from seustream.compiler.logical.program import Operation, Program, Query
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
@@ -19,6 +21,7 @@ from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.meters import RunMeters
 from seustream.engine.relational import operator_of
 from seustream.engine.runs import Report, late_of, software_join
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import OnLate
@@ -70,6 +73,7 @@ def operators(
     strict: bool,
     failures: Failures,
     on_late: OnLate | None,
+    living: bool,
 ) -> dict[str, Operator]:
     """All operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
@@ -90,7 +94,9 @@ def operators(
         if rest:
             faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
             inputs = () if number else base
-            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs, failures)
+            software = SoftwareJoin(
+                program.streams, rest, slice_rows, faults, inputs, failures, living
+            )
             found.append((number, software_join(number), software))
     for operation in program.operations:
         own = QueryFaults(strict or operation.strict, source=c.source)
@@ -161,3 +167,23 @@ class OperatorWork:
                 raise EvaluationError(f"{self._own}: {where}, {error.row}") from None
             raise error
         return True
+
+
+def answer_schemas(program: Program) -> dict[str, pa.Schema]:
+    """The columns of everything whose results are asked for, by name."""
+    found = {q.name: result_schema(q) for q in program.asked_relations}
+    if program.asked_patterns:
+        from seustream.engine.pattern import output
+
+        found |= {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
+    if program.asked_apas:
+        from seustream.engine.temporal.stream import result_schema as temporal_schema
+
+        found |= {query.name: temporal_schema(query.tree) for query in program.asked_apas}
+    return found
+
+
+def streams_read(program: Program) -> set[str]:
+    """The base streams that queries read: each must come from somewhere."""
+    base = {stream.name for stream in program.base}
+    return {name for node in nodes(program) for name in reads(node)} & base

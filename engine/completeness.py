@@ -2,9 +2,9 @@
 
 before  q: … FROM R, S … WINDOW RANGE 20 begins when R and S have passed 100
 after   "from 120", the first time at which all that its windows can hold came after 100; "from 100"
-        where a join that runs keeps these windows, which it then shares
+        where joins or groups that run keep these windows, which it then shares
 
-What a query reads that no join keeps is gone when it begins. A time is that of a result's newest row, in
+What a query reads that none of them keeps is gone when it begins. A time is that of a result's newest row, in
 milliseconds; it errs on the late side.
 """
 
@@ -14,9 +14,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 
 from seustream.compiler.apas.compile import Compiled
-from seustream.compiler.language.expressions import leaves
+from seustream.compiler.language.expressions import FALSE, leaves
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import JoinTree, members
+from seustream.compiler.logical.joins import ChangeLog, JoinTree, members
 from seustream.compiler.logical.levels import Node, definitions, nodes, reads
 from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.pattern import ir
@@ -24,6 +24,44 @@ from seustream.compiler.pipeline import Compilation
 from seustream.hdl.device import Window, WindowKind
 
 BEGINNING = "from the beginning"
+
+
+def keeps_rows(query: logical.Query) -> bool:
+    """Says if rows of a query's windows are kept, for all that begin late: those of joins, and of groups whose
+    rows leave."""
+    if len(query.sources) > 1:
+        return query.where != FALSE
+    window = query.sources[0].window
+    return query.aggregated and is_plain(window) and window.kind is not WindowKind.UNBOUNDED
+
+
+def selects(query: logical.Query) -> bool:
+    """Says if a query gives rows of one stream as they come."""
+    return len(query.sources) == 1 and not query.aggregated
+
+
+def looks_back(node: Node) -> list[tuple[str, Window]] | None:
+    """The windows of what a query has seen when it is complete, by stream; None where no window says it."""
+    match node:
+        case ir.MatchQuery(window=int() as size):
+            return [(node.stream.name, Window(WindowKind.RANGE, size))]
+        case ChangeLog():
+            return [(source.stream.name, source.window) for source in node.sources]
+        case logical.Query() | JoinTree():
+            one = len(node.sources if isinstance(node, logical.Query) else members(node.tree)) == 1
+            found = [(source.stream.name, source.window) for source in node.sources]
+            if isinstance(node, JoinTree) and node.aggregated and not one:
+                # Which rows of a group have no match was decided while they were in their windows.
+                return [(name, _longer(w, [other for _, other in found])) for name, w in found]
+            return [] if one and not node.aggregated else found
+        case logical.PeriodGroups(every=logical.Periodic(by_rows=False) as every):
+            return [(node.inputs[0].name, Window(WindowKind.RANGE, every.size))]
+        case logical.OverRows() if type(node) is logical.OverRows:
+            sizes = [frame.size if frame.by_time else None for frame in _frames(node)]
+            if None not in sizes:
+                size = max((size for size in sizes if size is not None), default=0)
+                return [(node.inputs[0].name, Window(WindowKind.RANGE, size))]
+    return None
 
 
 class _Unknown(Exception):
@@ -40,15 +78,15 @@ def complete_from(
     """By new query, from when on it is complete. `past` has for each base stream that has brought rows
     before the time that it has passed; joins that are `kept` hold their windows, and streams that were
     defined before go on."""
-    defined, known = definitions(c.program), {node.name: node for node in nodes(c.program)}
-    defined = {name: node for name, node in defined.items() if name not in defined_before}
-    keepers = [query for query in kept if len(query.sources) > 1]
+    every, known = definitions(c.program), {node.name: node for node in nodes(c.program)}
+    defined = {name: node for name, node in every.items() if name not in defined_before}
+    keepers = [query for query in kept if keeps_rows(query)]
     latest = max(past.values(), default=None)
     past = {**past, **{name: latest for name in defined_before if latest is not None}}
     found = {}
     for name in names:
         try:
-            at = _of(known[name], defined, past, keepers)
+            at = _of(known[name], defined, past, keepers, every)
             found[name] = BEGINNING if at is None else f"from {at}"
         except _Unknown as said:
             found[name] = str(said)
@@ -60,39 +98,39 @@ def _of(
     defined: Mapping[str, Node],
     past: Mapping[str, int],
     keepers: Iterable[logical.Query],
+    every: Mapping[str, Node],
 ) -> int | None:
     """None: nothing was missed."""
     begins: dict[str, int | None] = {}
     for stream in reads(node):
         of = defined.get(stream)
-        begins[stream] = past.get(stream) if of is None else _of(of, defined, past, keepers)
+        begins[stream] = past.get(stream) if of is None else _of(of, defined, past, keepers, every)
     missed = {name: at for name, at in begins.items() if at is not None}
     if not missed:
         return None
     begin = max(missed.values())
     if isinstance(node, Compiled):
         raise _Unknown(f"what began before {begin} is missing")
-    if isinstance(node, ir.MatchQuery):
-        if node.window is None:
-            raise _Unknown(f"matches that begin before {begin} are missing")
-        return begin + node.window
-    if isinstance(node, logical.Query | JoinTree):
-        if isinstance(node, JoinTree) and len(members(node.tree)) == 1:
-            return begin
-        looks_back = node.aggregated or len(node.sources) > 1
-        wanted = [s for s in node.sources if looks_back and s.stream.name in missed]
-        missing = [
-            (source.stream.name, source.window)
-            for source in wanted
-            if isinstance(node, JoinTree) or not _is_kept(source, keepers)
-        ]
-        return begin + max((_reach(name, window) for name, window in missing), default=0)
-    return _of_operation(node, begin)
+    wanted = looks_back(node)
+    made = {} if isinstance(node, logical.Query) else every  # operators of their own are brought on
+    missing = [
+        one for one in wanted or () if one[0] in missed and not _is_kept(*one, keepers, made)
+    ]
+    if wanted is not None and not missing:
+        return begin
+    if isinstance(node, logical.PeriodGroups | logical.OverRows) or wanted is None:
+        return _of_operation(node, begin)
+    return begin + max(_reach(name, window) for name, window in missing)
 
 
-def _is_kept(source: logical.Source, keepers: Iterable[logical.Query]) -> bool:
+def _is_kept(
+    stream: str, window: Window, keepers: Iterable[logical.Query], made: Mapping[str, Node]
+) -> bool:
+    of = made.get(stream)
+    if isinstance(of, logical.Query) and selects(of):
+        return _is_kept(of.sources[0].stream.name, window, keepers, made)
     return any(
-        mine.stream.name == source.stream.name and _holds(mine.window, source.window)
+        mine.stream.name == stream and _holds(mine.window, window)
         for keeper in keepers
         for mine in keeper.sources
     )
@@ -104,6 +142,14 @@ def _holds(larger: Window, window: Window) -> bool:
     return larger.kind is window.kind and larger.size >= window.size and is_plain(larger)
 
 
+def _longer(window: Window, others: Iterable[Window]) -> Window:
+    """A window that reaches back as far as those of rows in it."""
+    sizes = [other.size for other in others if other.size is not None]
+    if window.size is None or not is_plain(window):
+        return window
+    return Window(window.kind, window.size + max(sizes))
+
+
 def _reach(name: str, window: Window) -> int:
     """Milliseconds that a window reaches back."""
     if window.kind is WindowKind.ROWS and is_plain(window):
@@ -113,8 +159,10 @@ def _reach(name: str, window: Window) -> int:
     return window.size if window.kind is WindowKind.RANGE else 0
 
 
-def _of_operation(node: logical.Operation, begin: int) -> int:
+def _of_operation(node: Node, begin: int) -> int:
     """Operations over one stream, and unions."""
+    if isinstance(node, ir.MatchQuery):
+        raise _Unknown(f"matches that begin before {begin} are missing")
     if isinstance(node, logical.PeriodGroups):
         every = node.every
         if isinstance(every, logical.Sessions):
@@ -127,13 +175,15 @@ def _of_operation(node: logical.Operation, begin: int) -> int:
     if isinstance(node, logical.Distinct):
         raise _Unknown(f"rows that were given before {begin} may come again")
     if isinstance(node, logical.OverRows):
-        frames = [
-            leaf.frame
-            for item in node.items
-            for leaf in leaves(item.expression)
-            if isinstance(leaf, logical.Over)
-        ]
+        frames = _frames(node)
         if any(not frame.by_time or frame.size is None for frame in frames):
             raise _Unknown(f"never: rows before {begin} are not counted")
         return begin + max((frame.size or 0 for frame in frames), default=0)
     return begin
+
+
+def _frames(node: logical.OverRows) -> list[logical.Frame]:
+    parts = [item.expression for item in node.items]
+    parts += [node.qualify] if node.qualify is not None else []
+    found = [leaf for part in parts for leaf in leaves(part)]
+    return [leaf.frame for leaf in found if isinstance(leaf, logical.Over)]

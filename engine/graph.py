@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, reads
-from seustream.compiler.logical.program import Program, Query
+from seustream.compiler.logical.program import Query
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.assembly import (
     OperatorWork,
@@ -32,6 +32,7 @@ from seustream.engine.assembly import (
     own_name,
     text_of,
 )
+from seustream.engine.beginning import begins, bring, kept_rows
 from seustream.engine.host.driver import HostDriver
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
@@ -47,7 +48,6 @@ from seustream.engine.runs import (
     before,
     software_join,
 )
-from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.failures import Failures, reason
 from seustream.engine.stream.faults import QueryFaults, fault_report
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
@@ -75,6 +75,7 @@ class GraphRun:
     engine       the matcher of patterns
     strict       the first fault of any query is an error, not only of one WITH (strict)
     contained    a query that fails ends with those that read its results; else it ends the run
+    living       queries may begin late: groups keep the rows of their windows for them
     meters       counts rows, time and state of each operator
     """
 
@@ -91,6 +92,7 @@ class GraphRun:
         strict: bool = False,
         contained: bool = False,
         meters: RunMeters | None = None,
+        living: bool = False,
     ) -> None:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
@@ -100,7 +102,7 @@ class GraphRun:
         self.streams = list(program.base)
         self.on_progress = on_progress
         self._intakes = {stream.name: Intake(stream) for stream in self.streams}
-        self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
+        self.schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {
             s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
             for s in self.streams
@@ -108,19 +110,27 @@ class GraphRun:
         self.ended: set[str] = set()
         self.failures = Failures(contained)
         self.operators = operators(
-            compilation, self.devices, overflow, slice_rows, engine, strict, self.failures, on_late
+            compilation,
+            self.devices,
+            overflow,
+            slice_rows,
+            engine,
+            strict,
+            self.failures,
+            on_late,
+            living,
         )
-        self.readers: dict[str, list[str]] = {name: [] for name in self._schemas}
+        self.readers: dict[str, list[str]] = {name: [] for name in self.schemas}
         for own, operator in self.operators.items():
             for name in operator.inputs:
                 self.readers[name].append(own)
         self._find_answers()
-        self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
-        self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
+        self.defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
+        self.defines: dict[str, list[str]] = {name: [] for name in self.operators}
         self.definitions = definitions(program)
         for name, node in self.definitions.items():
-            self._defined[answer_of(node)] = name
-            self._defines[self.answers_at(node)].append(name)
+            self.defined[answer_of(node)] = name
+            self.defines[self.answers_at(node)].append(name)
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._untimed: Counter[str] = Counter()
@@ -173,14 +183,14 @@ class GraphRun:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
         for own, operator in self.operators.items():
-            if self._runs(own):
-                with self._work[own]:
+            if self.runs(own):
+                with self.work[own]:
                     for query, rows in operator.outputs():
                         if self.meters is not None:
                             self.meters.rows_out[own] += rows.num_rows
                         yield from self._pass_on(query, rows)
             self._fail_readers(own)
-            for stream in self._defines[own]:
+            for stream in self.defines[own]:
                 failed = answer_of(self.definitions[stream]) in self.failures
                 self._advance(stream, END_OF_STREAM if failed else operator.watermark)
         if self.meters is not None:
@@ -194,20 +204,20 @@ class GraphRun:
 
     def _advance(self, stream: str, watermark: int) -> None:
         if watermark > BEGIN_OF_TIME:
-            for own in filter(self._runs, self.readers[stream]):
-                with self._work[own]:
+            for own in filter(self.runs, self.readers[stream]):
+                with self.work[own]:
                     self.operators[own].advance(stream, watermark)
 
     def _push(self, stream: str, rows: pa.Table) -> None:
-        for own in filter(self._runs, self.readers[stream]):
-            with self._work[own]:
+        for own in filter(self.runs, self.readers[stream]):
+            with self.work[own]:
                 if self.meters is not None:
                     self.meters.rows_in[own] += rows.num_rows
                 self.operators[own].push(stream, rows)
 
     def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
         """A definition's rows to those that read them, a query's results to the caller."""
-        stream = self._defined.get(query)
+        stream = self.defined.get(query)
         if stream is None:
             self._results[query] += rows.num_rows
             with contextlib.nullcontext() if self.meters is None else self.meters.inside(CALLER):
@@ -215,13 +225,16 @@ class GraphRun:
             return
         if stream in self._derived:
             self._derived[stream] += rows.num_rows
-        rows = pa.Table.from_arrays(rows.columns, names=self._schemas[stream].names)
-        rows = rows.cast(self._schemas[stream])
-        self._push(stream, rows)
+        self._push(stream, self.as_stream(stream, rows))
+
+    def as_stream(self, stream: str, rows: pa.Table) -> pa.Table:
+        """The rows of a stream that a definition gives."""
+        schema = self.schemas[stream]
+        return pa.Table.from_arrays(rows.columns, names=schema.names).cast(schema)
 
     # --- failures ---------------------------------------------------------------
 
-    def _runs(self, own: str) -> bool:
+    def runs(self, own: str) -> bool:
         """Operators of several queries go on without those that failed."""
         if not self.failures.why:
             return True
@@ -231,7 +244,7 @@ class GraphRun:
         """Ends the readers of streams whose definition has failed, and their streams."""
         for node in self._answers[own] if self.failures.why else ():
             why = self.failures.why.get(answer_of(node))
-            stream = self._defined.get(answer_of(node))
+            stream = self.defined.get(answer_of(node))
             if why is None or stream is None:
                 continue
             for other in nodes(self.compilation.program):
@@ -257,7 +270,7 @@ class GraphRun:
         for node in nodes(self.compilation.program):
             self._answers[self.answers_at(node)].append(node)
         source = self.compilation.source
-        self._work = {
+        self.work = {
             own: OperatorWork(own, some, self.failures, self.meters, source)
             for own, some in self._answers.items()
         }
@@ -274,7 +287,7 @@ class GraphRun:
         before, after = self.compilation.program, c.program
         if not isinstance(join, SoftwareJoin) or self.devices or before.streams != after.streams:
             return False
-        if not self._runs(software_join(0)):
+        if not self.runs(software_join(0)):
             return False  # nobody knows what is left of it
         mine = {query.name for query in join.queries}
         was = {query.name: query for query in before.queries}
@@ -410,15 +423,15 @@ class GraphRun:
         gates = {}
         for name, gate in self.gates.items():
             queue = gate.by_name[name]
-            waiting = gate.waiting_rows(name, self._schemas[name])
+            waiting = gate.waiting_rows(name, self.schemas[name])
             gates[name] = GateState(
                 waiting, queue.promise, queue.stopped, self._taken[name], self._late_of(name)
             )
         snapshots = {}
         for own, operator in self.operators.items():
-            if self._runs(own):
+            if self.runs(own):
                 # A library's state that no snapshot can hold is its query's failure.
-                with self._work[own]:
+                with self.work[own]:
                     snapshots[own] = operator.snapshot()
             self._fail_readers(own)
         if self.meters is not None:
@@ -439,12 +452,14 @@ class GraphRun:
         base = base_joins(state.operators)
         now = {name for name in self.operators if base_kind(name) is not None}
         moved = len(base) > 1 or base.keys() != now
+        kept = kept_rows(state.operators)
+        late = begins(self._answers, state.operators, kept)
         for name, operator in self.operators.items():
             if (kind := base_kind(name)) is not None and moved:
                 everything = united(base.get(name), kind, list(base.values()))
                 snapshot = everything.pack() if base else None
             else:
-                snapshot = before(name, operator, state.operators)
+                snapshot = None if name in late else before(name, operator, state.operators)
             if snapshot is not None:
                 operator.restore(snapshot)
         for name, gate in state.gates.items():
@@ -458,6 +473,7 @@ class GraphRun:
                 self.end(name)
         for query in self._results:
             self._results[query] = state.results.get(query, 0)
+        bring(self, late, kept)
 
 
 def drive(
@@ -477,23 +493,3 @@ def drive(
             run.end(name)
         yield from run.advance()
     yield from run.finish()
-
-
-def answer_schemas(program: Program) -> dict[str, pa.Schema]:
-    """The columns of everything whose results are asked for, by name."""
-    found = {q.name: result_schema(q) for q in program.asked_relations}
-    if program.asked_patterns:
-        from seustream.engine.pattern import output
-
-        found |= {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
-    if program.asked_apas:
-        from seustream.engine.temporal.stream import result_schema as temporal_schema
-
-        found |= {query.name: temporal_schema(query.tree) for query in program.asked_apas}
-    return found
-
-
-def streams_read(program: Program) -> set[str]:
-    """The base streams that queries read: each must come from somewhere."""
-    base = {stream.name for stream in program.base}
-    return {name for node in nodes(program) for name in reads(node)} & base

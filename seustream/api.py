@@ -14,7 +14,8 @@ from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.devices import ENGINE, SIMULATED, check_backend
 from seustream.devices import devices as made_devices
-from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.assembly import answer_schemas, streams_read
+from seustream.engine.graph import GraphRun, drive
 from seustream.engine.runs import Report
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError

@@ -268,7 +268,7 @@ class EngineQueries(LiveQueries):
         if before is not None:
             self._ready += before.advance()
         state = None if before is None else before.state()
-        after = GraphRun(c, self._device, slack=self._slack, strict=self._strict)
+        after = GraphRun(c, self._device, slack=self._slack, strict=self._strict, living=True)
         if state is not None:
             after.resume(state)
         self._run = after

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.keys import keys
 from seustream.cosim.bridge.protocol import LATE, Run
-from seustream.engine.graph import answer_schemas, streams_read
+from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.times import Times
 from seustream.spark_feeder.errors import FeedError

@@ -21,7 +21,8 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.loading import check_config, compile_load
 from seustream.cosim.bridge.log import Record
-from seustream.engine.graph import GraphRun, answer_schemas
+from seustream.engine.assembly import answer_schemas
+from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
 from seustream.engine.runs import RunState
 from seustream.engine.stream.errors import EngineError
@@ -167,6 +168,7 @@ class Runner:
                 strict=run.strict,
                 contained=True,
                 meters=self.meters,
+                living=True,
             )
         except (CompileError, LoadRefused, ValueError, EngineError) as error:
             raise BridgeError("refused", str(error)) from None

@@ -17,6 +17,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
+from seustream.engine.completeness import keeps_rows
 from seustream.engine.host.answers import Blaming, StreamRows, results_of_join
 from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
@@ -61,7 +62,8 @@ _MANY = 64
 
 class SoftwareJoin(JoinInputs):
     """Answers queries over some of `streams`. `inputs` are streams to keep time with, also those
-    that only queries elsewhere read: see `HostDriver`."""
+    that only queries elsewhere read: see `HostDriver`. While it is `living`, groups keep the rows of their windows, as
+    joins do, for queries that begin late."""
 
     def __init__(
         self,
@@ -71,8 +73,11 @@ class SoftwareJoin(JoinInputs):
         faults: Mapping[str, QueryFaults],
         inputs: Sequence[str] = (),
         failures: Failures | None = None,
+        living: bool = False,
     ) -> None:
-        read, needed = _needs(queries)
+        self.living = living
+        self.keepers = list(filter(self._keeps, queries))
+        read, needed = _needs(queries, self.keepers)
         self.streams = [stream for stream in streams if stream.name in read]
         own = tuple(stream.name for stream in self.streams)
         self.inputs = tuple(inputs) or own
@@ -84,7 +89,7 @@ class SoftwareJoin(JoinInputs):
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = list(filter(_is_join, queries))
         copies = dict.fromkeys(own, 0) | needed
-        self.stores = Stores(self.streams, copies, _retentions(own, self.joins))
+        self.stores = Stores(self.streams, copies, _retentions(own, self.keepers))
         self.windows: dict[str, WindowJoin] = {}
         self._live = {query.name: query for query in queries}
         self._plans = [self._plan(queries)]
@@ -98,8 +103,10 @@ class SoftwareJoin(JoinInputs):
                 if rows.num_rows:
                     yield from self._of_stream(stream, rows)
                     self.seen[stream.name] += rows.num_rows
-            if self.joins:
-                yield from self._of_joins(self.stores.add(part))
+            if self.keepers:
+                places = self.stores.add(part)
+                if self.joins:
+                    yield from self._of_joins(places)
                 self.stores.trim(self.slice_rows)
 
     def snapshot(self) -> bytes:
@@ -114,7 +121,7 @@ class SoftwareJoin(JoinInputs):
             if rows is not None and rows.schema.equals(stream_schema(stream)):
                 kept[stream.name] = rows
         for part in whole(tuple(self.seen), kept, self.slice_rows):
-            if self.joins:
+            if self.keepers:
                 self.stores.add(part)
                 self.stores.trim(self.slice_rows)
         self._resume(state)
@@ -133,17 +140,19 @@ class SoftwareJoin(JoinInputs):
     def change(self, queries: Sequence[Query], faults: Mapping[str, QueryFaults]) -> bool:
         """Answers other queries from here on; False, and nothing is changed, where that takes other
         streams or stores. Only what is new is looked at, until much is."""
-        read, copies = _needs(queries)
+        keepers = list(filter(self._keeps, queries))
+        read, copies = _needs(queries, keepers)
         known = {name: len(store.position) for name, store in self.stores.by_name.items()}
         joins = [query for query in queries if _is_join(query)]
         if read != set(known) or any(copies[name] > known[name] for name in copies):
             return False
-        if bool(joins) != bool(self.joins):
+        if bool(keepers) != bool(self.keepers):
             return False
         before, packed = {query.name: query for query in self.queries}, self._plans[0].queries
         self.queries, self.joins, self.faults = tuple(queries), joins, faults
+        self.keepers = keepers
         self._live = {query.name: query for query in queries}
-        self.stores.keep = _retentions(read, joins)
+        self.stores.keep = _retentions(read, keepers)
         alike = {q.name for q in queries if q.name in before and before[q.name].text == q.text}
         fresh = [q for q in queries if q.aggregated and q.name not in alike]
         groupings = {name: one for name, one in self.groupings.items() if name in alike}
@@ -175,23 +184,36 @@ class SoftwareJoin(JoinInputs):
                 rows = self.stores[name].table if kept is None else kept.get(name, _NONE)
                 if rows.num_rows:
                     batch = StreamRows(rows, self.seen[name] - rows.num_rows, name)
-                    family = self._plan([query]).alone[0][2]
+                    family = self._plan([query], {query.name: faults}).alone[0][2]
                     deque(self._given(family.answers(batch, self._skips)), maxlen=0)
+
+    def selected(self, query: Query, rows: pa.Table) -> list[pa.Table]:
+        """Returns what a selection gives of rows of its stream, which came before it began."""
+        faults = {query.name: QueryFaults(source=self.faults[query.name].source)}
+        batch = StreamRows(rows, 0, query.sources[0].alias)
+        family = self._plan([query], faults).alone[0][2]
+        return [found for _, found in self._given(family.answers(batch, self._skips))]
+
+    def _keeps(self, query: Query) -> bool:
+        return _is_join(query) or (self.living and keeps_rows(query))
 
     def _skips(self, query: Query) -> bool:
         return query.name in self.failures or self._live.get(query.name) is not query
 
-    def _plan(self, queries: Sequence[Query]) -> _Plan:
+    def _plan(
+        self, queries: Sequence[Query], faults: Mapping[str, QueryFaults] | None = None
+    ) -> _Plan:
         """Finds what queries have in common."""
+        counted = self.faults if faults is None else faults
         alone: dict[tuple[str, str, Key | None], list[Member]] = {}
         shapes: dict[object, list[Query]] = {}
         for query in queries:
             if len(query.sources) == 1:
                 interval, rest = by_interval(x.conjuncts(query.where))
-                grouping, faults = self.groupings.get(query.name), self.faults[query.name]
+                grouping = self.groupings.get(query.name)
                 source = query.sources[0]
                 of = None if interval is None else interval.key
-                member = Member(query, interval, rest, grouping, faults)
+                member = Member(query, interval, rest, grouping, counted[query.name])
                 alone.setdefault((source.stream.name, source.alias, of), []).append(member)
             elif _is_join(query):
                 shapes.setdefault(shape(query) or query.name, []).append(query)
@@ -199,7 +221,7 @@ class SoftwareJoin(JoinInputs):
             tuple(queries),
             [(stream, alias, Family(some)) for (stream, alias, _), some in alone.items()],
             [
-                SharedJoin(some, self._sides(some[0]), self.groupings, self.faults)
+                SharedJoin(some, self._sides(some[0]), self.groupings, counted)
                 for some in shapes.values()
                 if len(some) > 1
             ],
@@ -268,22 +290,20 @@ def _is_join(query: Query) -> bool:
     return len(query.sources) > 1 and query.where != x.FALSE
 
 
-def _needs(queries: Iterable[Query]) -> tuple[set[str], dict[str, int]]:
-    """The streams that queries read, and of those they join how often at most."""
-    read: set[str] = set()
+def _needs(queries: Iterable[Query], keepers: Iterable[Query]) -> tuple[set[str], dict[str, int]]:
+    """The streams that queries read, and of those they keep how often at most."""
+    read = {source.stream.name for query in queries for source in query.sources}
     copies: dict[str, int] = {}
-    for query in queries:
-        names = Counter(source.stream.name for source in query.sources)
-        read |= names.keys()
-        for name, count in names.items() if _is_join(query) else ():
+    for query in keepers:
+        for name, count in Counter(source.stream.name for source in query.sources).items():
             copies[name] = max(copies.get(name, 0), count)
     return read, copies
 
 
-def _retentions(names: Iterable[str], joins: Iterable[Query]) -> dict[str, Retention]:
-    """The rows of each stream that joins need."""
+def _retentions(names: Iterable[str], keepers: Iterable[Query]) -> dict[str, Retention]:
+    """The rows of each stream that queries need."""
     windows: dict[str, set[Window]] = {name: set() for name in names}
-    for query in joins:
+    for query in keepers:
         for source in query.sources:
             windows[source.stream.name].add(source.window)
     return {name: Retention.over(some) for name, some in windows.items()}

@@ -55,6 +55,25 @@ class Snapshot:
 
 def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
     """The state in `data`; raises `SnapshotDamaged` unless it is whole, of this kind and version."""
+    header, rest = _opened(data)
+    if (header["kind"], header["version"]) != (kind, version):
+        has = f"{header['kind']} {header['version']}"
+        raise SnapshotDamaged(f"a snapshot of {has} where one of {kind} {version} is wanted")
+    tables, end = {}, 0
+    for name, length in header["tables"]:
+        tables[name] = pa.ipc.open_stream(pa.py_buffer(rest[end : end + length])).read_all()
+        end += length
+    return Snapshot(kind, header["plain"], tables, version)
+
+
+def plain_of(data: bytes) -> dict[str, Any]:
+    """The plain values of a state of any kind."""
+    plain: dict[str, Any] = _opened(data)[0]["plain"]
+    return plain
+
+
+def _opened(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """What a state says of itself, and its tables; raises `SnapshotDamaged` unless it is whole."""
     if len(data) < _LENGTH + _DIGEST or data[:4] != MAGIC:
         raise SnapshotDamaged("this is no snapshot")
     if (found := int.from_bytes(data[4:6], "little")) != VERSION:
@@ -63,15 +82,7 @@ def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
     if _digest(body) != digest:
         raise SnapshotDamaged("a snapshot whose bytes have changed")
     end = _LENGTH + int.from_bytes(data[6:_LENGTH], "little")
-    header = json.loads(data[_LENGTH:end])
-    if (header["kind"], header["version"]) != (kind, version):
-        has = f"{header['kind']} {header['version']}"
-        raise SnapshotDamaged(f"a snapshot of {has} where one of {kind} {version} is wanted")
-    tables = {}
-    for name, length in header["tables"]:
-        tables[name] = pa.ipc.open_stream(pa.py_buffer(data[end : end + length])).read_all()
-        end += length
-    return Snapshot(kind, header["plain"], tables, version)
+    return json.loads(data[_LENGTH:end]), body[end:]
 
 
 def _written(table: pa.Table) -> bytes:

@@ -28,7 +28,7 @@ from seustream.compiler.errors import nearest
 from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
 from seustream.devices import client
-from seustream.engine.graph import streams_read
+from seustream.engine.assembly import streams_read
 from seustream.errors import UserError
 from seustream.progress import Notes
 

@@ -31,7 +31,8 @@ from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.pattern.ir import PatternQuery
 from seustream.compiler.pipeline import STAGES, Compilation
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
-from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.assembly import answer_schemas, streams_read
+from seustream.engine.graph import GraphRun, drive
 from seustream.engine.meters import RunMeters
 from seustream.engine.pattern.planner import ENGINES
 from seustream.engine.pattern.versions import Numbering

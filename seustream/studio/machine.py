@@ -26,7 +26,8 @@ from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.areas import factor_numbers
 from seustream.compiler.wjasip.image import decode
 from seustream.devices import SIMULATED
-from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.assembly import answer_schemas, streams_read
+from seustream.engine.graph import GraphRun, drive
 from seustream.errors import InputError, UserError
 from seustream.frames import Rows, tuples_of
 from seustream.hdl.config import DeviceConfig

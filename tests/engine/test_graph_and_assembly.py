@@ -10,7 +10,8 @@ import pytest
 
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.assembly import answer_schemas, streams_read
+from seustream.engine.graph import GraphRun, drive
 from seustream.engine.host.errors import RowsRefused
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
 

@@ -9,7 +9,8 @@ import pytest
 
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun, answer_schemas, drive
+from seustream.engine.assembly import answer_schemas
+from seustream.engine.graph import GraphRun, drive
 from seustream.engine.times import Times
 
 TEXT = """CREATE STREAM R (a int, kind varchar(1));

@@ -29,7 +29,8 @@ from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import PLAIN
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun, drive, streams_read
+from seustream.engine.assembly import streams_read
+from seustream.engine.graph import GraphRun, drive
 from seustream.libraries import load_libraries
 from tests.cosim.bridge.serving import (
     TINY,

@@ -19,7 +19,8 @@ import pytest
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
-from seustream.engine.graph import GraphRun, answer_schemas, drive
+from seustream.engine.assembly import answer_schemas
+from seustream.engine.graph import GraphRun, drive
 from seustream.hdl.config import CONFIGURATIONS
 from tests.system import oracle
 from tests.system.differential import Difference

@@ -35,7 +35,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.statements import Entry, entries_of
-from seustream.engine.graph import answer_schemas
+from seustream.engine.assembly import answer_schemas
 from seustream.spark_feeder import source
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.job import _LASTING

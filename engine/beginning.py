@@ -1,0 +1,98 @@
+"""Operators that begin late see the windows as they stand.
+
+before  a run with a join of R and S goes on with LEFT JOIN beside it, at a time both have passed
+after   the operator of LEFT JOIN has the rows that the join keeps; what these give by themselves is nobody's
+
+Joins and groups that begin late find these rows themselves (`seustream.engine.host.stages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from seustream.compiler.logical.levels import Node, reads
+from seustream.compiler.logical.program import Query
+from seustream.engine.assembly import text_of
+from seustream.engine.completeness import looks_back, selects
+from seustream.engine.host.driver import DEVICE_JOIN
+from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
+from seustream.engine.host.state import united
+from seustream.engine.stream.snapshot import plain_of, unpack
+
+if TYPE_CHECKING:  # which imports this module
+    from seustream.engine.graph import GraphRun
+
+
+def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, pa.Table]:
+    """The rows by stream that joins and groups had let in when a state was saved, as far as they keep them."""
+    joins = [
+        unpack(packed, kind)
+        for kind in (DEVICE_JOIN, SOFTWARE_JOIN)
+        for name, packed in snapshots.items()
+        if name.startswith(kind)
+    ]
+    tables = united(None, DEVICE_JOIN, joins).tables
+    return {
+        stream: pa.concat_tables([tables[f"kept {stream}"], tables[f"waiting {stream}"]])
+        for stream in {name for one in joins for name in one.plain["streams"]}
+    }
+
+
+def begins(
+    answers: Mapping[str, Iterable[Node]], snapshots: Mapping[str, bytes], kept: Collection[str]
+) -> set[str]:
+    """The operators that are none of those which a state has, by name, and look back on rows that are kept."""
+    found = set()
+    for own, some in answers.items():
+        (node, *_) = some
+        if isinstance(node, Query) or not looks_back(node):
+            continue
+        packed = snapshots.get(own)
+        if packed is not None and plain_of(packed).get("text") == text_of(node):
+            continue
+        if packed is None or reads(node) <= set(kept):
+            found.add(own)
+    return found
+
+
+def bring(run: GraphRun, late: set[str], kept: Mapping[str, pa.Table]) -> None:
+    """Brings operators that begin late to the rows that are kept. What they give for these is nobody's."""
+
+    def push(stream: str, rows: pa.Table) -> None:
+        for own in filter(run.runs, late.intersection(run.readers[stream])):
+            with run.work[own]:
+                run.operators[own].push(stream, rows)
+
+    def advance(stream: str, watermark: int) -> None:
+        for rows in _past(run, stream, kept) if late.intersection(run.readers[stream]) else ():
+            push(stream, rows)
+        for own in filter(run.runs, late.intersection(run.readers[stream])):
+            with run.work[own]:
+                run.operators[own].advance(stream, watermark)
+
+    for name, gate in run.gates.items() if late else ():
+        advance(name, gate.watermark)
+    for own, operator in run.operators.items() if late else ():
+        if own in late and run.runs(own):
+            with run.work[own]:
+                for query, rows in operator.outputs():
+                    if (stream := run.defined.get(query)) is not None:
+                        push(stream, run.as_stream(stream, rows))
+        for stream in run.defines[own]:
+            advance(stream, operator.watermark)
+
+
+def _past(run: GraphRun, stream: str, kept: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+    """The rows of a stream that are kept, or made of such."""
+    rows, node = kept.get(stream), run.definitions.get(stream)
+    if rows is not None and rows.schema.equals(run.schemas[stream]):
+        yield rows
+    elif isinstance(node, Query) and selects(node):
+        join = run.operators[run.answers_at(node)]
+        if isinstance(join, SoftwareJoin):
+            for some in _past(run, node.sources[0].stream.name, kept):
+                for found in join.selected(node, some):
+                    yield run.as_stream(stream, found)
