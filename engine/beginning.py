@@ -9,21 +9,37 @@ Joins and groups that begin late find these rows themselves (`seustream.engine.h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
 from seustream.compiler.logical.levels import Node, reads
 from seustream.compiler.logical.program import Query
-from seustream.engine.assembly import text_of
+from seustream.engine.assembly import OperatorWork, text_of
 from seustream.engine.completeness import looks_back, selects
 from seustream.engine.host.driver import DEVICE_JOIN
 from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
 from seustream.engine.host.state import united
+from seustream.engine.stream.merge import Merger
+from seustream.engine.stream.operator import Operator
 from seustream.engine.stream.snapshot import plain_of, unpack
 
-if TYPE_CHECKING:  # which imports this module
-    from seustream.engine.graph import GraphRun
+
+class Graph(Protocol):
+    """What is needed of a run: its operators and streams, and what defines and reads them."""
+
+    operators: dict[str, Operator]
+    gates: dict[str, Merger]
+    readers: dict[str, list[str]]
+    definitions: dict[str, Node]
+    defined: dict[str, str]
+    defines: dict[str, list[str]]
+    schemas: dict[str, pa.Schema]
+    work: dict[str, OperatorWork]
+
+    def runs(self, own: str) -> bool: ...
+    def answers_at(self, node: Node) -> str: ...
+    def as_stream(self, stream: str, rows: pa.Table) -> pa.Table: ...
 
 
 def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, pa.Table]:
@@ -58,7 +74,7 @@ def begins(
     return found
 
 
-def bring(run: GraphRun, late: set[str], kept: Mapping[str, pa.Table]) -> None:
+def bring(run: Graph, late: set[str], kept: Mapping[str, pa.Table]) -> None:
     """Brings operators that begin late to the rows that are kept. What they give for these is nobody's."""
 
     def push(stream: str, rows: pa.Table) -> None:
@@ -85,7 +101,7 @@ def bring(run: GraphRun, late: set[str], kept: Mapping[str, pa.Table]) -> None:
             advance(stream, operator.watermark)
 
 
-def _past(run: GraphRun, stream: str, kept: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+def _past(run: Graph, stream: str, kept: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
     """The rows of a stream that are kept, or made of such."""
     rows, node = kept.get(stream), run.definitions.get(stream)
     if rows is not None and rows.schema.equals(run.schemas[stream]):

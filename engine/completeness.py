@@ -14,25 +14,17 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 
 from seustream.compiler.apas.compile import Compiled
-from seustream.compiler.language.expressions import FALSE, leaves
+from seustream.compiler.language.expressions import leaves
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree, members
 from seustream.compiler.logical.levels import Node, definitions, nodes, reads
 from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
+from seustream.engine.host.stages import keeps_rows
 from seustream.hdl.device import Window, WindowKind
 
 BEGINNING = "from the beginning"
-
-
-def keeps_rows(query: logical.Query) -> bool:
-    """Says if rows of a query's windows are kept, for all that begin late: those of joins, and of groups whose
-    rows leave."""
-    if len(query.sources) > 1:
-        return query.where != FALSE
-    window = query.sources[0].window
-    return query.aggregated and is_plain(window) and window.kind is not WindowKind.UNBOUNDED
 
 
 def selects(query: logical.Query) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
-from seustream.engine.completeness import keeps_rows
+from seustream.compiler.logical.windows import is_plain
 from seustream.engine.host.answers import Blaming, StreamRows, results_of_join
 from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
@@ -33,7 +33,7 @@ from seustream.engine.stream.numbers import Key
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.hdl.device import Retention, Window
+from seustream.hdl.device import Retention, Window, WindowKind
 
 Ints = npt.NDArray[np.int64]
 
@@ -284,6 +284,14 @@ class SoftwareJoin(JoinInputs):
             sides.append(Side(self.stores[name], seen[name], source.window, source.alias))
             seen[name] += 1
         return sides
+
+
+def keeps_rows(query: Query) -> bool:
+    """Says if rows of a query's windows are kept, for all that begin late: those of joins, and of groups whose
+    rows leave."""
+    window = query.sources[0].window
+    leave = is_plain(window) and window.kind is not WindowKind.UNBOUNDED
+    return _is_join(query) or (len(query.sources) == 1 and query.aggregated and leave)
 
 
 def _is_join(query: Query) -> bool:
