@@ -1,7 +1,7 @@
 """Operators that begin late see the windows as they stand.
 
 before  a run with a join of R and S goes on with LEFT JOIN beside it, at a time both have passed
-after   the operator of LEFT JOIN has the rows that the join keeps; what these give by themselves is nobody's
+after   the operator of LEFT JOIN has the rows that the join keeps; what these give by themselves is dropped
 
 Joins and groups that begin late find these rows themselves (`seustream.engine.host.stages`).
 """
@@ -26,7 +26,7 @@ from seustream.engine.stream.snapshot import plain_of, unpack
 
 
 class Graph(Protocol):
-    """What is needed of a run: its operators and streams, and what defines and reads them."""
+    """The operators and streams of a run, and what defines and reads them."""
 
     operators: dict[str, Operator]
     gates: dict[str, Merger]
@@ -75,7 +75,7 @@ def begins(
 
 
 def bring(run: Graph, late: set[str], kept: Mapping[str, pa.Table]) -> None:
-    """Brings operators that begin late to the rows that are kept. What they give for these is nobody's."""
+    """Brings operators that begin late to the rows that are kept. Drops what they give for these."""
 
     def push(stream: str, rows: pa.Table) -> None:
         for own in filter(run.runs, late.intersection(run.readers[stream])):

@@ -73,7 +73,7 @@ def plain_of(data: bytes) -> dict[str, Any]:
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """What a state says of itself, and its tables; raises `SnapshotDamaged` unless it is whole."""
+    """The header of a state, and the bytes of its tables; raises `SnapshotDamaged` unless it is whole."""
     if len(data) < _LENGTH + _DIGEST or data[:4] != MAGIC:
         raise SnapshotDamaged("this is no snapshot")
     if (found := int.from_bytes(data[4:6], "little")) != VERSION:
