@@ -12,7 +12,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
-from seustream.engine.stream.merge import Merger, Slice, narrowed
+from seustream.engine.stream.merge import Merger, Slice
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot
 
@@ -42,7 +42,7 @@ class JoinInputs:
 
     def _released(self, rows: int) -> Iterator[Slice]:
         for part in self.merger.release(rows):
-            yield narrowed(part, self.inputs, tuple(self.seen))
+            yield part.narrowed(self.inputs, tuple(self.seen))
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         """Plain values, and tables by name: rows that are kept or wait, members of groups."""

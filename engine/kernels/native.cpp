@@ -3,6 +3,7 @@
 #include "best.h"
 #include "chains.h"
 #include "codes.h"
+#include "reals.h"
 #include "rows.h"
 #include "runs.h"
 #include "scan.h"
@@ -95,6 +96,7 @@ static PyMethodDef functions[] = {
     {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},
+    {"real", alone<real>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyModuleDef definition = {

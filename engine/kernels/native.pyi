@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
@@ -311,3 +312,6 @@ def ordered(
 
 def places(sorted: Ints, numbers: Ints, after: bool, out: Ints, /) -> None:
     """Like `numpy.searchsorted`, in linear time where the numbers do not fall."""
+
+def real(data: pa.Buffer | None, offset: int, count: int, width: int, /) -> bool:
+    """Returns whether no value of a column of reals, of 4 or 8 bytes each, is NaN."""

@@ -30,6 +30,7 @@ from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.language.registry import ScalarFunction, Signature
 from seustream.compiler.language.types import Kind, Type
+from seustream.engine.kernels import native
 from seustream.engine.stream.convert import cast, convert, each_row
 from seustream.engine.stream.schema import arrow_type
 from seustream.hdl.isa import Condition
@@ -76,11 +77,13 @@ def survivors(
     """Returns which of `count` rows all conditions hold for; `leaves` gives the columns of some of the
     rows that a condition reads. Each condition is evaluated only in rows that are left; faults
     count as in one AND of all."""
-    left = np.arange(count)
-    if faults is not None:
-        return _survivors_counting(conditions, leaves, left, faults)
-    for condition in conditions:
-        left = left[holds(condition, leaves(condition, left), len(left))]
+    left, those = np.arange(count), tuple(conditions)
+    for number, condition in enumerate(those):
+        work = _Evaluator(leaves(condition, left), len(left), faults is not None)
+        value = work.array(work.value(condition))
+        if faults is not None and (work.found or value.null_count):
+            return _survivors_counting(those[number:], leaves, left, count, faults)
+        left = left[_true(value)]
     return left
 
 
@@ -88,11 +91,11 @@ def _survivors_counting(
     conditions: Iterable[x.Expression],
     leaves: Callable[[x.Expression, Ints], Leaves],
     left: Ints,
+    whole: int,
     faults: Faults,
 ) -> Ints:
-    """A row stays until one condition is false without a fault, or two are: only then do none of
-    its faults count."""
-    whole = len(left)
+    """The same of the rows `left` of the `whole`. A row stays until one condition is false without a
+    fault, or two are: only then do none of its faults count."""
     true = np.ones(whole, np.bool_)
     decider = np.full(whole, -1)  # the condition that is false in a row, but has a fault there
     found: list[tuple[int, Place, Mask]] = []
@@ -386,9 +389,9 @@ def real_only(value: pa.Array) -> pa.Array:
     """The column with NULL for NaN."""
     if not len(value):
         return value
-    stored = np.frombuffer(value.buffers()[1], value.type.to_pandas_dtype())
-    bad = np.isnan(stored[value.offset : value.offset + len(value)])
-    return pc.if_else(pc.is_nan(value), None, value) if bad.any() else value
+    if native.real(value.buffers()[1], value.offset, len(value), value.type.bit_width // 8):
+        return value
+    return pc.if_else(pc.is_nan(value), None, value)
 
 
 def _aggregate(work: _Evaluator, e: x.AggregateCall) -> Column:

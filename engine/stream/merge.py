@@ -41,16 +41,37 @@ _SHORT = 4
 """So few runs are not joined, as they may be released together before that pays."""
 
 
-@dataclass(slots=True)
 class Slice:
-    """Consecutive tuples of the total order: the stream of each, and per stream its rows in
-    order. Timestamps and everything else are in the rows."""
+    """Consecutive tuples of the total order: per stream its rows in order, with timestamps and everything
+    else, and the stream of each tuple; None where all are of one stream."""
 
-    stream: Ints
-    rows: tuple[pa.Table, ...]
+    __slots__ = ("_stream", "rows")
+
+    def __init__(self, rows: tuple[pa.Table, ...], stream: Ints | None = None) -> None:
+        self.rows, self._stream = rows, stream
 
     def __len__(self) -> int:
-        return len(self.stream)
+        return sum([rows.num_rows for rows in self.rows])
+
+    @property
+    def stream(self) -> Ints:
+        """The stream of each tuple."""
+        if self._stream is None:
+            own = [number for number, rows in enumerate(self.rows) if rows.num_rows]
+            self._stream = np.full(len(self), own[0] if own else 0)
+        return self._stream
+
+    def narrowed(self, names: Sequence[str], own: Sequence[str]) -> Slice:
+        """A slice of the streams `names` as one of some of them; the others have no rows in it."""
+        if len(own) == len(names):
+            return self
+        places = [names.index(name) for name in own]
+        rows = tuple([self.rows[place] for place in places])
+        if self._stream is None:
+            return Slice(rows)
+        number = np.full(len(names), -1, np.int64)
+        number[places] = np.arange(len(own))
+        return Slice(rows, number[self._stream])
 
 
 @dataclass(slots=True)
@@ -179,6 +200,9 @@ class Merger:
 
     def release(self, most: int) -> Iterator[Slice]:
         """All tuples that nothing can precede any more, in slices of at most `most`."""
+        if len(self.queues) == 1:
+            yield from self._released_alone(most)
+            return
         bound = self.bound
         if bound is None and not all(queue.stopped for queue in self.queues):
             return
@@ -186,30 +210,43 @@ class Merger:
             _take(queue.runs, i, bound) if queue.runs else None
             for i, queue in enumerate(self.queues)
         ]
-        some = [i for i, part in enumerate(parts) if part is not None]
+        some = [part for part in parts if part is not None]
         if not some:
             return
         sizes = [0 if part is None else part.num_rows for part in parts]
-        if len(some) == 1:
-            of = np.full(sum(sizes), some[0])
-        else:
+        of = np.repeat(np.arange(len(parts)), sizes)
+        if len(some) > 1:
             # A stable sort keeps equal timestamps in stream order, and a stream in its own.
-            ts = np.concatenate([timestamps(part) for part in parts if part is not None])
-            of = np.repeat(np.arange(len(parts)), sizes)[np.argsort(ts, kind="stable")]
+            ts = np.concatenate([timestamps(part) for part in some])
+            of = of[np.argsort(ts, kind="stable")]
         taken = [0] * len(parts)
         for start in range(0, len(of), most):
             mine = of[start : start + most]
             counts = np.bincount(mine, minlength=len(parts)).tolist()
-            rows = []
+            pieces = []
             for index, part in enumerate(parts):
                 if part is None:
-                    rows.append(_EMPTY)
+                    pieces.append(_EMPTY)
                 elif counts[index] == part.num_rows:
-                    rows.append(part)
+                    pieces.append(part)
                 else:
-                    rows.append(part.slice(taken[index], counts[index]))
+                    pieces.append(part.slice(taken[index], counts[index]))
                 taken[index] += counts[index]
-            yield Slice(mine, tuple(rows))
+            yield Slice(tuple(pieces), mine if len(some) > 1 else None)
+
+    def _released_alone(self, most: int) -> Iterator[Slice]:
+        """The same of a stream alone, of which nothing need be put in an order."""
+        queue = self.queues[0]
+        if not queue.runs or (queue.promise is None and not queue.stopped):
+            return
+        rows = _take(queue.runs, 0, None if queue.stopped else (queue.promise or 0, 0))
+        if rows is None:
+            return
+        if rows.num_rows <= most:
+            yield Slice((rows,))
+            return
+        for start in range(0, rows.num_rows, most):
+            yield Slice((rows.slice(start, most),))
 
     def _promise(self, queue: _Queue, t: int) -> None:
         if queue.promise is None or queue.promise < t:
@@ -229,16 +266,6 @@ def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iter
             merger.push(name, rows[name])
         merger.stop(name)
     yield from merger.release(most)
-
-
-def narrowed(part: Slice, names: Sequence[str], own: Sequence[str]) -> Slice:
-    """A slice of the streams `names` as one of some of them; the others have no rows in it."""
-    if len(own) == len(names):
-        return part
-    places = [names.index(name) for name in own]
-    number = np.full(len(names), -1, np.int64)
-    number[places] = np.arange(len(own))
-    return Slice(number[part.stream], tuple(part.rows[place] for place in places))
 
 
 def timestamps(rows: pa.Table) -> Ints:

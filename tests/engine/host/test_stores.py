@@ -24,7 +24,7 @@ def part(order: list[tuple[int, int]]) -> Slice:
     for number in range(len(STREAMS)):
         times = [ts for of, ts in order if of == number]
         rows.append(pa.table([times, times], schema=stream_schema(STREAMS[number])))
-    return Slice(np.array([of for of, _ in order], np.int64), tuple(rows))
+    return Slice(tuple(rows), np.array([of for of, _ in order], np.int64))
 
 
 @pytest.mark.parametrize("copies", [(1, 1, 1), (1, 2, 0), (3, 1, 2)])

@@ -46,7 +46,7 @@ def frame_of(order: list[tuple[int, int]], windows: list[Window]) -> TreeSources
     for number, stream in enumerate(STREAMS):
         times = [time for of, time in order if of == number]
         tables.append(pa.table([times, times], schema=stream_schema(stream)))
-    stores.add(Slice(np.array([of for of, _ in order]), tuple(tables)))
+    stores.add(Slice(tuple(tables), np.array([of for of, _ in order])))
     sources = [Source(s.name.lower(), s, w, AT, AT) for s, w in zip(STREAMS, windows, strict=True)]
     return TreeSources(sources, stores)
 

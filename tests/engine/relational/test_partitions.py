@@ -66,7 +66,7 @@ def test_a_row_is_pushed_out_by_the_nth_later_one_of_its_partition(
         rows += part
         cells = [list(cell) for cell in zip(*part, strict=True)] or [[], [], []]
         table = pa.table(cells, schema=stream_schema(of))
-        places = stores.add(Slice(np.zeros(len(part), np.int64), (table,)))
+        places = stores.add(Slice((table,)))
         out, by = partitions.add(places["R"])
         pushed.update(zip(out.tolist(), by.tolist(), strict=True))
         if chance.random() < 0.3:
