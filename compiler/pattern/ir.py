@@ -261,7 +261,7 @@ class PatternQuery(MatchQuery):
     def waits(self) -> bool:
         """Returns whether a match is known only once its whole window has passed."""
         last = self.elements[-1]
-        return last.negated or (self.grouped and last.kleene)
+        return last.negated or (last.kleene and self.grouped)
 
     @property
     def horizon(self) -> int | None:
@@ -270,5 +270,5 @@ class PatternQuery(MatchQuery):
         if self.window is None:
             return None
         first = self.elements[0]
-        back = first.negated or (self.grouped and first.kleene)
+        back = first.negated or (first.kleene and self.grouped)
         return 2 * self.window if self.waits and back else self.window

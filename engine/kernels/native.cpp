@@ -7,6 +7,7 @@
 #include "rows.h"
 #include "runs.h"
 #include "scan.h"
+#include "sequence.h"
 #include "subsets.h"
 #include "totals.h"
 #include "windows.h"
@@ -92,6 +93,13 @@ static PyMethodDef of_subsets[] = {
     {"forget", of<Subsets, &Subsets::forget>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_sequence[] = {
+    {"configure", of<Sequence, &Sequence::configure>, METH_VARARGS, nullptr},
+    {"append", of<Sequence, &Sequence::append>, METH_VARARGS, nullptr},
+    {"search", of<Sequence, &Sequence::search>, METH_VARARGS, nullptr},
+    {"forget", of<Sequence, &Sequence::forget>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
     {"ordered", alone<ordered>, METH_VARARGS, nullptr},
     {"scan", alone<scan>, METH_VARARGS, nullptr},
@@ -112,6 +120,7 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0 ||
         Owner<Automaton>::add(module, "Automaton", NAMED "Automaton", of_automaton) != 0 ||
         Owner<Subsets>::add(module, "Subsets", NAMED "Subsets", of_subsets) != 0 ||
+        Owner<Sequence>::add(module, "Sequence", NAMED "Sequence", of_sequence) != 0 ||
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
         Owner<Repeats>::add(module, "Repeats", NAMED "Repeats", of_repeats) != 0 ||

@@ -292,6 +292,27 @@ class Best:
         """`kind` is a `Compared`, `wanted` a `Wanted`. `ordered` says that the members of a group leave in
         the order in which they came."""
 
+class Sequence:
+    """Sequences of single events, each later than the one before, within a window. Memory is that of the events
+    that are not forgotten, and the time of a search that of the events it looks at."""
+
+    def configure(self, order: Ints, links: Ints, widths: Ints, window: int, /) -> None:
+        """`order` has the elements in the order in which they are bound, the last first. A link is
+        `(op, element, column, other, column)`: `element op other`, where the other is bound before. `widths` says how many
+        columns each element has."""
+
+    def append(
+        self, element: int, times: Ints, rows: Ints, columns: tuple[tuple[Ints, Flags], ...], /
+    ) -> None:
+        """Events of an element, in order, with their numbers."""
+
+    def search(self, ends: int, most_work: int, most: int, /) -> bytes | None:
+        """The numbers of the events of each match, 64 bits each, that ends with one of the newest `ends` events of the
+        last element; None where that takes more work, or there are more than `most`."""
+
+    def forget(self, earliest: int, /) -> None:
+        """No match has an event before this time any more."""
+
 def scan(
     start: int,
     low: Ints,

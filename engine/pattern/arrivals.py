@@ -55,12 +55,14 @@ class WaitingRows:
             self.stats.bad_events += rows["ts"].null_count
             rows = rows.filter(rows["ts"].is_valid())
         batch = of_table(rows, self._query.stream, self._type, self._columns, first)
-        sane = (batch.ts > -FARTHEST) & (batch.ts < FARTHEST)
-        if not sane.all():
+        if not len(batch):
+            return
+        if batch.ts.min() <= -FARTHEST or batch.ts.max() >= FARTHEST:
+            sane = (batch.ts > -FARTHEST) & (batch.ts < FARTHEST)
             self.stats.bad_events += int((~sane).sum())
             batch = batch.take(sane)
-        late = batch.ts <= watermark
-        if late.any():
+        if len(batch) and batch.ts.min() <= watermark:
+            late = batch.ts <= watermark
             self.refuse(int(late.sum()), int(batch.ts[late][0]), watermark)
             batch = batch.take(~late)
         self.stats.taken += len(batch)

@@ -21,7 +21,7 @@ from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.links import link
 from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.planner import CostEstimate, cost_order, pick, stale, supports
-from seustream.engine.pattern.sampling import fitting, share
+from seustream.engine.pattern.sampling import constants, fitting, share
 
 SAMPLED = 10_000
 MARGIN = 2.0
@@ -101,7 +101,7 @@ def beginning(batch: EventBatch, window: int | None) -> EventBatch:
 
 def sample(query: ir.PatternQuery, batch: EventBatch, events: int, kept: int = 0) -> Sample:
     """An epoch of so many events that begins with these, after epochs of which so many are kept."""
-    rows = [fitting(query, element, batch) for element in range(len(query.elements))]
+    rows = fitting(query, batch, constants(query))
     lists = Lists(query, batch, rows)
     scale = events / max(len(batch), 1)
     span = lists.span * scale * lists.keys

@@ -8,7 +8,6 @@ events are asked back, of the events of one run. The readable twins are `nfa` an
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +31,7 @@ from seustream.engine.pattern.fill import Completion
 from seustream.engine.pattern.found import Found, GroupMembers, runs
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
+from seustream.engine.pattern.links import of_any
 from seustream.engine.pattern.lists import FAR, Lists
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import supports
@@ -173,7 +173,7 @@ class CompiledSearch:
         if len(read) > 1 or (only := read.pop()) is None:
             return None
         element, pick = only
-        column = self._sides.setdefault((_of_any(part), of), len(self._sides))
+        column = self._sides.setdefault((of_any(part), of), len(self._sides))
         return column, self._stages[element], _PICKS.index(pick)
 
     def _numbers(self, column: pa.Array, of: Type) -> tuple[Ints, npt.NDArray[np.uint8] | None]:
@@ -232,13 +232,6 @@ class CompiledSearch:
 
 def _nothing(e: x.Leaf) -> Any:
     raise AssertionError(e)
-
-
-def _of_any(e: x.Expression) -> x.Expression:
-    """The same of whatever event."""
-    if isinstance(e, ir.Value):
-        return dataclasses.replace(e, element=0, pick=Pick.ONE)
-    return x.rebuild(e, _of_any) if x.children(e) else e
 
 
 def _stage(element: ir.Element, number: int) -> tuple[int, ...]:

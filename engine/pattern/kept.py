@@ -10,7 +10,7 @@ from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.lists import FAR
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.sampling import fitting
+from seustream.engine.pattern.sampling import constants, fitting
 
 _MOST_PIECES = 128
 
@@ -23,6 +23,7 @@ class KeptEvents:
         self.rows: list[Ints] = [np.zeros(0, np.int64) for _ in meaning.query.elements]
         self.gone = 0
         self._meaning, self._query = meaning, meaning.query
+        self._constants = constants(meaning.query)
         self._pieces: list[EventBatch] = []
         self._size = 0
 
@@ -47,15 +48,14 @@ class KeptEvents:
     def take(self, batch: EventBatch) -> tuple[EventBatch, list[Ints]]:
         """Adds events to their lists; of these events those that are kept, and by element the places
         among them of those that fit it."""
-        elements = range(len(self.rows))
-        fits = [fitting(self._query, element, batch, self._meaning.faults) for element in elements]
+        fits = fitting(self._query, batch, self._constants, self._meaning.faults)
         # Under STRICT any event at all comes between two others.
         kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
         for rows in fits:
             kept[rows] = True
         if not kept.all():
-            batch = batch.take(np.flatnonzero(kept))
-            places = np.cumsum(kept) - 1
+            batch = batch.take(kept.nonzero()[0])
+            places = kept.cumsum() - 1
             fits = [places[rows] for rows in fits]
         for element, rows in enumerate(fits):
             if len(rows):
@@ -67,11 +67,11 @@ class KeptEvents:
                 self._pieces = [concat(*self._pieces)]
         return batch, fits
 
-    def expire(self, now: int) -> None:
-        """Forgets events that no later match can have."""
+    def expire(self, now: int) -> int:
+        """Forgets events that no later match can have: those before the time it gives."""
         horizon = 0 if now == END_OF_STREAM else self._query.horizon
         if horizon is None:
-            return
+            return -FAR
         earliest, gone = max(now + 1 - horizon, -FAR), 0
         while self._pieces and (now == END_OF_STREAM or self._pieces[0].ts[-1] < earliest):
             gone += len(self._pieces.pop(0))
@@ -84,3 +84,4 @@ class KeptEvents:
             self._size -= gone
             self.gone += gone
             self.rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self.rows]
+        return min(earliest, FAR)

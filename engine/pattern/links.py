@@ -9,8 +9,8 @@ partial match are then those events of a range that a kernel finds: pairs that d
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _ROOM = 1 << 12
 Rows = dict[int, Array]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class PatternLink:
     """`left op right`, each side over the event of one element."""
 
@@ -86,3 +86,10 @@ def partners(
             yield who[:filled], found[:filled]
         if start < len(begin) and (not filled or 2 * room <= limit):
             room *= 2
+
+
+def of_any(e: x.Expression) -> x.Expression:
+    """The same of whatever event."""
+    if isinstance(e, ir.Value):
+        return dataclasses.replace(e, element=0, pick=Pick.ONE)
+    return x.rebuild(e, of_any) if x.children(e) else e

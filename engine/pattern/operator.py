@@ -90,6 +90,7 @@ class PatternOperator:
         self._columns = self._new_columns()
         self._matchers: dict[Key, Matcher] = {}
         self._skipping = Skipping(query)
+        self._nothing = output.of_found(self._meaning, None), np.zeros(0, np.int64)
         self._retained: list[Event] = []
 
     @property
@@ -145,7 +146,7 @@ class PatternOperator:
         if isinstance(found, list):
             return self.rows_of(self._stamped(found))
         if found is None:
-            return output.of_found(self._meaning, None), np.zeros(0, np.int64)
+            return self._nothing
         if self.query.waits and self.query.window is None:
             return self.rows_of(self._stamped(found))
         return output.of_found(self._meaning, found), found.determined

@@ -35,22 +35,32 @@ def pieces(counts: Ints, limit: int) -> list[slice]:
     return found
 
 
+Constants = Sequence[tuple[int, Prepared]]
+"""Conditions on the event of an element alone."""
+
+
+def constants(query: ir.PatternQuery) -> Constants:
+    """The conditions of a query that one event decides, each with its element."""
+    return [
+        (conjunct.refs[0], Prepared(conjunct.expression))
+        for conjunct in query.conjuncts
+        if conjunct.cls is Class.CONSTANT and len(conjunct.refs) == 1
+    ]
+
+
 def fitting(
-    query: ir.PatternQuery, element: int, batch: EventBatch, faults: Faults | None = None
-) -> Ints:
-    """The rows of a batch that have an element's type and pass its constants."""
-    wanted = query.elements[element].types
-    if not wanted:
-        rows: Ints = np.arange(len(batch))
-    else:
-        codes = [batch.names.index(kind) for kind in wanted if kind in batch.names]
-        true = batch.type == codes[0] if len(codes) == 1 else np.isin(batch.type, codes)
-        rows = np.flatnonzero(true)
-    for conjunct in query.conjuncts:
-        if conjunct.cls is Class.CONSTANT and conjunct.refs == (element,) and len(rows):
-            prepared = Prepared(conjunct.expression)
-            rows = rows[holds(prepared, BatchRows(batch, rows), faults)]
-    return rows
+    query: ir.PatternQuery, batch: EventBatch, of: Constants, faults: Faults | None = None
+) -> list[Ints]:
+    """By element the rows of a batch that have its type and pass its constants."""
+    types = [element.types for element in query.elements]
+    own = [[not some or name in some for some in types] for name in batch.names]
+    own.append([not some for some in types])  # of an event without a type
+    found = [column.nonzero()[0] for column in np.array(own)[batch.type].T]
+    for element, condition in of:
+        rows = found[element]
+        if len(rows):
+            found[element] = rows[holds(condition, BatchRows(batch, rows), faults)]
+    return found
 
 
 def share(lists: Lists, conjunct: ir.Conjunct, refs: Sequence[int], limit: int) -> tuple[int, int]:

@@ -91,7 +91,9 @@ class PatternNode:
     def _caught_up(self) -> tuple[pa.Table, Ints]:
         """Matches up to where outputs have been given."""
         if self._waiting:
-            self.operator.push_table(pa.concat_tables(self._waiting).combine_chunks())
+            some = self._waiting
+            rows = some[0] if len(some) == 1 else pa.concat_tables(some).combine_chunks()
+            self.operator.push_table(rows)
             self._waiting = []
         return self.operator.advance_table(self._given)
 

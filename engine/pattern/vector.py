@@ -22,6 +22,7 @@ from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.engine.kernels import native
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
+from seustream.engine.pattern.ends import sequence_ends
 from seustream.engine.pattern.fill import LIMIT, Completion, Rows
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, joined, runs
@@ -33,6 +34,9 @@ from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.reach import Reach, reach
 from seustream.engine.pattern.sampling import pieces, share
 from seustream.hdl.isa import Condition
+
+_FEW_ENDS = 1 << 10
+"""So many events that may end matches are searched one by one."""
 
 
 class ColumnSearch:
@@ -62,6 +66,7 @@ class ColumnSearch:
             id(c): found for c in self._pairs if (found := link(c.conjunct)) is not None
         }
         self.kept = KeptEvents(meaning)
+        self._ends = sequence_ends(query) if tighten and order == "cost" else None
         self._order: Order = ()
         self._lists: Lists | None = None
         self._reach: Reach | None = None
@@ -77,13 +82,21 @@ class ColumnSearch:
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
         ordered, or None."""
-        _, fits = self.kept.take(batch)
+        batch, fits = self.kept.take(batch)
         last = self._query.positives[-1]
         ends = self._query.waits or last not in self._anchors or len(fits[last]) > 0
         found = None
+        if self._ends is not None:
+            self._ends.add(self.kept, batch, fits)
         if ends and len(self.kept) and not self._query.empty:
-            found = self._search(old, new)
-        self.kept.expire(new)
+            done = False
+            if self._ends is not None and len(fits[last]) <= _FEW_ENDS:
+                done, found = self._ends.search(self.kept, len(fits[last]), self._max_matches)
+            if not done:
+                found = self._search(old, new)
+        forgotten = self.kept.expire(new)
+        if self._ends is not None:
+            self._ends.forget(forgotten)
         return found
 
     # --- search ---------------------------------------------------------------

@@ -6,12 +6,14 @@ end; a NULL that meets something; a result that does not fit and is lost or repe
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
 from seustream.engine.kernels import native
@@ -248,3 +250,77 @@ def test_what_would_read_past_an_end_is_refused() -> None:
         native.scan(0, eight, eight + 1, 0, ((6, eight, None, eight, None),), who, who)
     with pytest.raises(RuntimeError, match="not there"):
         Codes().of_texts(np.array([0, 9], np.int64), np.zeros(3, np.uint8), np.empty(1, np.int64))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sequences(seed: int) -> None:
+    """Matches that end with the newest events, against all combinations, while events are forgotten."""
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    count, window = int(chance.integers(1, 5)), int(chance.integers(1, 30))
+    order = [count - 1, *chance.permutation(count - 1).tolist()]
+    links = [
+        (int(chance.integers(0, 6)), one, int(chance.integers(0, 2)), other, int(chance.integers(0, 2)))
+        for place, one in enumerate(order)
+        for other in order[:place]
+        if chance.random() < 0.5
+    ]  # fmt: skip
+    kernel = native.Sequence()
+    flat = np.array(links, np.int64).reshape(-1)
+    kernel.configure(np.array(order), flat, np.full(count, 2), window)
+    kept: list[list[tuple[int, int, tuple[int | None, ...]]]] = [[] for _ in range(count)]
+    now = number = 0
+    for _ in range(int(chance.integers(1, 60))):
+        fresh = [0] * count
+        for _ in range(int(chance.integers(0, 6))):
+            now += int(chance.integers(0, 4))
+            element = int(chance.integers(0, count))
+            values = tuple(
+                int(chance.integers(0, 4)) if chance.random() < 0.9 else None for _ in range(2)
+            )
+            kept[element].append((now, number, values))
+            known = np.array([value is not None for value in values], np.uint8)
+            columns = tuple(
+                (
+                    np.array([value or 0]),
+                    None if known.all() and seed % 2 else known[i : i + 1].copy(),
+                )
+                for i, value in enumerate(values)
+            )
+            kernel.append(element, np.array([now]), np.array([number]), columns)
+            number, fresh[element] = number + 1, fresh[element] + 1
+        expected = {
+            tuple(event[1] for event in events)
+            for events in itertools.product(*kept[:-1], kept[-1][len(kept[-1]) - fresh[-1] :])
+            if all(one[0] < two[0] for one, two in itertools.pairwise(events))
+            and events[0][0] >= events[-1][0] - window
+            and all(
+                None not in (sides := (events[one][2][own], events[other][2][its]))
+                and OPS[op](*sides)
+                for op, one, own, other, its in links
+            )
+        }
+        found = kernel.search(fresh[-1], 1 << 30, 1 << 20)
+        assert found is not None
+        rows = np.frombuffer(found, np.int64).reshape(-1, count).tolist()
+        assert len(rows) == len(expected)
+        assert set(map(tuple, rows)) == expected
+        if len(rows) > 1:
+            assert kernel.search(fresh[-1], 1 << 30, len(rows) - 1) is None
+        assert expected <= {()} or count == 1 or kernel.search(fresh[-1], 0, 1 << 20) is None
+        kernel.forget(now - window)
+        kept = [[event for event in some if event[0] >= now - window] for some in kept]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_real(dtype: str) -> None:
+    values = np.arange(40, dtype=dtype)
+    values[[3, 30]] = np.nan
+    values[5:7] = np.inf, -np.inf
+    data = pa.py_buffer(values)
+    for begin in range(40):
+        for count in range(40 - begin):
+            wanted = not np.isnan(values[begin : begin + count]).any()
+            assert native.real(data, begin, count, values.itemsize) is wanted
+    with pytest.raises(ValueError, match="want"):
+        native.real(data, 1, 40, values.itemsize)

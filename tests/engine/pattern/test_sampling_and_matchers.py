@@ -14,7 +14,7 @@ from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.recognize.operator import RowOperator
-from seustream.engine.pattern.sampling import SAMPLE, fitting, pieces, sample_step, share
+from seustream.engine.pattern.sampling import SAMPLE, constants, fitting, pieces, sample_step, share
 from seustream.engine.pattern.variants import VariantsOperator
 from tests.engine.pattern.stock import STOCK, query
 
@@ -59,7 +59,7 @@ def test_rows_that_fit_have_the_type_and_pass_the_constants(
     pattern = query(
         f"PATTERN {element}; B y WHERE x.price > {least} AND y.price > x.price WITHIN 9 ms RETURN *"
     )
-    rows = fitting(pattern, 0, of_events(EVENTS, needed(pattern)))
+    rows = fitting(pattern, of_events(EVENTS, needed(pattern)), constants(pattern))[0]
     assert rows.tolist() == [
         n for n, e in enumerate(EVENTS)
         if (kinds is None or e.type in kinds) and e.attrs["price"] > least
@@ -70,7 +70,7 @@ def test_rows_that_fit_have_the_type_and_pass_the_constants(
 def test_the_share_of_pairs_that_pass_is_counted_within_the_window(limit: int) -> None:
     pattern = query("PATTERN A; B WHERE b.price > a.price WITHIN 9 ms RETURN *")
     batch = of_events(EVENTS, needed(pattern))
-    lists = Lists(pattern, batch, [fitting(pattern, n, batch) for n in range(2)])
+    lists = Lists(pattern, batch, fitting(pattern, batch, constants(pattern))[:2])
     pairs = [
         (a, b) for a in EVENTS for b in EVENTS
         if a.type == "A" and b.type == "B" and a.ts < b.ts <= a.ts + 9

@@ -1,0 +1,167 @@
+"""Matches that end with one of a few new events, found by a kernel event by event.
+
+A search of whole columns costs some hundred calls, however little is new. For sequences of single events whose
+conditions compare numbers of two events, `kernels.native.Sequence` keeps the events of each element, with their
+numbers, and goes from each new last event to those before it. It has no remedy for dead ends: where it would look at
+too many events it gives up, the columns are searched, and it is tried again later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.engine.kernels import native
+from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.found import Found
+from seustream.engine.pattern.kept import KeptEvents
+from seustream.engine.pattern.keys import PartitionKeys
+from seustream.engine.pattern.links import PatternLink, link, of_any
+from seustream.engine.pattern.lists import FAR
+from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.numbers import Numbers, as_column, numbers
+from seustream.hdl.isa import Condition
+
+_MOST_WORK = 1 << 22
+"""Events that a search may look at, some at once."""
+_MOST_FOUND = 1 << 14
+_MOST_CODES = 1 << 14
+"""Codes of texts that may be of no event any more, beside eight an event."""
+
+Side = tuple[x.Expression, Type]
+
+
+class SequenceEnds:
+    """The events of a query's elements, as a kernel has them."""
+
+    def __init__(self, query: ir.PatternQuery, links: Sequence[PatternLink]) -> None:
+        self._query, self._links = query, links
+        self._sides: dict[Side, int] = {}
+        for one in links:
+            for side in (one.left, one.right):
+                self._sides.setdefault((of_any(side.part), side.type), len(self._sides))
+        self._begin()
+
+    def _begin(self) -> None:
+        query, width = self._query, len(self._sides) + bool(self._query.partition)
+        self._codes, self._keys = native.Codes(), PartitionKeys(query.partition)
+        order = _order(len(query.elements), self._links)
+        steps = list(self._steps(order))
+        steps.sort(key=lambda step: step[0] != Condition.EQ)  # of a step, it leaves the fewest
+        self._kernel = native.Sequence()
+        self._kernel.configure(
+            np.array(order, np.int64),
+            np.array(steps, np.int64).reshape(-1),
+            np.full(len(order), width, np.int64),
+            min(query.window or 0, FAR),
+        )
+        self._faulty, self._pause, self._next_pause = False, 0, 1
+
+    def _steps(self, order: Sequence[int]) -> Iterable[tuple[int, ...]]:
+        """The links, each of the element that is bound later."""
+        for one in self._links:
+            sides = [
+                (side.element, self._sides[of_any(side.part), side.type])
+                for side in (one.left, one.right)
+            ]
+            op = one.op
+            if order.index(sides[0][0]) < order.index(sides[1][0]):
+                sides, op = sides[::-1], op.mirrored()
+            yield int(op), *sides[0], *sides[1]
+        if self._query.partition:
+            key = len(self._sides)
+            for element in order[1:]:
+                yield int(Condition.EQ), element, key, order[0], key
+
+    def add(self, kept: KeptEvents, batch: EventBatch, fits: Sequence[Ints]) -> None:
+        """Events that have just been kept."""
+        if self._codes.count() > _MOST_CODES + 8 * len(kept) and (log := kept.log) is not None:
+            self._begin()
+            self._append(log, kept.rows, kept.gone)
+        else:
+            self._append(batch, fits, kept.gone + len(kept) - len(batch))
+
+    def _append(self, batch: EventBatch, fits: Sequence[Ints], first: int) -> None:
+        if not len(batch) or self._faulty:
+            return
+        columns = [self._numbers(side, batch) for side in self._sides]
+        if self._query.partition:
+            columns.append((self._keys.of(batch), None))
+        for element, rows in enumerate(fits):
+            if len(rows):
+                own = tuple(
+                    [(n[rows], None if flags is None else flags[rows]) for n, flags in columns]
+                )
+                self._kernel.append(element, batch.ts[rows], rows + first, own)
+
+    def _numbers(self, side: Side, batch: EventBatch) -> Numbers:
+        """One side of comparisons, of each event. Faults count where events are compared, which only the
+        columns do."""
+        e, of = side
+
+        def leaf(e: x.Leaf) -> pa.Array:
+            assert isinstance(e, ir.Value)
+            return as_column(batch.ts) if e.attribute == ir.TIME else batch.columns[e.attribute]
+
+        faults = Faults()
+        found = evaluate(e, leaf, len(batch), faults)
+        self._faulty = self._faulty or bool(faults.count)
+        return numbers(found, of, self._codes)
+
+    def search(
+        self, kept: KeptEvents, ends: int, most: int | None = None
+    ) -> tuple[bool, Found | None]:
+        """Returns whether it was done, and the matches that end with the newest events of the last element, in order;
+        more than `most` are too many."""
+        if self._faulty or self._pause:
+            self._pause = max(self._pause - 1, 0)
+            return False, None
+        limit = _MOST_FOUND if most is None else min(most, _MOST_FOUND)
+        packed = self._kernel.search(ends, _MOST_WORK, limit)
+        if packed is None:
+            self._pause, self._next_pause = self._next_pause, 2 * self._next_pause
+            return False, None
+        self._next_pause = 1
+        log = kept.log if packed else None
+        if log is None:
+            return True, None
+        rows = np.frombuffer(packed, np.int64).reshape(-1, len(kept.rows)) - kept.gone
+        singles = {element: np.ascontiguousarray(own) for element, own in enumerate(rows.T)}
+        return True, Found(log, log.ts[rows[:, -1]], singles, {}).sorted(self._query)
+
+    def forget(self, earliest: int) -> None:
+        """No match has an event before this time any more."""
+        self._kernel.forget(earliest)
+
+
+def sequence_ends(query: ir.PatternQuery) -> SequenceEnds | None:
+    """The search for a query, if it can run it."""
+    if query.strategy is not Strategy.ANY or query.window is None or query.waits:
+        return None
+    if query.variants or any(e.kleene or e.negated for e in query.elements):
+        return None
+    pairs = [c for c in query.conjuncts if c.cls is not Class.CONSTANT]
+    links = [found for c in pairs if (found := link(c)) is not None]
+    return SequenceEnds(query, links) if len(links) == len(pairs) else None
+
+
+def _order(count: int, links: Sequence[PatternLink]) -> list[int]:
+    """The elements, the last first; then always one that is equal to another in something, or compared with one."""
+    order = [count - 1]
+    while len(order) < count:
+        equal, compared = set[int](), set[int]()
+        for one in links:
+            ends = {one.left.element, one.right.element}
+            compared |= ends if ends & {*order} else set()
+            equal |= ends if ends & {*order} and one.op is Condition.EQ else set()
+        rest = [element for element in range(count) if element not in order]
+        order.append(max(rest, key=lambda e: (e in equal, e in compared, e)))
+    return order

@@ -1,0 +1,83 @@
+"""Sequences found from their newest events: random queries and streams in small epochs against the oracle, also
+where the search gives up and where texts are numbered anew."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern import ends
+from seustream.engine.pattern.ends import sequence_ends
+from seustream.engine.pattern.links import PatternLink, link
+from tests.engine.pattern.differential import agree
+from tests.engine.pattern.generate import Generator, query_of
+from tests.engine.pattern.oracle import Oracle
+from tests.engine.pattern.running import operate
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_sequences(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    monkeypatch.setattr(ends, "_MOST_WORK", chance.choice((1 << 22, 40)))
+    monkeypatch.setattr(ends, "_MOST_FOUND", chance.choice((1 << 14, 2)))
+    monkeypatch.setattr(ends, "_MOST_CODES", chance.choice((1 << 14, -1000)))
+    taken = matches = 0
+    while taken < 150:
+        keyed = chance.random() < 0.3
+        query = sequence_of(chance, keyed)
+        if sequence_ends(query) is None:
+            continue
+        taken += 1
+        events = Generator(chance).events(30, keyed)
+        cuts = [chance.randint(0, 50) for _ in range(chance.choice((0, 5, 25)))]
+        want = Oracle(query).matches(events)
+        got = [match.ids for match in operate(query, events, "columns", cuts)]
+        agree("columns", query, events, cuts, got, want)
+        matches += len(want)
+    assert matches > 150
+
+
+def sequence_of(chance: random.Random, keyed: bool) -> ir.PatternQuery:
+    """Single events whose conditions mostly compare two of them."""
+    names = "abcd"[: chance.randint(1, 4)]
+    sequence = "; ".join(f"{chance.choice(('A', 'B', 'C', 'ANY'))} {name}" for name in names)
+    attributes = ("x", "y", "type", "x + 1", "1 / x")
+    parts = []
+    for _ in range(chance.randint(0, 3)):
+        left, right = chance.choice(names), chance.choice(names)
+        one = chance.choice(attributes)
+        op = chance.choice(("=", "<>")) if one == "type" else chance.choice(("=", "<", ">=", "<>"))
+        parts.append(f"{of(left, one)} {op} {of(right, one)}")
+    where = f" WHERE {' AND '.join(parts)}" if parts else ""
+    by = " PARTITION BY k" if keyed else ""
+    within = chance.choice((3, 8, 20))
+    return query_of(f"PATTERN {sequence}{by}{where} WITHIN {within} ms RETURN *", bounded=True)
+
+
+def of(name: str, attribute: str) -> str:
+    return f"{name}.{attribute}" if attribute != "1 / x" else f"1 / {name}.x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A a; B+ b; C c WITHIN 5 ms RETURN *",
+        "PATTERN A a; !B b; C c WITHIN 5 ms RETURN *",
+        "PATTERN A a; B b WITHIN 5 ms USING NEXT RETURN *",
+        "PATTERN A a; B b RETURN *",
+        "PATTERN A a; B b; C c WHERE a.x + b.x = c.x WITHIN 5 ms RETURN *",
+    ],
+)
+def test_what_it_does_not_run(text: str) -> None:
+    assert sequence_ends(query_of(text, bounded=True)) is None
+
+
+def test_the_order_follows_equal_values() -> None:
+    query = query_of(
+        "PATTERN A a; B b; C c; D d WHERE a.x = d.x AND a.y > b.y WITHIN 5 ms RETURN *"
+    )
+    links: list[PatternLink] = [one for c in query.conjuncts if (one := link(c)) is not None]
+    assert ends._order(4, links) == [3, 0, 1, 2]
