@@ -8,7 +8,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,8 @@ from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
 from seustream.engine.graph import GraphRun
 from seustream.engine.times import Times
@@ -27,9 +29,10 @@ from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import compiled, translated
+from seustream.texts import NAME, compiled, translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNREAD = (0, 0)
 
 
 def connect(
@@ -81,10 +84,11 @@ class LiveQueries(ABC):
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
 
-    def sql(self, text: str) -> None:
+    def sql(self, text: str) -> str | None:
         """Carries out statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
-        DROP QUERY. Queries that were there go on with what is in their windows; if the text has a
-        mistake, nothing changes.
+        DROP QUERY; returns what SHOW, DESCRIBE and EXPLAIN answer. Queries that were there go on with
+        what is in their windows; if the text has a mistake, nothing changes. At a bridge these are
+        statements beside those of others.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -96,11 +100,14 @@ class LiveQueries(ABC):
         """
         with translated():
             self._open()
+            self._catch_up()
             c = compiled(self._text, text, self._options)
+            shown = []
             if c.program.names or self._compiled is not None:
-                self._install(c)
+                shown = self._install(c, text)
             self._compiled = c
             self._text = f"{self._text}{text.rstrip().removesuffix(';')};\n"
+            return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
         """Takes rows of one stream, in any form `run` takes. A stream that is not there yet is
@@ -116,6 +123,8 @@ class LiveQueries(ABC):
         """
         with translated():
             self._open()
+            if self._stream(stream) is None:
+                self._catch_up()
             if self._stream(stream) is None:
                 self.sql(declared(stream_of(stream, rows)))
             of = self._stream(stream)
@@ -144,6 +153,7 @@ class LiveQueries(ABC):
         """
         with translated():
             self._open()
+            self._catch_up()
             of = self._stream(stream)
             if of is None:
                 known = [] if self._compiled is None else [s.name for s in self._compiled.streams]
@@ -182,6 +192,32 @@ class LiveQueries(ABC):
             found = list(self._finish())
         yield from self._timed(found)
 
+    def subscribe(self, query: str) -> None:
+        """Has `results` give those of a query that others registered at the bridge, too: from the first
+        that is kept.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        ...     con.subscribe("q")
+        """
+        with translated():
+            self._catch_up()
+            self._subscribe(self._named(query))
+
+    def queries(self) -> list[dict[str, Any]]:
+        """The queries, each with its name, phase and number of results; at a bridge also with latency,
+        selectivity and shares, as `seustream query list` shows them.
+
+        >>> import seustream as ss
+        >>> with ss.connect() as con:
+        ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        ...     con.queries()
+        [{'name': 'q', 'phase': 'RUNNING', 'results': 0}]
+        """
+        with translated():
+            return self._queries()
+
     def explain(self, query: str | None = None) -> Explanation:
         """Explains how a query runs, or how all of them do.
 
@@ -192,14 +228,11 @@ class LiveQueries(ABC):
         query q of <sql>: 1 query over 1 stream, plan cost, configuration default
         """
         with translated():
+            self._catch_up()
             c = self._compiled
-            names = [] if c is None else c.program.names
-            if c is None or not names:
+            if c is None or not c.program.names:
                 raise QueryError("there are no queries yet", "con.sql(…) registers them")
-            folded = {name.lower(): name for name in names}
-            if query is not None and query.lower() not in folded:
-                raise QueryError(f"there is no query {query}", suggest(query, names, "queries"))
-            return Explanation(c, None if query is None else folded[query.lower()])
+            return Explanation(c, None if query is None else self._named(query))
 
     def __enter__(self) -> Self:
         return self
@@ -211,8 +244,26 @@ class LiveQueries(ABC):
     def close(self) -> None:
         """Lets go of the device or the connection. What a bridge runs goes on there."""
 
+    def _named(self, query: str) -> str:
+        names = [] if self._compiled is None else self._compiled.program.names
+        for name in names:
+            if name.lower() == query.lower():
+                return name
+        raise QueryError(f"there is no query {query}", suggest(query, names, "queries"))
+
     @abstractmethod
-    def _install(self, c: Compilation) -> None: ...
+    def _install(self, c: Compilation, text: str) -> list[str]:
+        """Goes on with other queries, by the statements of `text`; gives what these show."""
+
+    @abstractmethod
+    def _catch_up(self) -> None:
+        """Takes in what others have changed."""
+
+    @abstractmethod
+    def _subscribe(self, query: str) -> None: ...
+
+    @abstractmethod
+    def _queries(self) -> list[dict[str, Any]]: ...
 
     @abstractmethod
     def _push(self, stream: str, rows: pa.Table) -> None: ...
@@ -260,7 +311,7 @@ class EngineQueries(LiveQueries):
         self._finished = True
         self._stack.close()
 
-    def _install(self, c: Compilation) -> None:
+    def _install(self, c: Compilation, text: str) -> list[str]:
         if self._device is None and c.devices:
             made = device(self._backend, self._options.config)
             self._device = self._stack.enter_context(made)
@@ -272,6 +323,23 @@ class EngineQueries(LiveQueries):
         if state is not None:
             after.resume(state)
         self._run = after
+        asked = [one for one in c.program.requests if one.span.start >= len(self._text)]
+        return [line for request in asked for line in answer_to(c, c, request)]
+
+    def _catch_up(self) -> None:
+        """There are no others."""
+
+    def _subscribe(self, query: str) -> None:
+        """Results of all queries come anyway."""
+
+    def _queries(self) -> list[dict[str, Any]]:
+        if self._run is None:
+            return []
+        found, failed = self._run.report.results, self._run.failed
+        return [
+            {"name": name, "phase": "FAILED" if name in failed else "RUNNING", "results": count}
+            for name, count in found.items()
+        ]
 
     def _push(self, stream: str, rows: pa.Table) -> None:
         if self._run is not None:
@@ -310,19 +378,42 @@ class BridgeQueries(LiveQueries):
         self._how = p.Run(slack=slack, strict=strict)
         self._writer = f"python-{secrets.token_hex(6)}"
         self._epoch = 0
-        self._loaded = False
-        self._read: dict[str, int] = {}
+        self._has_session = False
+        self._loaded: set[str] = set()  # queries whose results wait for readers
+        self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
+        with translated():
+            self._catch_up()
 
     def close(self) -> None:
         self._finished = True
         self._client.close()
 
-    def _install(self, c: Compilation) -> None:
-        if self._loaded:
-            self._client.swap(c, self._how)
-        else:
+    def _catch_up(self) -> None:
+        standing = self._client.act("catalogue")["text"]
+        if standing and standing != self._text:
+            self._compiled = compiled("", standing, self._options)
+            self._text, self._has_session = standing, True
+
+    def _install(self, c: Compilation, text: str) -> list[str]:
+        if not self._has_session:
             self._client.load(c, self._how)
-        self._loaded = True
+            self._has_session = True
+            self._loaded = {*c.program.names}
+            self._read = dict.fromkeys(c.program.names, _UNREAD)
+            return []
+        # Not again if the answer is lost: a name would be taken, by this very statement.
+        found = self._client.act("statement", p.Statement(text, NAME), patience=0)
+        for name in found["dropped"]:
+            self._read.pop(name, None)
+        self._read |= {one["name"]: _UNREAD for one in found["registered"]}
+        self._loaded -= {*found["dropped"], *(one["name"] for one in found["registered"])}
+        return list(found["shown"])
+
+    def _subscribe(self, query: str) -> None:
+        self._read.setdefault(query, _UNREAD)
+
+    def _queries(self) -> list[dict[str, Any]]:
+        return list(self._client.act("query-list")["queries"])
 
     def _push(self, stream: str, rows: pa.Table) -> None:
         if not rows.num_rows or not self._reads(stream):
@@ -338,7 +429,7 @@ class BridgeQueries(LiveQueries):
 
     def _reads(self, stream: str) -> bool:
         """True where the bridge has the stream: by this connection, or by what others registered."""
-        if self._loaded:
+        if self._has_session:
             return True
         there = self._client.act("query-list")["streams"]
         return any(one["name"].lower() == stream.lower() for one in there)
@@ -352,19 +443,27 @@ class BridgeQueries(LiveQueries):
             self._client.promise(stream, timestamp)
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:
-        if not self._loaded or self._compiled is None:
-            return
-        self._client.flush()
-        for name in self._compiled.program.names:
-            start = self._read.get(name, 0)
-            self._client.trim(name, start)
-            end = self._client.latest(name, start)["end"]
-            if end > start:
-                yield name, self._client.read(name, start, end)
-            self._read[name] = end
+        if self._read:
+            self._client.flush()
+        for name, (run, start) in list(self._read.items()):
+            try:
+                if name in self._loaded:
+                    self._client.trim(name, start)
+                found = self._client.latest(name)
+            except BridgeError as error:
+                if error.kind != "unknown":
+                    raise
+                self._read.pop(name)  # somebody has dropped it
+                continue
+            if found["run"] != run:  # or replaced it
+                start = 0
+            first, end = max(start, found["first"]), found["end"]
+            if end > first:
+                yield name, self._client.read(name, first, end)
+            self._read[name] = found["run"], end
 
     def _finish(self) -> Iterator[tuple[str, pa.Table]]:
-        if self._loaded:
+        if self._has_session:
             self._client.end()
         yield from self._results()
 

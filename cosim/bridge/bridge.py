@@ -182,6 +182,8 @@ class Bridge:
                 return self.session.reading.trim(request)
             case "query-list", _:
                 return self.listed()
+            case "catalogue", _:
+                return {"text": "" if self._registry is None else self._registry.text()}
         handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
         return handler(request)
 

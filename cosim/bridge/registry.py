@@ -35,6 +35,7 @@ from seustream.cosim.bridge.statements import (
     carried_out,
     entries_of,
     quoted,
+    text_of,
 )
 from seustream.engine.analyze import analyzed
 
@@ -290,6 +291,10 @@ class Catalogue:
                 raise BridgeError("gap", f"there are {len(events):,} events")
             shown = events[message.start : message.start + MOST_EVENTS]
             return {"events": [list(event) for event in shown], "end": len(events)}
+
+    def text(self) -> str:
+        """The statements that stand."""
+        return text_of(self._entries())
 
     def texts(self) -> dict[str, str]:
         """The statements of the catalogue, by what they made."""

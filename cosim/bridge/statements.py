@@ -110,7 +110,7 @@ def carried_out(
     except CompileError as error:
         raise _moved(error, text, file, before + len(around[0])) from None
     asked = [request for request in c.program.requests if request.span.start >= before]
-    shown = tuple(line for request in asked for line in _shown(compilation, c, request))
+    shown = tuple(line for request in asked for line in answer_to(compilation, c, request))
     analyzed = tuple(request.target for request in asked if request.verb == "analyze")
     lists = any((request.verb, request.target) == ("show", "queries") for request in asked)
     return replace(change, compilation=compilation, shown=shown, analyzed=analyzed, lists=lists)
@@ -218,7 +218,7 @@ def _moved(error: CompileError, text: str, file: str, before: int) -> CompileErr
     return CompileError(SourceText(text, file), moved)
 
 
-def _shown(after: Compilation, c: Compilation, request: ShowRequest) -> list[str]:
+def answer_to(after: Compilation, c: Compilation, request: ShowRequest) -> list[str]:
     """Returns the answer to SHOW or EXPLAIN; a query that is only explained is compiled for it."""
     if request.verb == "show":
         return list(request.lines)

@@ -107,6 +107,39 @@ def test_rows_for_queries_that_others_registered(tmp_path: Path) -> None:
         assert client.read("q", 0, 3).column("a").to_pylist() == [7, 8, 9]
 
 
+def test_the_catalogue_of_a_bridge_is_that_of_all_clients(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url), ss.connect(url) as one, ss.connect(url) as other:
+        one.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WHERE a > 5")
+        other.sql("REGISTER QUERY low AS SELECT a FROM R WHERE a < 5")
+        assert other.sql("DESCRIBE R; SHOW CREATE STREAM R") == (
+            "ts bigint NOT NULL\na int\nCREATE STREAM R (a int)"
+        )
+        one.sql("CREATE STREAM S (b int)")
+        assert [(q["name"], q["phase"]) for q in one.queries()] == [
+            ("q", "RUNNING"), ("low", "RUNNING"),
+        ]  # fmt: skip
+        other.subscribe("Q")
+        one.push("R", {"ts": [1, 2], "a": [3, 7]})
+        one.watermark("R", 5)
+        assert [(name, rows.rows()) for name, rows in one.results()] == [("q", [(7, 2, 2)])]
+        assert sorted((name, rows.rows()) for name, rows in other.results()) == [
+            ("low", [(3, 1, 1)]), ("q", [(7, 2, 2)]),
+        ]  # fmt: skip
+        other.sql("DROP QUERY q; REGISTER OR REPLACE QUERY low AS SELECT a, a + 1 AS b FROM R")
+        assert [q["name"] for q in one.queries()] == ["low"]
+        with pytest.raises(ss.Error, match="there is no query q"):
+            one.explain("q")
+        other.push("S", {"ts": [1], "b": [3]})
+        one.subscribe("low")
+        one.push("R", {"ts": [7], "a": [9]})
+        one.watermark("R", 8)
+        for con in (one, other):
+            assert [(n, rows.rows()) for n, rows in con.results()] == [("low", [(9, 10, 7, 7)])]
+        with pytest.raises(ss.Error, match="there is no stream T") as caught:
+            other.sql("REGISTER QUERY x AS SELECT a FROM T")
+        assert (caught.value.line, caught.value.column) == (1, 35)
+
+
 def test_a_stream_that_rows_create_and_a_watermark() -> None:
     at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     with ss.connect() as con:
