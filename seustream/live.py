@@ -453,7 +453,7 @@ class BridgeQueries(LiveQueries):
             except BridgeError as error:
                 if error.kind != "unknown":
                     raise
-                self._read.pop(name)  # somebody has dropped it
+                self._read.pop(name)  # another client has dropped it
                 continue
             if found["run"] != run:  # or replaced it
                 start = 0
