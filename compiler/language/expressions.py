@@ -285,8 +285,17 @@ def condition(e: Expression) -> Expression:
 
 # --- as text ------------------------------------------------------------------
 
-_OR, _XOR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
-_STRENGTH = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "DIV": _PRODUCT}
+_OR, _XOR, _AND, _NOT, _COMPARE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(10)
+_STRENGTH = {
+    "&": _BITS,
+    "|": _BITS,
+    "+": _SUM,
+    "-": _SUM,
+    "||": _SUM,
+    "*": _PRODUCT,
+    "/": _PRODUCT,
+    "DIV": _PRODUCT,
+}
 
 
 def show(e: Expression) -> str:

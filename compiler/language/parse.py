@@ -41,6 +41,7 @@ TOKEN_NAMES = {
     "UNIT": "a unit of time",
     "COMPARISON": "a comparison",
     "EQUAL": "'='",
+    "BITWISE": "'&' or '|'",
     "SIGN": "'+' or '-'",
     "CONCAT": "'||'",
     "STAR": "'*'",

@@ -31,7 +31,7 @@ COLUMNS: dict[str, Type] = {
 }
 """A column of each type, two of the commonest."""
 
-INFIX = {"+", "-", "*", "/", "DIV", "||"}
+INFIX = {"+", "-", "*", "/", "DIV", "||", "&", "|"}
 COMPARISONS = ("=", "==", "<>", "!=", "<", "<=", ">", ">=")
 
 Row = dict[str, Any]

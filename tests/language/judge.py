@@ -371,6 +371,7 @@ SPELLINGS: dict[str, Callable[[x.Call, list[str]], str]] = {
     "+": _sums("+"), "-": _sums("-"), "*": _product, "/": _quotient, "DIV": _whole_quotient,
     "mod": _remainder, "negate": _negated, "abs": _without_sign,
     "||": lambda e, a: f"({a[0]} || {a[1]})", "xor": lambda e, a: f"({a[0]} <> {a[1]})",
+    "&": lambda e, a: f"({a[0]} & {a[1]})", "|": lambda e, a: f"({a[0]} | {a[1]})",
     "is_distinct": _distinct, "like": _pattern("LIKE"), "ilike": _pattern("ILIKE"),
     "glob": _globbed,
     "coalesce": _same("coalesce"), "nullif": _same("nullif"),

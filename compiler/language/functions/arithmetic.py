@@ -448,6 +448,14 @@ ARITHMETIC: tuple[ScalarFunction, ...] = (
         ),
     ),
     ScalarFunction(
+        "&", (INTEGER, INTEGER), BIGINT, row=operator.and_, columns=_kernel("bit_wise_and"),
+        doc="The bits that are set in both integers.", example="6 & 3", hidden=True,
+    ),
+    ScalarFunction(
+        "|", (INTEGER, INTEGER), BIGINT, row=operator.or_, columns=_kernel("bit_wise_or"),
+        doc="The bits that are set in one of two integers or both.", example="6 | 3", hidden=True,
+    ),
+    ScalarFunction(
         "xor", (CONDITION, CONDITION), BOOLEAN,
         row=operator.ne, columns=_kernel("xor"),
         doc="Whether exactly one of two conditions holds.", example="TRUE XOR FALSE", hidden=True,
