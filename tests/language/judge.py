@@ -376,7 +376,7 @@ SPELLINGS: dict[str, Callable[[x.Call, list[str]], str]] = {
     "glob": _globbed,
     "coalesce": _same("coalesce"), "nullif": _same("nullif"),
     "greatest": _extreme("greatest"), "least": _extreme("least"),
-    "ceil": _to_whole("ceil"), "floor": _to_whole("floor"), "trunc": _to_whole("trunc"),
+    "bit_count": _same("bit_count"), "ceil": _to_whole("ceil"), "floor": _to_whole("floor"), "trunc": _to_whole("trunc"),
     "round": _rounded, "sign": lambda e, a: f"sign({a[0]})::DOUBLE",
     "sqrt": _domain("sqrt", "{0} >= 0"), "pi": _same("pi"),
     "length": _same("length"), "substr": _sliced,

@@ -413,6 +413,10 @@ NUMBERS: tuple[ScalarFunction, ...] = (
         example="width_bucket(5.3, 0, 10, 5)", fault=DOMAIN,
     ),
     ScalarFunction(
+        "bit_count", (INTEGER,), BIGINT, row=lambda a: (a & (1 << 64) - 1).bit_count(),
+        doc="How many of the 64 bits of an integer are set.", example="bit_count(6)",
+    ),
+    ScalarFunction(
         "hash", (ANYTHING,), INT, row=_hash, variadic=True, strict=False, quiet=True,
         doc="A hash of the values, spread over all 32-bit integers.", example="hash('a', 1)",
     ),
