@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
+import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -30,6 +31,7 @@ from seustream.compiler.language.registry import (
     ANYTHING,
     CONDITION,
     FAULT,
+    INTEGER,
     TEXT,
     AggregateFunction,
     ArgumentKind,
@@ -53,6 +55,8 @@ SUMMED = ArgumentKind("a number", lambda of: of.is_numeric or of.kind is Kind.IN
 
 State = list[Any]
 Result = Any
+
+_BITS = 64
 
 # --- result types -------------------------------------------------------------
 
@@ -198,6 +202,38 @@ def _all(state: State) -> bool | None:
 
 def _any(state: State) -> bool | None:
     return None if not any(state) else bool(state[True])
+
+
+def _bits_counted(sign: int) -> Callable[[State, int], State]:
+    """Counts the rows, and those in which each bit is set."""
+
+    def step(state: State, value: int) -> State:
+        state[-1] += sign
+        for bit in range(_BITS):
+            state[bit] += sign * (value >> bit & 1)
+        return state
+
+    return step
+
+
+def _bits(wanted: Callable[[int, int], bool]) -> Callable[[State], int | None]:
+    """The integer of the bits whose count, of so many rows, is wanted."""
+
+    def result(state: State) -> int | None:
+        *counts, rows = state
+        if not rows:
+            return None
+        found = sum(1 << bit for bit, count in enumerate(counts) if wanted(count, rows))
+        return found - (found >> _BITS - 1 << _BITS)
+
+    return result
+
+
+def _bits_entry(name: str, wanted: Callable[[int, int], bool], doc: str) -> AggregateFunction:
+    return AggregateFunction(
+        name, (INTEGER,), BIGINT, lambda: [0] * (_BITS + 1), _bits_counted(1), _bits(wanted),
+        doc, f"{name}(x)", merge=parts_added, remove=_bits_counted(-1),
+    )  # fmt: skip
 
 
 # --- one of the rows ----------------------------------------------------------
@@ -371,6 +407,8 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
         "Whether a condition holds in some row.", "bool_or(x > 0)",
         merge=parts_added, remove=_judged(-1),
     ),
+    _bits_entry("bit_and", operator.eq, "The bits that are set in the integers of all rows."),
+    _bits_entry("bit_or", lambda count, _: count > 0, "The bits that are set in the integer of some row."),
     _best_entry("first", _never, "The value of the row that came first.", ordered=True,
                 aliases=("first_value", "any_value")),
     _best_entry("last", _always, "The value of the row that came last.", ordered=True,

@@ -424,7 +424,8 @@ def _call(e: x.Call, spellings: dict[str, Callable[[x.Call, list[str]], str]] = 
 
 _AGGREGATES = {
     "count": "count({0})", "sum": "sum({0})", "min": "min({0})", "max": "max({0})",
-    "bool_and": "bool_and({0})", "bool_or": "bool_or({0})", "first": "first({0})",
+    "bool_and": "bool_and({0})", "bool_or": "bool_or({0})",
+    "bit_and": "bit_and({0})", "bit_or": "bit_or({0})", "first": "first({0})",
     "last": "last({0})", "min_by": "min_by({0}, {1})", "max_by": "max_by({0}, {1})",
     "string_agg": "string_agg({0}, {1})", "array_agg": "array_agg({0})",
 }  # fmt: skip

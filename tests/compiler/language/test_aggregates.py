@@ -6,7 +6,9 @@ Random histories find a state that forgets or keeps too much; the naive results 
 from __future__ import annotations
 
 import datetime
+import functools
 import math
+import operator
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -188,6 +190,8 @@ NAIVE: dict[str, Callable[[list[Any]], Any]] = {
     "stddev_pop": naive_variance(0, True),
     "bool_and": all,
     "bool_or": any,
+    "bit_and": lambda values: functools.reduce(operator.and_, values),
+    "bit_or": lambda values: functools.reduce(operator.or_, values),
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "array_agg": list,
@@ -257,7 +261,7 @@ def test_what_can_be_removed() -> None:
     """The aggregate index asks; the others it recomputes."""
     assert {name for name, entry in AGGREGATES.items() if entry.remove is not None} == {
         "count", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "bool_and",
-        "bool_or", "median", "mode", "approx_count_distinct", "covar_samp", "covar_pop", "corr",
+        "bool_or", "bit_and", "bit_or", "median", "mode", "approx_count_distinct", "covar_samp", "covar_pop", "corr",
         "quantile_cont", "quantile_disc",
     }  # fmt: skip
     assert all(entry.merge is not None for entry in AGGREGATES.values())

@@ -96,6 +96,7 @@ CASES = [
     *((name, (of, DOUBLE)) for name in ("min_by", "max_by") for of in (BIGINT, VARCHAR)),
     *((name, (DOUBLE,)) for name in ("var_samp", "stddev_pop", "median")),
     *((name, (BOOLEAN,)) for name in ("bool_and", "bool_or")),
+    *((name, (BIGINT,)) for name in ("bit_and", "bit_or")),
     ("min_by", (DOUBLE, VARCHAR)),
     ("count", ()),
     ("count", (DOUBLE,)),

@@ -29,6 +29,8 @@ AGGREGATES: tuple[tuple[str, str], ...] = (
     ("bool_and({a} > 1)", "bool_and({a} > 1)"),
     ("bool_or({b} > 2)", "bool_or({b} > 2)"),
     ("median({b})", "median({b})"),
+    ("bit_and({a})", "bit_and({a})"),
+    ("bit_or({a} + 5)", "bit_or({a} + 5)"),
     ("first({b})", "arg_min({b}, {rn}) FILTER (WHERE {b} IS NOT NULL)"),
     ("last({c})", "arg_max({c}, {rn}) FILTER (WHERE {c} IS NOT NULL)"),
     ("string_agg({c}, '-')", "string_agg({c}, '-' ORDER BY {rn})"),
