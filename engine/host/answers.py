@@ -68,10 +68,10 @@ class StreamRows:
         self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
     ) -> pa.Table:
         with faults.naming(lambda row: self.name(int(index[row]))):
-            if grouping is None:
-                return self.select(query, index, faults)
             if not len(index):
                 return no_results(query)
+            if grouping is None:
+                return self.select(query, index, faults)
             columns = self._columns(grouping.reads, index)
             window = query.sources[0].window
             arrivals, new = of_stream(window, self.times[index], self.before + index, columns)

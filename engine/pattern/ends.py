@@ -34,7 +34,7 @@ _MOST_WORK = 1 << 22
 """Events that a search may look at, some at once."""
 _MOST_FOUND = 1 << 14
 _MOST_CODES = 1 << 14
-"""Codes of texts that may be of no event any more, beside eight an event."""
+"""Texts and keys that may be of no event any more, beside eight an event."""
 
 Side = tuple[x.Expression, Type]
 
@@ -83,7 +83,8 @@ class SequenceEnds:
 
     def add(self, kept: KeptEvents, batch: EventBatch, fits: Sequence[Ints]) -> None:
         """Events that have just been kept."""
-        if self._codes.count() > _MOST_CODES + 8 * len(kept) and (log := kept.log) is not None:
+        known = self._codes.count() + len(self._keys.known)
+        if known > _MOST_CODES + 8 * len(kept) and (log := kept.log) is not None:
             self._begin()
             self._append(log, kept.rows, kept.gone)
         else:

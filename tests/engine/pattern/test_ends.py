@@ -9,8 +9,12 @@ import pytest
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern import ends
+from seustream.engine.pattern.batch import needed, of_events
 from seustream.engine.pattern.ends import sequence_ends
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.links import PatternLink, link
+from seustream.engine.pattern.meaning import Meaning
 from tests.engine.pattern.differential import agree
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.oracle import Oracle
@@ -81,3 +85,15 @@ def test_the_order_follows_equal_values() -> None:
     )
     links: list[PatternLink] = [one for c in query.conjuncts if (one := link(c)) is not None]
     assert ends._order(4, links) == [3, 0, 1, 2]
+
+
+def test_keys_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ends, "_MOST_CODES", 10)
+    query = query_of("PATTERN A a; B b PARTITION BY k WITHIN 5 ms RETURN *")
+    search, kept = sequence_ends(query), KeptEvents(Meaning(query))
+    assert search is not None
+    for ts in range(300):
+        event = Event(ts, ts, "A", {"type": "A", "k": f"key {ts}"})
+        search.add(kept, *kept.take(of_events([event], needed(query))))
+        search.forget(kept.expire(ts))
+        assert len(search._keys.known) < 100
