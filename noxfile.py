@@ -319,7 +319,7 @@ def board(session: nox.Session) -> None:
     """The host link over bad lines and under the whole device contract; netlists at their pins."""
     install(session, "test", "sim", "fpga")
     session.run(
-        "pytest", "-m", "campaign or not campaign", "-k", "linked or link or boards or netlist",
+        "pytest", "-m", "campaign or not campaign", "-k", "linked or link or networked or boards or netlist",
         "tests/cosim", *session.posargs,
     )  # fmt: skip
 

@@ -84,13 +84,13 @@ def _udp(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> Boa
     from seustream.cosim.link.udp import UdpAddress, open_board
 
     if backend == VIRTUAL_UDP:
-        from seustream.cosim.boards.build import linked
+        from seustream.cosim.boards.build import PERIOD, networked
         from seustream.cosim.boards.datagrams import VirtualUdpBoard
         from seustream.cosim.boards.simulated import SimulatedBoard
 
         with Notes() as note:
-            library = linked(config, note)
-        virtual = stack.enter_context(VirtualUdpBoard(SimulatedBoard(library)))
+            library = networked(config, note)
+        virtual = stack.enter_context(VirtualUdpBoard(SimulatedBoard(library, PERIOD)))
         return virtual.device(config)
     if backend.startswith(f"{UDP}:"):
         return open_board(UdpAddress.parse(backend), config)

@@ -35,6 +35,8 @@ from seustream.hdl.config import DeviceConfig
 SHIM = Path(__file__).with_name("shim.cpp")
 TOP = "board"
 ADDRESS = NetworkAddress((192, 168, 1, 50), PORT)
+PERIOD = 8000
+"""Picoseconds of a cycle of a processor as fast as its Ethernet port."""
 
 
 class BoardKind(enum.Enum):

@@ -20,6 +20,32 @@ module DCCA(input CLKI, CE, output CLKO);
   assign CLKO = CLKI & enabled;
 endmodule
 
+// Both edges of a clock: a pair of bits, the first at the rising edge, is given at the next one.
+module IDDRX1F(input D, SCLK, RST, output reg Q0, Q1);
+  reg first = 0, second = 0;
+  always @(negedge SCLK) second <= D;
+  always @(posedge SCLK) begin
+    first <= D;
+    Q0 <= first;
+    Q1 <= second;
+  end
+endmodule
+
+// And the other way: what is there at the rising edge goes out from then on, the first half of it first.
+module ODDRX1F(input D0, D1, SCLK, RST, output Q);
+  reg first = 0, second = 0;
+  always @(posedge SCLK) begin
+    first <= D0;
+    second <= D1;
+  end
+  assign Q = SCLK ? first : second;
+endmodule
+
+module DELAYG(input A, output Z);
+  parameter DEL_MODE = "USER_DEFINED", DEL_VALUE = 0;
+  assign Z = A;
+endmodule
+
 // A block RAM: 1,024 rows of two bytes of nine bits, two ports that read and write, or one that reads
 // and one that writes 36 bits. What a port reads of a row the other writes in the same cycle is
 // undefined in the part, and here the opposite of what was there: whoever counts on it is found out.

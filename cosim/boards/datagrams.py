@@ -1,17 +1,19 @@
-"""A virtual board on a network: a UDP port with a simulated board behind it, in this process."""
+"""A virtual board on a network: a UDP port of this machine with a simulated board behind it, in this
+process, whose datagrams go to its Ethernet port in packets in frames, as on a cable."""
 
 from __future__ import annotations
 
 import contextlib
 import select
 import socket
-from typing import Any
 
+from seustream.cosim.boards.build import ADDRESS
 from seustream.cosim.boards.simulated import SimulatedBoard
 from seustream.cosim.boards.virtual import Behind
+from seustream.cosim.boards.wire import Packet, enclosed, opened, packed, unpacked
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.udp import UdpAddress, open_board
-from seustream.hdl.boards.protocol import DATAGRAM, FLAG, FrameKind, LinkFrame
+from seustream.hdl.boards.protocol import DATAGRAM
 from seustream.hdl.config import DeviceConfig
 
 _CLOCK = 100_000
@@ -23,17 +25,14 @@ _MOST = 1 << 16
 
 
 class VirtualUdpBoard(Behind):
-    """Answers at `port` of this machine. Its host is who last opened a session; datagrams of others
-    are dropped and counted in `strangers`."""
+    """Answers at `port` of this machine. A host is known to the board by its port and the last number
+    of its address."""
 
     def __init__(self, board: SimulatedBoard, port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", port))
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
-        self._host: Any = None
-        self._out = bytearray()
-        self.strangers = 0
         super().__init__(board)
 
     def now(self) -> float:
@@ -61,23 +60,17 @@ class VirtualUdpBoard(Behind):
             data, sender = self._socket.recvfrom(65535)
         except OSError:  # what was sent to a host that is gone comes back as an error
             return
-        if sender != self._host:
-            if not _opens(data):
-                self.strangers += 1
-                return
-            self._host = sender
-        if self._board.waiting + len(data) <= _MOST:
-            self._board.put(data)
+        if len(data) > DATAGRAM:  # what a cable carries only in fragments
+            return
+        host, port = sender
+        frame = packed(enclosed(Packet((port, int(host.rpartition(".")[2])), data), ADDRESS))
+        if self._board.waiting + len(frame) <= _MOST:
+            self._board.put(frame)
 
     def _say(self, data: bytes) -> None:
-        """Sends what ends with a frame's end, in datagrams of whole frames."""
-        self._out += data
-        while (end := self._out.rfind(FLAG, 0, DATAGRAM) + 1) > 0:
-            with contextlib.suppress(OSError):  # what cannot leave is lost
-                self._socket.sendto(self._out[:end], self._host)
-            del self._out[:end]
-
-
-def _opens(data: bytes) -> bool:
-    frames = map(LinkFrame.decode, data.split(bytes([FLAG])))
-    return any(frame is not None and frame.kind == FrameKind.OPEN for frame in frames)
+        for frame in unpacked(data):
+            packet = opened(frame)
+            if packet is not None:
+                port, last = packet.host
+                with contextlib.suppress(OSError):  # what cannot leave is lost
+                    self._socket.sendto(packet.payload, (f"127.0.0.{last}", port))

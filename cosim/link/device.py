@@ -6,6 +6,7 @@ from seustream.cosim.link.processor import LinkProcessor
 from seustream.cosim.link.session import LinkSession
 from seustream.cosim.processor.device import ProcessorDevice
 from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.protocol import COUNTERS, LinkCounter
 from seustream.hdl.config import DeviceConfig
 
 
@@ -18,3 +19,7 @@ class BoardDevice(ProcessorDevice):
         self.identity: Identity = processor.identity
         self.session = session
         super().__init__(config, processor)
+
+    def counts(self) -> dict[LinkCounter, int]:
+        """What has come to the board since it was switched on, from whomever."""
+        return {counter: self._counter(COUNTERS + counter) for counter in LinkCounter}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from seustream.hdl.boards.protocol import PORT
+
 
 class SettingRefused(ValueError):
     """Something a board cannot be built with."""
@@ -20,6 +22,34 @@ class NetworkAddress:
     @property
     def mac(self) -> tuple[int, ...]:
         return (0x02, 0x53, *self.ip)
+
+    @classmethod
+    def parse(cls, text: str) -> NetworkAddress:
+        """Of `192.168.1.50` or `192.168.1.50:21333`."""
+        host, _, port = text.partition(":")
+        numbers = [int(part) if part.isdecimal() else -1 for part in host.split(".")]
+        number = int(port) if port.isdecimal() else PORT if not port else 0
+        # The lowest and the highest are networks and everyone.
+        right = len(numbers) == 4 and all(0 <= each <= 255 for each in numbers)
+        if not right or not 0 < numbers[0] < 224 or not 0 < numbers[3] < 255:
+            raise SettingRefused(f"address {text}: want four numbers of a host, as 192.168.1.50")
+        if not 0 < number < 1 << 16:
+            raise SettingRefused(f"address {text}: port {port}: want 1 to 65535")
+        return cls((numbers[0], numbers[1], numbers[2], numbers[3]), number)
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self.ip)) + ("" if self.port == PORT else f":{self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rgmii:
+    """A PHY at a gigabit. Its pins and its clock are in `ethernet_pins.lpf`, `ethernet_clocks.lpf`.
+
+    receive_delay, send_delay   picoseconds that data in, and the clock out, are to be late
+    """
+
+    receive_delay: int
+    send_delay: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +79,7 @@ class Board:
     button      there is a reset button; it is low when pressed
     high        pins that must be held high
     programs    how people load a bitstream
+    phy         of an Ethernet port
     """
 
     name: str
@@ -62,6 +93,7 @@ class Board:
     dark: bool = False
     button: bool = False
     high: tuple[str, ...] = ()
+    phy: Rgmii | None = None
     clocks: dict[str, float] = field(default_factory=dict, hash=False)
 
     def clock_of(self, config: str) -> float:
@@ -100,6 +132,7 @@ BOARDS: dict[str, Board] = {
             dark=True,
             button=True,
             programs="openFPGALoader -b ecpix5",
+            phy=Rgmii(receive_delay=0, send_delay=2000),  # a KSZ9031, which delays its own clock
         ),
         Board(
             name="icesugar_pro",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from seustream.hdl.boards.counts import BITS, LinkCounts
 from seustream.hdl.boards.deframer import Deframer
 from seustream.hdl.boards.framer import Framer
 from seustream.hdl.boards.identity import Identity
-from seustream.hdl.boards.protocol import RING, FrameKind
+from seustream.hdl.boards.protocol import NETWORK_COUNTERS, RING, FrameKind, LinkCounter
 from seustream.hdl.boards.receiver import Receiver
 from seustream.hdl.boards.sender import Sender
 
@@ -30,6 +31,8 @@ class Link(wiring.Component):
     bad                     pulse: something on the line was no frame
     stranger                what comes is not from the host: it may open a session, no more
     opens                   pulse: a host opens a new session with the frame that came last
+    network                 pulses, in the order of `NETWORK_COUNTERS`
+    counter, count          what a `LinkCounter` has come to
 
     `ring` is how many bytes are kept each way.
     """
@@ -48,6 +51,9 @@ class Link(wiring.Component):
                 "bad": Out(1),
                 "stranger": In(1),
                 "opens": Out(1),
+                "network": In(len(NETWORK_COUNTERS)),
+                "counter": In(range(len(LinkCounter))),
+                "count": Out(BITS),
             }
         )
 
@@ -58,6 +64,7 @@ class Link(wiring.Component):
         m.submodules.receiver = receiver = Receiver(self.ring)
         m.submodules.sender = sender = Sender(self.ring)
         m.submodules.framer = framer = Framer(identity)
+        m.submodules.counts = counts = LinkCounts()
         wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
         wiring.connect(m, deframer.payload, receiver.payload)
         wiring.connect(m, receiver.bytes, wiring.flipped(self.from_host))
@@ -116,6 +123,20 @@ class Link(wiring.Component):
                 m.d.sync += [say_lost.eq(1), lost.eq(head.session)]
         with m.If(opening & self.cleared):
             m.d.sync += [opening.eq(0), self.open.eq(1), say_opened.eq(1), say_lost.eq(0)]
+
+        events: dict[LinkCounter, Value] = {
+            LinkCounter.FRAMES: deframer.good,
+            LinkCounter.DAMAGED: deframer.bad,
+            LinkCounter.STRANGERS: deframer.good & ~good,
+            LinkCounter.SESSIONS: good & (head.kind != FrameKind.OPEN) & ~mine,
+            LinkCounter.GAPS: receiver.gap,
+            **dict(zip(NETWORK_COUNTERS, self.network, strict=True)),
+        }
+        m.d.comb += [
+            counts.events.eq(Cat(events[counter] for counter in LinkCounter)),
+            counts.which.eq(self.counter),
+            self.count.eq(counts.count),
+        ]
 
         news, streams = Signal(), Signal()
         m.d.comb += [

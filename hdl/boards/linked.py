@@ -11,7 +11,7 @@ from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.link import Link
 from seustream.hdl.boards.network import NetworkPort
 from seustream.hdl.boards.port import HostPort
-from seustream.hdl.boards.protocol import RING
+from seustream.hdl.boards.protocol import NETWORK_COUNTERS, RING
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.top import Wjasip
 
@@ -21,6 +21,7 @@ class Linked(wiring.Component):
 
     received, transmitted   the line, in bytes
     open, bad, stranger, opens   of the link
+    network     of the link: what comes on a network
     idle        nothing is in flight behind it
 
     `ring` is how many bytes the link keeps each way.
@@ -36,6 +37,7 @@ class Linked(wiring.Component):
                 "bad": Out(1),
                 "stranger": In(1),
                 "opens": Out(1),
+                "network": In(len(NETWORK_COUNTERS)),
                 "idle": Out(1),
             }
         )
@@ -47,7 +49,7 @@ class LinkedWjasip(Linked):
     latency     that of its parts
     throughput  the slowest of them, which is the line before the link
 
-    received, transmitted, open, bad, stranger, opens, idle   as in `Linked`
+    received, transmitted, open, bad, stranger, opens, network, idle   as in `Linked`
     """
 
     def __init__(self, config: DeviceConfig, identity: Identity, ring: int = RING) -> None:
@@ -80,6 +82,9 @@ class LinkedWjasip(Linked):
             self.bad.eq(link.bad),
             link.stranger.eq(self.stranger),
             self.opens.eq(link.opens),
+            link.network.eq(self.network),
+            link.counter.eq(port.counter),
+            port.count.eq(link.count),
         ]
         return m
 
@@ -90,7 +95,7 @@ class Networked(wiring.Component):
     latency     that of its parts
     throughput  the slowest of them
 
-    received, receiving, sent, sending, overflow   of `NetworkPort`
+    received, receiving, sent, sending   of `NetworkPort`
     open, bad, idle   of `Linked`
     """
 
@@ -103,7 +108,6 @@ class Networked(wiring.Component):
                 "receiving": In(1),
                 "sent": Out(8),
                 "sending": Out(1),
-                "overflow": Out(1),
                 "open": Out(1),
                 "bad": Out(1),
                 "idle": Out(1),
@@ -121,9 +125,9 @@ class Networked(wiring.Component):
             network.receiving.eq(self.receiving),
             self.sent.eq(network.sent),
             self.sending.eq(network.sending),
-            self.overflow.eq(network.overflow),
             linked.stranger.eq(network.stranger),
             network.opens.eq(linked.opens),
+            linked.network.eq(network.events),
             self.open.eq(linked.open),
             self.bad.eq(linked.bad),
             self.idle.eq(linked.idle),

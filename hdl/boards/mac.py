@@ -22,7 +22,7 @@ class FrameReceiver(wiring.Component):
     byte, active   from the PHY
     begin       pulse: a frame begins, with the next byte
     data, come  a byte of it, its checksum included
-    good, bad   pulse: it has ended, whole or not
+    good, bad   pulse: it has ended, whole or not; what never began as a frame is bad
     """
 
     def __init__(self) -> None:
@@ -62,6 +62,7 @@ class FrameReceiver(wiring.Component):
                     m.next = "IDLE"
             with m.State("NOISE"):
                 with m.If(~self.active):
+                    m.d.sync += self.bad.eq(1)
                     m.next = "IDLE"
         return m
 

@@ -7,6 +7,7 @@ from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.board import NetworkAddress
+from seustream.hdl.boards.counts import PulseCrossing
 from seustream.hdl.boards.mac import FrameReceiver, FrameTransmitter
 from seustream.hdl.boards.packets import (
     LENGTH_BITS,
@@ -15,7 +16,13 @@ from seustream.hdl.boards.packets import (
     PacketReceiver,
     PacketTransmitter,
 )
-from seustream.hdl.boards.protocol import DATAGRAM, FLAG, LONGEST
+from seustream.hdl.boards.protocol import (
+    DATAGRAM,
+    FLAG,
+    LONGEST,
+    NETWORK_COUNTERS,
+    LinkCounter,
+)
 
 _CALM = 16
 """Cycles without a byte after which a datagram goes out as it is."""
@@ -132,8 +139,7 @@ class NetworkPort(wiring.Component):
     bytes, replies        of the link
     stranger    what comes is not from the host
     opens       pulse: it opened a session
-    dropped     pulse, in `phy`: a packet was damaged, or not for this board
-    overflow    pulse, in `phy`: a packet came faster than it was taken
+    events      pulses, in the order of `NETWORK_COUNTERS`
     """
 
     def __init__(self, address: NetworkAddress) -> None:
@@ -148,8 +154,7 @@ class NetworkPort(wiring.Component):
                 "replies": In(stream.Signature(8)),
                 "stranger": Out(1),
                 "opens": In(1),
-                "dropped": Out(1),
-                "overflow": Out(1),
+                "events": Out(len(NETWORK_COUNTERS)),
             }
         )
 
@@ -175,9 +180,8 @@ class NetworkPort(wiring.Component):
             frames_in.active.eq(self.receiving),
             self.sent.eq(frames_out.byte),
             self.sending.eq(frames_out.active),
-            self.dropped.eq(packets_in.dropped),
         ]
-        for name in ("begin", "data", "come", "good", "bad"):
+        for name in ("begin", "data", "come", "good"):
             m.d.comb += getattr(packets_in, name).eq(getattr(frames_in, name))
         for name in ("asked", "length", "arp", "check", "byte"):
             m.d.comb += getattr(packets_out, name).eq(getattr(packets_in, name))
@@ -187,12 +191,12 @@ class NetworkPort(wiring.Component):
         m.d.comb += frames_out.last.eq(packets_out.last)
 
         # In. Of a packet of which a byte was lost the rest is, up to the next.
-        lost, begins = Signal(), Signal()
+        lost, begins, overflow = Signal(), Signal(), Signal()
         m.d.comb += [
             begins.eq(packets_in.bytes.payload.begin),
             coming.w_data.eq(packets_in.bytes.payload),
             coming.w_en.eq(packets_in.bytes.valid & (begins | ~lost)),
-            self.overflow.eq(coming.w_en & ~coming.w_rdy),
+            overflow.eq(coming.w_en & ~coming.w_rdy),
         ]
         with m.If(coming.w_en):
             m.d.phy += lost.eq(~coming.w_rdy)
@@ -202,6 +206,19 @@ class NetworkPort(wiring.Component):
             coming.r_en.eq(reader.coming.ready),
         ]
         wiring.connect(m, reader.bytes, wiring.flipped(self.bytes))
+
+        events = {
+            LinkCounter.WHOLE: frames_in.good,
+            LinkCounter.BROKEN: frames_in.bad,
+            LinkCounter.PASSED: packets_in.dropped,
+            LinkCounter.ASKED: packets_in.kept,
+            LinkCounter.DATAGRAMS: packets_in.datagram,
+            LinkCounter.OVERFLOWS: overflow,
+        }
+        for place, counter in enumerate(NETWORK_COUNTERS):
+            crossing = PulseCrossing("phy")
+            m.submodules[counter.name.lower()] = crossing
+            m.d.comb += [crossing.come.eq(events[counter]), self.events[place].eq(crossing.goes)]
 
         # Out.
         host, speaker = Signal(SENDER), Signal(SENDER)

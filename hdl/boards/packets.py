@@ -44,7 +44,9 @@ class PacketReceiver(wiring.Component):
     check       of a ping, the checksum of its answer
     place, byte a byte of it, a cycle after its place
     answered    pulse: it may be forgotten
-    dropped     pulse: a frame has ended that was nothing of this, or one too many
+    kept        pulse: a frame has ended that is asked, and will be answered
+    datagram    pulse: a datagram to the host link has
+    dropped     pulse: one has that was nothing of this, or one too many
     """
 
     def __init__(self, address: NetworkAddress) -> None:
@@ -55,7 +57,6 @@ class PacketReceiver(wiring.Component):
                 "data": In(8),
                 "come": In(1),
                 "good": In(1),
-                "bad": In(1),
                 "bytes": Out(stream.Signature(data.StructLayout({"byte": 8, "begin": 1}))),
                 "asked": Out(1),
                 "length": Out(LENGTH_BITS),
@@ -64,6 +65,8 @@ class PacketReceiver(wiring.Component):
                 "place": In(LENGTH_BITS),
                 "byte": Out(8),
                 "answered": In(1),
+                "kept": Out(1),
+                "datagram": Out(1),
                 "dropped": Out(1),
             }
         )
@@ -168,7 +171,7 @@ class PacketReceiver(wiring.Component):
             m.d.sync += self.check.eq(grown[:16] + grown[16])
         with m.If(self.answered):
             m.d.sync += self.asked.eq(0)
-        m.d.sync += self.dropped.eq(self.bad)
+        m.d.sync += [self.kept.eq(0), self.datagram.eq(0), self.dropped.eq(0)]
         # One that began while another waited was not kept.
         whole = Signal()
         with m.If(self.begin):
@@ -177,11 +180,14 @@ class PacketReceiver(wiring.Component):
             with m.If(asks & fits & whole):
                 m.d.sync += [
                     self.asked.eq(1),
+                    self.kept.eq(1),
                     self.arp.eq(~no_arp),
                     self.length.eq(place - CHECKSUM),
                 ]
             with m.Elif(asks | not_mine | no_ip | no_udp):
                 m.d.sync += self.dropped.eq(1)
+            with m.Else():
+                m.d.sync += self.datagram.eq(1)
         return m
 
 

@@ -6,10 +6,12 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.boards.counts import BITS
+from seustream.hdl.boards.protocol import COUNTERS, LinkCounter, Opcode, Reply
 from seustream.hdl.boards.records import Deserializer, Serializer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control import COMMAND, RESPONSE
+from seustream.hdl.control_words import ControlOperation, Verdict
 from seustream.hdl.layouts import Layouts
 
 _CALM = 8
@@ -19,7 +21,7 @@ _CALM = 8
 class HostPort(wiring.Component):
     """Deserializer -> commands, raw tuples, marks; responses, results, hand-overs, marks ->
     serializer. A command waits for the answer to the one before; a mark for all results of the
-    raw tuples before it.
+    raw tuples before it. A READ of the link's own counters is answered here.
 
     `clear` is an end to whatever a host left behind: what comes from it is dropped, and so is
     what the processor still gives, until it is empty. A command or a raw tuple that waits is taken
@@ -31,6 +33,7 @@ class HostPort(wiring.Component):
     from_host, to_host   messages
     commands ... idle    of the processor
     clear, cleared       drop what is under way; nothing is
+    counter, count       of the link, a cycle later
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -48,6 +51,8 @@ class HostPort(wiring.Component):
                 "idle": In(1),
                 "clear": In(1),
                 "cleared": Out(1),
+                "counter": Out(range(len(LinkCounter))),
+                "count": In(BITS),
             }
         )
 
@@ -55,8 +60,9 @@ class HostPort(wiring.Component):
         m = Module()
         m.submodules.incoming = incoming = Deserializer(self.config)
         m.submodules.outgoing = outgoing = Serializer(self.config)
+        answers = stream.Signature(RESPONSE).create()
         streams = {
-            Reply.RESPONSE: (self.responses, outgoing.response),
+            Reply.RESPONSE: (answers, outgoing.response),
             Reply.RESULT: (self.results, outgoing.result),
             Reply.HANDED_OVER: (self.handed_over, outgoing.handed_over),
         }
@@ -76,19 +82,26 @@ class HostPort(wiring.Component):
 
         # In: the message itself is what is offered.
         asked = Signal()  # a command is not answered yet
+        counts = Signal()  # and the answer is a counter of the link's
+        of_link, taken = Signal(), Signal()
         mark = Signal(8)
         marked = Signal()
         m.d.comb += [
             self.commands.payload.eq(incoming.command),
             self.raw.payload.eq(incoming.raw),
+            of_link.eq(
+                (incoming.command.operation == ControlOperation.READ)
+                & (incoming.command.address >= COUNTERS)
+            ),
         ]
         with m.If(incoming.valid):
             with m.Switch(incoming.opcode):
                 with m.Case(Opcode.COMMAND):
                     m.d.comb += [
-                        self.commands.valid.eq(~asked),
-                        incoming.ready.eq(~asked & self.commands.ready),
+                        self.commands.valid.eq(~asked & ~of_link),
+                        incoming.ready.eq(~asked & (of_link | self.commands.ready)),
                     ]
+                    m.d.comb += taken.eq(of_link & incoming.ready)
                 with m.Case(Opcode.RAW):
                     m.d.comb += [
                         self.raw.valid.eq(1),
@@ -100,9 +113,22 @@ class HostPort(wiring.Component):
                         m.d.sync += [mark.eq(incoming.mark), marked.eq(1)]
         with m.If(self.commands.valid & self.commands.ready):
             m.d.sync += asked.eq(1)
+        with m.If(taken):
+            m.d.sync += [asked.eq(1), counts.eq(1)]
+            m.d.sync += self.counter.eq(incoming.command.address - COUNTERS)
 
         # Out: one of them at a time, answers first, a mark when there is nothing else. Which it is to
         # be is known a cycle before it is taken.
+        m.d.comb += [
+            answers.valid.eq(self.responses.valid | counts),
+            answers.payload.eq(self.responses.payload),
+            self.responses.ready.eq(answers.ready),
+        ]
+        with m.If(counts):
+            m.d.comb += [
+                answers.payload.verdict.eq(Verdict.OK),
+                answers.payload.data.eq(self.count),
+            ]
         earlier: Value = self.clear | ~outgoing.ready | chosen.any()
         for reply, (port, message) in streams.items():
             m.d.sync += chosen[reply].eq(port.valid & ~earlier)
@@ -115,9 +141,9 @@ class HostPort(wiring.Component):
             m.d.comb += outgoing.opcode.eq(Reply.MARK)
             m.d.sync += marked.eq(0)
         m.d.comb += [outgoing.mark.eq(mark), outgoing.valid.eq(chosen.any())]
-        with m.If(self.responses.valid & self.responses.ready):
-            m.d.sync += asked.eq(0)
+        with m.If(answers.valid & answers.ready):
+            m.d.sync += [asked.eq(0), counts.eq(0)]
         with m.If(self.clear):
             m.d.sync += marked.eq(0)
-        m.d.comb += self.cleared.eq(quiet & ~asked & ~self.commands.valid)
+        m.d.comb += self.cleared.eq(quiet & ~asked & ~taken & ~self.commands.valid)
         return m

@@ -89,6 +89,28 @@ class Reply(enum.IntEnum):
     MARK = 4
 
 
+class LinkCounter(enum.IntEnum):
+    """What has come to a board since it was switched on. A READ of `COUNTERS` and the number gives it,
+    without asking the processor; those of a network stay 0 on a serial line."""
+
+    FRAMES = 0  # of the host link, whole
+    DAMAGED = 1  # what was between two flags, and no frame
+    STRANGERS = 2  # frames of others than the host, which open no session
+    SESSIONS = 3  # frames of a session that is not open
+    GAPS = 4  # pieces that were not next
+    WHOLE = 5  # frames of Ethernet
+    BROKEN = 6  # what has a wrong checksum, or does not begin as a frame
+    PASSED = 7  # whole ones that are nothing of the board's
+    ASKED = 8  # ARP and ping, answered
+    DATAGRAMS = 9  # to the host link
+    OVERFLOWS = 10  # bytes that came faster than they were taken, with the rest of their packet
+
+
+NETWORK_COUNTERS = tuple(counter for counter in LinkCounter if counter >= LinkCounter.WHOLE)
+COUNTERS = 512
+"""Address of the first of them; the processor's are below."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkFrame:
     kind: int

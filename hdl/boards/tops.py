@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
 
-from seustream.hdl.boards.board import Board, SettingRefused
+from seustream.hdl.boards.board import BOARDS, Board, NetworkAddress, Rgmii, SettingRefused
 from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.leds import StatusLed, StatusLeds
-from seustream.hdl.boards.linked import Linked, LinkedWjasip
+from seustream.hdl.boards.linked import Linked, LinkedWjasip, Networked
 from seustream.hdl.boards.pll import Ecp5Pll, PllParameters
+from seustream.hdl.boards.protocol import NETWORK_RING, RING
 from seustream.hdl.boards.reset import ClockGate, ResetButton
+from seustream.hdl.boards.rgmii import RgmiiPhy
 from seustream.hdl.boards.uart import (
     DIVISOR_BITS,
     LEAST_CYCLES,
@@ -20,6 +22,13 @@ from seustream.hdl.boards.uart import (
     UartTransmitter,
 )
 from seustream.hdl.config import DeviceConfig
+
+PHY_PINS = {
+    "rx_clock": 1, "rx_ctl": 1, "rx_data": 4, "tx_clock": 1, "tx_ctl": 1, "tx_data": 4, "reset_n": 1,
+}  # fmt: skip
+"""Of an Ethernet port, each with its bits; a pin's name has `eth_` before it."""
+_WAKE = 0.01
+"""Seconds a PHY is held in reset, and has to begin after that."""
 
 
 def divisor(clock: float, baud: int) -> int:
@@ -36,12 +45,19 @@ def divisor(clock: float, baud: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Settings of a board's top; clock in MHz and baud rate are the board's if None."""
+    """Settings of a board's top; clock in MHz and baud rate are the board's if None. With an address,
+    the host link is at the Ethernet port, else at the serial one."""
 
     board: Board
     config: DeviceConfig
     wanted_clock: float | None = None
     wanted_baud: int | None = None
+    address: NetworkAddress | None = None
+
+    def __post_init__(self) -> None:
+        if self.address and not self.board.phy:
+            have = ", ".join(board.name for board in BOARDS.values() if board.phy)
+            raise SettingRefused(f"{self.board.title} has no Ethernet port here; {have} has one")
 
     @property
     def clock(self) -> float:
@@ -63,16 +79,18 @@ class Setting:
 
 
 class BoardTop(Elaboratable):
-    """oscillator -> PLL -> gate -> clock;  pins <-> UART <-> link, host port, processor
+    """oscillator -> PLL -> gate -> clock;  pins <-> UART, or PHY and network <-> link, processor
 
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
+    phy         the pins of an Ethernet port, as in `RgmiiPhy`, if the setting has an address
 
-    `linked` is what stands behind the UART, if not a processor: a test has less.
+    `linked` is what stands behind the port, if not a processor: a test has less.
     """
 
     def __init__(self, setting: Setting, linked: Linked | None = None) -> None:
         self.setting = setting
-        self._linked = linked
+        ring = NETWORK_RING if setting.address else RING
+        self._linked = linked or LinkedWjasip(setting.config, setting.identity, ring)
         self.board = board = setting.board
         self.clk = Signal()
         self.rx = Signal(init=1)
@@ -80,10 +98,15 @@ class BoardTop(Elaboratable):
         self.leds = Signal(board.leds)
         self.button = Signal(init=1)
         self.high = [Signal(name=name) for name in board.high]
+        self.phy = {
+            name: Signal(width, name=f"eth_{name}")
+            for name, width in PHY_PINS.items()
+            if setting.address
+        }
 
     @property
     def ports(self) -> list[Signal]:
-        return [self.clk, self.rx, self.tx, self.leds, *self.high] + (
+        return [self.clk, self.rx, self.tx, self.leds, *self.high, *self.phy.values()] + (
             [self.button] if self.board.button else []
         )
 
@@ -99,16 +122,31 @@ class BoardTop(Elaboratable):
             gate.locked.eq(pll.locked),
             ClockSignal().eq(gate.clock),
         ]
-        linked: Linked = self._linked or LinkedWjasip(self.setting.config, self.setting.identity)
-        m.submodules.receiver = receiver = UartReceiver()
-        m.submodules.transmitter = transmitter = UartTransmitter()
+        linked = self._linked
         m.submodules.leds = status = StatusLeds(self.setting.clock)
         if self.board.button:
             m.submodules.button = button = ResetButton()
             m.d.comb += button.button.eq(~self.button)
             # The processor goes on, and is emptied when a host opens a new session.
             linked.link = ResetInserter(button.reset)(linked.link)
-        m.submodules.linked = linked
+        if self.setting.address and self.board.phy:
+            self._network(m, self.setting.address, self.board.phy, status)
+        else:
+            self._serial(m, status)
+        m.d.comb += [
+            status.open.eq(linked.open),
+            status.idle.eq(linked.idle),
+            *(pin.eq(1) for pin in self.high),
+        ]
+        lit = Cat(status.leds[led] for led in StatusLed if led < self.board.leds)
+        shown = Signal(self.board.leds)
+        m.d.comb += [shown.eq(lit), self.leds.eq(~shown if self.board.dark else shown)]
+        return m
+
+    def _serial(self, m: Module, status: StatusLeds) -> None:
+        m.submodules.linked = linked = self._linked
+        m.submodules.receiver = receiver = UartReceiver()
+        m.submodules.transmitter = transmitter = UartTransmitter()
         m.d.comb += [
             receiver.rx.eq(self.rx),
             receiver.divisor.eq(self.setting.divisor),
@@ -119,13 +157,26 @@ class BoardTop(Elaboratable):
             transmitter.bytes.valid.eq(linked.transmitted.valid),
             transmitter.bytes.payload.eq(linked.transmitted.payload),
             linked.transmitted.ready.eq(transmitter.bytes.ready),
-            status.open.eq(linked.open),
-            status.idle.eq(linked.idle),
             status.line.eq(receiver.bytes.valid | linked.transmitted.valid),
             status.noise.eq(linked.bad | receiver.broken),
-            *(pin.eq(1) for pin in self.high),
         ]
-        lit = Cat(status.leds[led] for led in StatusLed if led < self.board.leds)
-        shown = Signal(self.board.leds)
-        m.d.comb += [shown.eq(lit), self.leds.eq(~shown if self.board.dark else shown)]
-        return m
+
+    def _network(
+        self, m: Module, address: NetworkAddress, delays: Rgmii, status: StatusLeds
+    ) -> None:
+        wake = round(_WAKE * self.board.oscillator * 1e6)
+        m.submodules.phy = phy = RgmiiPhy(delays.receive_delay, delays.send_delay, wake)
+        m.submodules.networked = networked = Networked(self._linked, address)
+        m.d.comb += [
+            phy.oscillator.eq(self.clk),
+            networked.received.eq(phy.received),
+            networked.receiving.eq(phy.receiving),
+            phy.sent.eq(networked.sent),
+            phy.sending.eq(networked.sending),
+            self.tx.eq(1),
+            status.line.eq(self._linked.received.valid | self._linked.transmitted.valid),
+            status.noise.eq(networked.bad),
+        ]
+        for name, pin in self.phy.items():
+            inner = getattr(phy, name)
+            m.d.comb += inner.eq(pin) if name.startswith("rx") else pin.eq(inner)

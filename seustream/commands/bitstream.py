@@ -11,7 +11,7 @@ from seustream.boards import board_named, constraints_of, tools
 from seustream.commands.common import add_config_argument, load_config
 from seustream.cosim.verilated.build import cache
 from seustream.errors import UserError
-from seustream.hdl.boards.board import BOARDS, SettingRefused
+from seustream.hdl.boards.board import BOARDS, NetworkAddress, SettingRefused
 from seustream.progress import Notes
 
 
@@ -25,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--baud", type=int, metavar="N", help="of the serial port (default: the board's)"
+    )
+    parser.add_argument(
+        "--address",
+        metavar="IP[:PORT]",
+        help="the host link at the Ethernet port, under this address, instead of the serial port",
     )
     parser.add_argument(
         "--seeds",
@@ -55,9 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         from seustream.hdl.boards.flow.sizes import nearest
         from seustream.hdl.boards.pll import ClockRefused
         from seustream.hdl.boards.tops import Setting
-    setting = Setting(board, config, arguments.clock, arguments.baud)
-    build = Build(setting, constraints_of(board), cache())
+    if arguments.address is not None and arguments.baud is not None:
+        raise UserError(["--address and --baud: the host link is at one port"])
     try:
+        address = NetworkAddress.parse(arguments.address) if arguments.address is not None else None
+        setting = Setting(board, config, arguments.clock, arguments.baud, address)
+        build = Build(setting, constraints_of(board), cache())
         with Notes() as note:
             folder, report = build.run(arguments.seeds, note, arguments.every_seed)
     except (SettingRefused, ClockRefused) as error:
@@ -74,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(path)
     sys.stdout.write("\n" + report.to_text())
     print(f"\nload it: {board.programs} {arguments.output / FILES[0]}")
+    if address:
+        print(f"reach it: --backend udp://{address}")
     return 0
 
 

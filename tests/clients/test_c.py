@@ -17,10 +17,10 @@ from seustream.cosim.export.words import load_words, packed
 from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control_words import Verdict
+from tests.cosim.boards.cable import networked as board
 from tests.cosim.boards.test_datagrams import Network
 from tests.cosim.contract import PAIRS
 from tests.cosim.generate import random_arrivals, random_queries
-from tests.cosim.link.lines import board
 from tests.cosim.queries import batch, build, handed_over, rows_of
 from tests.docs.blocks import ROOT
 

@@ -12,24 +12,26 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests.cosim.bridge.serving import bridge
-from tests.cosim.devices import DEVICES, linked
+from tests.cosim.devices import DEVICES, linked, networked
 
 REMOTE = "remote"
 
 
 # Over the link every case loads its image byte by byte: `nox -s board` runs them all.
-LINKED = "linked"
+LINKS = {"linked": linked, "networked": networked}
 
 
-@pytest.fixture(params=[*DEVICES, pytest.param(LINKED, marks=pytest.mark.campaign), REMOTE])
+@pytest.fixture(
+    params=[*DEVICES, *(pytest.param(link, marks=pytest.mark.campaign) for link in LINKS), REMOTE]
+)
 def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]]:
     """Makes devices of one kind; of the small configuration unless told. A remote one is the
     golden model behind a bridge."""
     with contextlib.ExitStack() as stack:
 
         def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:
-            if request.param == LINKED:
-                return linked(config)
+            if request.param in LINKS:
+                return LINKS[request.param](config)
             if request.param != REMOTE:
                 return DEVICES[request.param](config)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -16,11 +16,14 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.session import LinkSession
+from seustream.cosim.link.udp import AHEAD
 from seustream.cosim.processor import device as processor
 from seustream.cosim.verilated.build import missing
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
+from tests.cosim.boards.cable import Cable
+from tests.cosim.boards.cable import networked as cable_board
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.link.lines import SimulatedLine
 
@@ -51,6 +54,15 @@ def linked(config: DeviceConfig) -> BoardDevice:
         pytest.skip(f"{config.name} is not built with a link for tests")
     line = SimulatedLine(SimulatedBoard(build.linked(config)))
     return BoardDevice(LinkSession(line, now=line.now), config)
+
+
+def networked(config: DeviceConfig) -> BoardDevice:
+    """The RTL behind its Ethernet port, over a cable without faults."""
+    if config != TINY:
+        pytest.skip(f"{config.name} is not built with an Ethernet port for tests")
+    cable = Cable(cable_board(config))
+    session = LinkSession(cable, wait=0.001, patience=1.0, ahead=AHEAD, now=cable.now)
+    return BoardDevice(session, config)
 
 
 DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {

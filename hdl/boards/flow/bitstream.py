@@ -103,20 +103,26 @@ class Build:
         with _alone(kept, note):  # other seeds may be placed beside this one
             if not kept.exists():
                 placed = place(
-                    self.setting.board, self.constraints, self.setting.clock, seed, folder, note
+                    self.setting.board.part, self._files(), self.setting.clock, seed, folder, note
                 )
                 kept.write_text(json.dumps(dataclasses.asdict(placed)))
             data = json.loads(kept.read_text())
         data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
         return Placed(**data)
 
+    def _files(self) -> list[Path]:
+        """Pins and clocks of what the top has."""
+        ports = ("", "ethernet_") if self.setting.address else ("",)
+        kinds = ("clocks", "pins")
+        return [self.constraints / f"{port}{kind}.lpf" for port in ports for kind in kinds]
+
     def _key(self) -> str:
-        pins = [file.read_text() for file in sorted(self.constraints.glob("*.lpf"))]
+        pins = [file.read_text() for file in self._files()]
         what = [
             # The clock is in the identity; those of other configurations are nothing to this one.
             dataclasses.asdict(self.setting.board) | {"clock": None, "clocks": None},
             self.setting.identity.encode().hex(),
-            self.setting.divisor,
+            str(self.setting.address) if self.setting.address else self.setting.divisor,
             version(),
             pins,
             [code(Path(module.__file__ or "")) for module in _MAKERS],

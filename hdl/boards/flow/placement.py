@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.board import Part
 from seustream.hdl.boards.flow.progress import FlowProgress
 from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 
@@ -43,18 +44,17 @@ class Placed:
 
 
 def place(
-    board: Board, constraints: Path, clock: float, seed: int, folder: Path, note: Note
+    part: Part, constraints: Sequence[Path], clock: float, seed: int, folder: Path, note: Note
 ) -> Placed:
     """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist, and `<seed>.log`
     as it grows."""
-    part = board.part
     arguments = [
         part.option, "--package", part.package, "--speed", part.speed,
         "--json", "top.json", "--seed", str(seed), "--freq", f"{clock:g}", "--placer", PLACER,
         "--timing-allow-fail", "--report", f"{seed}.report.json",
         "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
     ]  # fmt: skip
-    for pins in sorted(constraints.glob("*.lpf")):
+    for pins in constraints:
         # Beside the netlist, for the tool sees little else of the file system.
         shutil.copy(pins, folder)
         arguments += ["--lpf", pins.name]

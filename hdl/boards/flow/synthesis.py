@@ -34,6 +34,8 @@ SEPARATE = (
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "storage")
+# Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
+DEEP = ("network*.coming", "network*.going")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ def memory_hints() -> Iterator[str]:
             yield f"setparam -set COLLISION_X_MASK 1'1 */t:$memrd_v2 */r:MEMID=\\\\{pattern} %i"
     for name in SHALLOW:
         yield f'setattr -set ram_style "distributed" */m:{name}'
+    for name in DEEP:
+        yield f'setattr -set ram_style "block" *.{name}*/m:storage'
 
 
 def mapping() -> Iterator[str]:

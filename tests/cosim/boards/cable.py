@@ -19,7 +19,7 @@ from seustream.cosim.link.udp import datagrams
 from seustream.cosim.verilated.build import cache, missing, sound
 from seustream.hdl.boards.linked import Networked
 from seustream.hdl.boards.protocol import NETWORK_RING
-from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.boards.mirror import Mirror
 
 CONFIG = CONFIGURATIONS["default3"]
@@ -30,6 +30,13 @@ KINDS = ("lost", "twice", "late", "damaged")
 def mirror(clock: float = 125.0) -> SimulatedBoard:
     """A board with an Ethernet port that gives a result for each tuple; its clock in MHz."""
     return SimulatedBoard(mirroring(), round(1e6 / clock))
+
+
+def networked(config: DeviceConfig) -> SimulatedBoard:
+    """A processor with an Ethernet port, or the test is skipped."""
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    return SimulatedBoard(build.networked(config), build.PERIOD)
 
 
 @functools.cache
@@ -59,6 +66,7 @@ class Cable:
         self._chance = random.Random(seed)
         self._kinds = itertools.cycle(KINDS)
         self._late: list[bytes | None] = [None, None]
+        self.sent = 0
         self.happened = dict.fromkeys(KINDS, 0)
 
     def now(self) -> float:
@@ -68,6 +76,7 @@ class Cable:
         for datagram in datagrams(data):
             for line in self._changed(0, enclosed(Packet((self._port, 10), datagram), ADDRESS)):
                 self.board.put(packed(line))
+                self.sent += 1
 
     def read(self, timeout: float) -> bytes:
         end = self.now() + timeout

@@ -17,9 +17,9 @@ from seustream.cosim.boards.datagrams import VirtualUdpBoard
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.errors import BoardRefused
 from seustream.cosim.link.udp import UdpAddress
-from seustream.hdl.boards.protocol import FrameKind, LinkFrame
+from seustream.hdl.boards.protocol import FrameKind, LinkCounter, LinkFrame
 from seustream.hdl.config import CONFIGURATIONS
-from tests.cosim.link.lines import board
+from tests.cosim.boards.cable import networked as board
 from tests.cosim.link.test_device_faults import same_as_golden
 
 TINY = CONFIGURATIONS["tiny"]
@@ -95,13 +95,13 @@ class Network:
 @contextlib.contextmanager
 def networked(
     seed: int, share: float, strangers: float = 0.0
-) -> Iterator[tuple[BoardDevice, Network, VirtualUdpBoard]]:
+) -> Iterator[tuple[BoardDevice, Network]]:
     """A device at the other end of a network."""
     with VirtualUdpBoard(board(TINY)) as virtual:
         network = Network(virtual.port, seed, share, strangers)
         device = virtual.device(TINY, network.address)
         try:
-            yield device, network, virtual
+            yield device, network
         finally:
             device.close()
             network.close()
@@ -110,11 +110,15 @@ def networked(
 def test_a_network_changes_nothing_but_time() -> None:
     seed = 4
     print(f"seed {seed}")
-    with networked(seed, 0.02, strangers=0.3) as (device, network, virtual):
+    with networked(seed, 0.02, strangers=0.3) as (device, network):
         same_as_golden(device, random.Random(seed))
         assert all(network.happened.values()), network.happened
         assert device.session.resent
-        assert virtual.strangers
+        counts = device.counts()
+        assert counts[LinkCounter.STRANGERS]
+        # One after the other, and each read is a datagram.
+        assert counts[LinkCounter.DATAGRAMS] >= counts[LinkCounter.WHOLE] > counts[LinkCounter.GAPS]
+        assert counts[LinkCounter.BROKEN] == counts[LinkCounter.PASSED] == 0
 
 
 @pytest.mark.campaign
@@ -122,7 +126,7 @@ def test_a_network_changes_nothing_but_time() -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_random_cases_over_bad_networks(share: float, seed: int) -> None:
     print(f"seed {seed}")
-    with networked(seed, share, 0.1) as (device, _, _):
+    with networked(seed, share, 0.1) as (device, _):
         same_as_golden(device, random.Random(seed))
 
 
@@ -130,11 +134,10 @@ def test_another_host_takes_the_board() -> None:
     with VirtualUdpBoard(board(TINY)) as virtual:
         first, second = virtual.device(TINY), virtual.device(TINY)
         assert not second.status().taken
-        before = virtual.strangers
+        before = second.counts()[LinkCounter.STRANGERS]
         first.session.put(b"?")
         first.session.step(0.1)
-        second.status()
-        assert virtual.strangers > before, "the first is no longer heard"
+        assert second.counts()[LinkCounter.STRANGERS] > before, "the first is no longer heard"
         with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis"):
             virtual.device(CONFIGURATIONS["thesis"])
         first.close()

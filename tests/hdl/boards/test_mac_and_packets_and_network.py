@@ -4,6 +4,7 @@ does to it, ARP and ping. Packets are made and read by scapy, or by `wire`, whic
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -28,7 +29,9 @@ from seustream.cosim.link.session import LinkSession
 from seustream.cosim.link.udp import AHEAD
 from seustream.cosim.processor.bits import flatten, pack, unpack
 from seustream.cosim.processor.device import RESULTS
-from seustream.hdl.boards.protocol import LinkFrame
+from seustream.hdl.boards.protocol import COUNTERS, LinkCounter, LinkFrame
+from seustream.hdl.control import COMMAND, RESPONSE
+from seustream.hdl.control_words import ControlOperation
 from seustream.hdl.layouts import Layouts
 from tests.cosim.boards.cable import CONFIG, Cable, mirror
 
@@ -130,6 +133,12 @@ def test_arp_and_ping_are_answered() -> None:
     board.close()
 
 
+FLOOD = framed(
+    bytes(Ether(src=OURS, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=OURS, psrc=IP_OURS, pdst=IP_BOARD))
+)
+"""Asks, by ARP, as fast as the cable carries it."""
+
+
 def hostile(chance: random.Random) -> bytes:
     """A frame nobody should send: noise, cut off, with a bit wrong, wrong lengths, wrong kinds, or a
     whole one of another session, from another host or in the name of ours."""
@@ -170,6 +179,7 @@ def hostile(chance: random.Random) -> bytes:
         lambda: framed(payload + bytes(20)),
         lambda: chance.randbytes(chance.randrange(1, 300)),
         lambda: framed(bytes(ADDRESS.mac) + payload * 3)[:4000],
+        lambda: FLOOD,
         lengths,
         header,
         damaged,
@@ -179,21 +189,50 @@ def hostile(chance: random.Random) -> bytes:
 
 
 def among_strangers(seed: int, rounds: int, packets: int) -> int:
-    """Tuples and their results, with so many hostile packets before each round."""
+    """Tuples and their results, with so many hostile packets before each round, all of which the board
+    has counted."""
     chance = random.Random(seed)
     cable = Cable(mirror())
     processor, _ = opened_processor(cable)
-    sent = 0
+    sent = dict.fromkeys(("whole", "broken", "nothing"), 0)
     for number in range(rounds):
         for _ in range(packets):
-            cable.board.put(packed(hostile(chance)))
-            sent += 1
+            frame = hostile(chance)
+            sent[_judged(frame)] += 1
+            cable.board.put(packed(frame))
         if chance.random() < 0.5:  # else they come while the host is at work
             while cable.board.waiting:
                 cable.board.run(20_000)
         mirrored_next(processor, number)
+    ours = cable.sent
+    counts = counted(processor)
+    assert counts[LinkCounter.BROKEN] == sent["broken"]
+    whole = counts[LinkCounter.WHOLE] - sent["whole"]
+    assert ours < whole <= cable.sent
+    assert counts[LinkCounter.STRANGERS] > 0 < counts[LinkCounter.SESSIONS]
+    assert counts[LinkCounter.ASKED] > 0 < counts[LinkCounter.PASSED]
     cable.close()
-    return sent
+    return sum(sent.values())
+
+
+def _judged(line: bytes) -> str:
+    """What a frame is to who looks only at its beginning and its checksum."""
+    begun = line.lstrip(b"\x55")
+    body, check = begun[1:-4], begun[-4:]
+    if not begun:
+        return "nothing"
+    whole = begun[0] == 0xD5 and zlib.crc32(body).to_bytes(4, "little") == check
+    return "whole" if whole else "broken"
+
+
+def counted(processor: LinkProcessor) -> dict[LinkCounter, int]:
+    found = {}
+    for counter in LinkCounter:
+        fields = {"operation": ControlOperation.READ, "address": COUNTERS + counter}
+        columns = {name: np.array([value], np.uint64) for name, value in fields.items()}
+        _, answer = processor.commands(pack(flatten(COMMAND), columns, 1), 0)
+        found[counter] = int(unpack(flatten(RESPONSE), answer[None])["data"][0])
+    return found
 
 
 def mirrored_next(processor: LinkProcessor, number: int) -> None:

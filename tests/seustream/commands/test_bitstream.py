@@ -37,8 +37,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--board", "ulx3s", "--clock", "-5"], "--clock -5: want 1 or more", None),
         (["--board", "ulx3s", "--baud", "40000000"], "40000000 baud at 80 MHz", None),
         (["--board", "ulx3s", "--baud", "0"], "--baud 0: want 1 or more", None),
+        (["--board", "ulx3s", "--address", "10.0.0.7"], "ULX3S-85F has no Ethernet port here", "ecpix5"),
+        (["--board", "ecpix5", "--address", "10.0.0"], "address 10.0.0: want four numbers", "192.168.1.50"),
+        (["--board", "ecpix5", "--address", ""], "address : want four numbers", None),
+        (["--board", "ecpix5", "--address", "10.0.0.7", "--baud", "9600"], "--address and --baud", None),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(
     arguments: list[str], said: str, hint: str | None, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

