@@ -42,7 +42,7 @@ PERIOD = 8000
 class BoardKind(enum.Enum):
     """Names what goes in and out of the simulation of a board."""
 
-    BYTES, PINS, NETWORK = range(3)
+    BYTES, PINS, NETWORK, RGMII = range(4)
 
 
 def linked(config: DeviceConfig, note: Note | None = None) -> Path:

@@ -16,13 +16,13 @@ from seustream.cosim.verilated.build import BuildFailed, Note, cache, sound
 from seustream.hdl.boards.board import Board
 from seustream.hdl.boards.flow.bitstream import Build
 from seustream.hdl.boards.flow.tools import BitstreamFailed, run
-from seustream.hdl.boards.tops import Setting
+from seustream.hdl.boards.tops import PHY_PINS, Setting
 from seustream.hdl.boards.uart import LEAST_CYCLES
 from seustream.hdl.config import DeviceConfig
 
 DIVISOR = LEAST_CYCLES
 _MODELS = ("common_sim.vh", "ccu2c_sim.vh")
-_HERE = Path(__file__).parent
+CELLS = Path(__file__).with_name("cells.v")
 
 
 def build(board: Board, config: DeviceConfig, constraints: Path) -> Build:
@@ -39,8 +39,7 @@ def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -
 
 def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
     """The library of the netlist `top.json` in a folder; `name` is that of its build."""
-    own = (_HERE / "cells.v").read_text()
-    key = hashlib.sha256((name + own + SHIM.read_text()).encode())
+    key = hashlib.sha256((name + CELLS.read_text() + SHIM.read_text()).encode())
     named = cache() / f"pins-{key.hexdigest()[:32]}"
     if sound(named / "board.so"):
         return named / "board.so"
@@ -55,7 +54,7 @@ def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
             "`define NO_INCLUDES",
             (folder / "netlist.v").read_text(),
             *map(_model, _MODELS),
-            own,
+            CELLS.read_text(),
             _pins(board),
         ]
     )
@@ -73,8 +72,26 @@ def _model(name: str) -> str:
 
 def _pins(board: Board) -> str:
     """The board as the shim knows it: a clock, and the serial port's pins."""
-    button = ", .button(1'b1)" if board.button else ""
     return (
         f"module {TOP}(input clk, input rx, output tx);\n"
-        f"  top pins(.clk(clk), .rx(rx), .tx(tx){button});\nendmodule\n"
+        f"  top pins(.clk(clk), .rx(rx), .tx(tx){_button(board)});\nendmodule\n"
     )
+
+
+def ethernet_pins(board: Board) -> str:
+    """A clock, and the pins of its PHY."""
+    inputs = ", ".join(f"input {_bits(pin)}{pin}" for pin in PHY_PINS if pin.startswith("rx"))
+    outputs = ", ".join(f"output {_bits(pin)}{pin}" for pin in PHY_PINS if not pin.startswith("rx"))
+    wired = ", ".join(f".eth_{pin}({pin})" for pin in PHY_PINS)
+    return (
+        f"module {TOP}(input clk, {inputs}, {outputs});\n"
+        f"  top pins(.clk(clk), .rx(1'b1), {wired}{_button(board)});\nendmodule\n"
+    )
+
+
+def _button(board: Board) -> str:
+    return ", .button(1'b1)" if board.button else ""
+
+
+def _bits(pin: str) -> str:
+    return f"[{PHY_PINS[pin] - 1}:0] " if PHY_PINS[pin] > 1 else ""

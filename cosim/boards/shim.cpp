@@ -2,8 +2,8 @@
 //
 // PINS: the top is a board's, and bytes go over its pins, start bit to stop bit, each bit as many
 // cycles long as the gateware was built for. NETWORK: it is a Networked, and whole frames of Ethernet
-// go to and from its PHY's side, which has a clock of 125 MHz. Else it is a LinkedWjasip, which takes
-// bytes.
+// go to and from its PHY's side, which has a clock of 125 MHz; RGMII: and there are the PHY's pins, four
+// bits at each edge. Else it is a LinkedWjasip, which takes bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -31,7 +31,7 @@ struct Board {
         top.reset(new Vboard(&context));
 #if PINS
         top->rx = 1;
-#else
+#elif !RGMII
         top->rst = 1;
         cycle();
         cycle();
@@ -39,7 +39,7 @@ struct Board {
 #endif
     }
 
-#if NETWORK
+#if NETWORK || RGMII
     // A frame is its length in two bytes, and its bytes, from the preamble to the checksum.
     static constexpr uint32_t PHY_PERIOD = 8000, GAP = 12;
     uint32_t divisor = PHY_PERIOD;  // picoseconds of a cycle of the processor
@@ -48,7 +48,16 @@ struct Board {
     std::vector<uint8_t> going;
 
     void at_phy() {
-        top->receiving = 0;
+#if RGMII
+        // A PHY in reset has no clock.
+        if (!top->reset_n) {
+            top->eval();
+            ++cycles;
+            return;
+        }
+#endif
+        uint8_t byte = 0;
+        bool comes = false;
         if (gap) {
             --gap;
         } else {
@@ -57,24 +66,44 @@ struct Board {
                 in.erase(in.begin(), in.begin() + 2);
             }
             if (coming) {
-                top->received = in.front();
+                byte = in.front();
                 in.pop_front();
-                top->receiving = 1;
+                comes = true;
                 if (!--coming) gap = GAP;
             }
         }
-        if (top->sending) {
-            going.push_back(top->sent);
+#if RGMII
+        // The edges of each side's clock are in the middle of what they are for.
+        top->rx_data = byte & 15;
+        top->rx_ctl = comes;
+        top->eval();
+        top->rx_clock = 1;
+        top->eval();
+        bool goes = top->tx_ctl;
+        uint8_t sent = top->tx_data;
+        top->rx_data = byte >> 4;
+        top->eval();
+        top->rx_clock = 0;
+        top->eval();
+        sent |= top->tx_data << 4;
+#else
+        top->received = byte;
+        top->receiving = comes;
+        bool goes = top->sending;
+        uint8_t sent = top->sent;
+        top->phy_clk = 0;
+        top->eval();
+        top->phy_clk = 1;
+        top->eval();
+#endif
+        if (goes) {
+            going.push_back(sent);
         } else if (!going.empty()) {
             out.push_back(uint8_t(going.size()));
             out.push_back(uint8_t(going.size() >> 8));
             out.insert(out.end(), going.begin(), going.end());
             going.clear();
         }
-        top->phy_clk = 0;
-        top->eval();
-        top->phy_clk = 1;
-        top->eval();
         ++cycles;
     }
 
@@ -148,7 +177,7 @@ extern "C" {
 Board *board_new(uint32_t divisor) {
     auto *board = new Board;
     board->context.randReset(0);
-#if PINS || NETWORK
+#if PINS || NETWORK || RGMII
     board->divisor = divisor;
 #endif
     board->begin();

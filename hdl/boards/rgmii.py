@@ -106,14 +106,15 @@ class RgmiiTransmitter(wiring.Component):
 
 class RgmiiPhy(wiring.Component):
     """All between the pins of a PHY and a `Networked`. It is held in reset for a while, and its clock is
-    let through once it has run for a while longer: then the registers of the domain `phy`, which this
-    makes, begin with the value the bitstream gave them.
+    let through once it has run for a while longer: the registers of the domain `phy` then begin with the
+    value the bitstream gave them.
 
     latency     2 cycles each way
     throughput  a byte a cycle
 
     oscillator  a clock that always runs
     rx_clock, rx_ctl, rx_data, tx_clock, tx_ctl, tx_data, reset_n   pins
+    clock       for the domain `phy`
     received, receiving, sent, sending   as in `Networked`
 
     `receive_delay`, `send_delay`: picoseconds that the data and the clock are to be late, where the PHY
@@ -132,6 +133,7 @@ class RgmiiPhy(wiring.Component):
                 "tx_ctl": Out(1),
                 "tx_data": Out(4),
                 "reset_n": Out(1),
+                "clock": Out(1),
                 "received": Out(8),
                 "receiving": Out(1),
                 "sent": In(8),
@@ -142,7 +144,6 @@ class RgmiiPhy(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.oscillator = ClockDomain(local=True, reset_less=True)
-        m.domains.phy = ClockDomain(reset_less=True)
         at_phy = DomainRenamer("phy")
         m.submodules.reset = reset = DomainRenamer("oscillator")(Steady(self.wake))
         m.submodules.gate = gate = ClockGate(self.wake)
@@ -155,7 +156,7 @@ class RgmiiPhy(wiring.Component):
             gate.oscillator.eq(self.oscillator),
             gate.source.eq(self.rx_clock),
             gate.locked.eq(reset.steady),
-            ClockSignal("phy").eq(gate.clock),
+            self.clock.eq(gate.clock),
             receiver.ctl.eq(self.rx_ctl),
             receiver.data.eq(self.rx_data),
             self.received.eq(receiver.byte),

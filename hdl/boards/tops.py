@@ -165,10 +165,12 @@ class BoardTop(Elaboratable):
         self, m: Module, address: NetworkAddress, delays: Rgmii, status: StatusLeds
     ) -> None:
         wake = round(_WAKE * self.board.oscillator * 1e6)
+        m.domains.phy = ClockDomain(reset_less=True)
         m.submodules.phy = phy = RgmiiPhy(delays.receive_delay, delays.send_delay, wake)
         m.submodules.networked = networked = Networked(self._linked, address)
         m.d.comb += [
             phy.oscillator.eq(self.clk),
+            ClockSignal("phy").eq(phy.clock),
             networked.received.eq(phy.received),
             networked.receiving.eq(phy.receiving),
             phy.sent.eq(networked.sent),

@@ -10,15 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from amaranth.back import verilog
 
 from seustream.cosim.boards import build
 from seustream.cosim.boards.build import ADDRESS, BoardKind, library, verilog_of
+from seustream.cosim.boards.netlist import CELLS, ethernet_pins
 from seustream.cosim.boards.simulated import SimulatedBoard
 from seustream.cosim.boards.wire import Packet, enclosed, opened, packed, unpacked
 from seustream.cosim.link.udp import datagrams
-from seustream.cosim.verilated.build import cache, missing, sound
+from seustream.cosim.verilated.build import cache, missing, simpler, sound
+from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.linked import Networked
 from seustream.hdl.boards.protocol import NETWORK_RING
+from seustream.hdl.boards.tops import BoardTop, Setting
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.boards.mirror import Mirror
 
@@ -44,15 +48,32 @@ def mirroring() -> Path:
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     port = Mirror(CONFIG, build.identity_of(CONFIG), NETWORK_RING)
-    verilog = verilog_of(Networked(port, ADDRESS))
-    key = hashlib.sha256((verilog + build.SHIM.read_text()).encode()).hexdigest()
+    text = verilog_of(Networked(port, ADDRESS))
+    key = hashlib.sha256((text + build.SHIM.read_text()).encode()).hexdigest()
     named = cache() / f"mirror-{key[:32]}"
     # Only who builds waits for who else does.
     return (
         named / "board.so"
         if sound(named / "board.so")
-        else library(verilog, BoardKind.NETWORK, named, print)
+        else library(text, BoardKind.NETWORK, named, print)
     )
+
+
+def mirror_at_pins() -> SimulatedBoard:
+    """The same on an ECPIX-5 as its PHY sees it: four bits at each edge, from reset on."""
+    setting = Setting(BOARDS["ecpix5"], CONFIG, address=ADDRESS)
+    return SimulatedBoard(_at_pins(setting), round(1e6 / setting.clock))
+
+
+@functools.cache
+def _at_pins(setting: Setting) -> Path:
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    top = BoardTop(setting, Mirror(CONFIG, setting.identity, NETWORK_RING))
+    gateware = str(verilog.convert(top, name="top", ports=top.ports, emit_src=False))
+    text = "\n".join([simpler(gateware), CELLS.read_text(), ethernet_pins(setting.board)])
+    key = hashlib.sha256((text + build.SHIM.read_text()).encode()).hexdigest()
+    return library(text, BoardKind.RGMII, cache() / f"rgmii-{key[:32]}", print)
 
 
 class Cable:
