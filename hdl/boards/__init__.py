@@ -15,6 +15,9 @@ port        bytes <-> the streams of the processor
 sender      bytes -> what goes out, again if need be
 framer      frames -> bytes
 link        deframer, receiver, sender and framer: one session with a host
+counts      what came, for the host to ask
+mac, packets, network   bytes of an Ethernet PHY <-> bytes of the link
+rgmii       its pins
 linked      link, port and processor: all of a board but pins and clock
 pll, reset, leds   what a board top adds; `tops` puts it around a `linked`
 

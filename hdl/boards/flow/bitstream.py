@@ -88,7 +88,8 @@ class Build:
             if tried[-1].meets and not every:
                 break
         best = max(tried, key=lambda placed: placed.clock)
-        report = BuildReport(board, config, version(), self.setting.baud, best, tried)
+        setting = self.setting
+        report = BuildReport(board, config, version(), setting.baud, best, tried, setting.address)
         with _alone(folder, note):
             _write(report, folder)
             if best.meets:
@@ -107,7 +108,8 @@ class Build:
                 )
                 kept.write_text(json.dumps(dataclasses.asdict(placed)))
             data = json.loads(kept.read_text())
-        data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
+        for name in ("used", "clocks"):
+            data[name] = {of: tuple(pair) for of, pair in data[name].items()}
         return Placed(**data)
 
     def _files(self) -> list[Path]:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Placed:
     wanted    MHz it was to run at
     path      the slowest path: from, to, and their delays in ns
     used      cells by type, of how many
+    clocks    MHz of each clock there is, reached and wanted
     """
 
     seed: int
@@ -37,6 +38,7 @@ class Placed:
     wanted: float
     path: list[dict[str, Any]]
     used: dict[str, tuple[int, int]]
+    clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def meets(self) -> bool:
@@ -96,7 +98,11 @@ def read(report: dict[str, Any], seed: int, wanted: float) -> Placed:
         cell: (figures["used"], figures["available"])
         for cell, figures in report["utilization"].items()
     }
-    return Placed(seed, wanted * spare, wanted, path, used)
+    each = {
+        net.removeprefix("$glbnet$"): (round(found["achieved"], 2), round(found["constraint"], 2))
+        for net, found in clocks.items()
+    }
+    return Placed(seed, wanted * spare, wanted, path, used, each)
 
 
 def pack(seed: int, folder: Path, bitstream: Path) -> None:

@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.board import Board, NetworkAddress
 from seustream.hdl.boards.flow.placement import Placed
+from seustream.hdl.boards.mac import CHECKSUM, GAP
 from seustream.hdl.boards.messages import ATTRIBUTES, HEAD_BITS, bytes_of, widths
-from seustream.hdl.boards.protocol import HEADER, MOST, TRAILER
+from seustream.hdl.boards.packets import PAYLOAD
+from seustream.hdl.boards.protocol import DATAGRAM, HEADER, MOST, TRAILER
 from seustream.hdl.config import DeviceConfig
 
+_GIGABIT = 125_000_000
+"""Bytes a second."""
+_AROUND = 8 + PAYLOAD + CHECKSUM + GAP
+"""Bytes on the cable around those of a datagram, from the preamble to the gap."""
 _OUTER = ("linked", "wjasip")
 _SERIAL_CYCLES = 15
 """A pair takes a unit without lanes, with four conditions (`seustream bench device`)."""
@@ -55,6 +61,7 @@ class BuildReport:
     version  of the gateware
     best     what the bitstream is made of
     tried    every seed
+    address  of the Ethernet port, if the host link is there
     """
 
     board: Board
@@ -63,6 +70,7 @@ class BuildReport:
     baud: int
     best: Placed
     tried: Sequence[Placed]
+    address: NetworkAddress | None = None
 
     @property
     def pairs(self) -> float:
@@ -77,11 +85,14 @@ class BuildReport:
 
     @property
     def line_tuples(self) -> float:
-        """Raw tuples of two columns a second the serial port brings at most."""
+        """Raw tuples of two columns a second the port brings at most."""
         fields = widths(self.config)
         message = HEAD_BITS // 8 + sum(bytes_of(fields[name]) for name in ("step", *ATTRIBUTES[:2]))
         frame = MOST + HEADER + TRAILER + 2
-        return self.baud / 10 * MOST / frame / message
+        bytes_a_second = self.baud / 10
+        if self.address:
+            bytes_a_second = _GIGABIT * DATAGRAM / (DATAGRAM + _AROUND)
+        return bytes_a_second * MOST / frame / message
 
     def short_by(self) -> str:
         """By how much and where timing fails."""
@@ -102,7 +113,7 @@ class BuildReport:
             "part": self.board.part.name,
             "config": self.config.to_json(),
             "version": f"{self.version:08x}",
-            "baud": self.baud,
+            "port": {"address": str(self.address)} if self.address else {"baud": self.baud},
             "clock": {"wanted": best.wanted, "reached": round(best.clock, 2), "met": best.meets},
             "seeds": {str(p.seed): round(p.clock, 2) for p in self.tried},
             "seed": best.seed,
@@ -137,8 +148,13 @@ class BuildReport:
             + ", ".join(f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried)
             + f"; {sum(p.meets for p in self.tried)} of {len(self.tried)} met it",
             f"  pairs       {self.pairs / 1e6:,.0f} million a second at most",
-            f"  tuples      {self.line_tuples:,.0f} a second over the serial port at most; what the"
-            " processor takes",
+            *(
+                f"  {name:<11} {reached:.1f} MHz reached, {wanted:g} MHz asked"
+                for name, (reached, wanted) in best.clocks.items()
+                if self.address
+            ),
+            f"  tuples      {self.line_tuples:,.0f} a second over the"
+            f" {'Ethernet' if self.address else 'serial'} port at most; what the processor takes",
             "              depends on the queries (`seustream bench device`)",
             "",
             "  slowest path, in ns of logic and of wire",

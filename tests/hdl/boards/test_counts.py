@@ -19,7 +19,7 @@ def test_as_many_pulses_go_as_come(period: float) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     m = Module()
-    m.domains.phy, m.domains.sync = ClockDomain(), ClockDomain()
+    m.domains += [ClockDomain("phy"), ClockDomain("sync")]
     m.submodules.crossing = dut = PulseCrossing("phy")
     came = went = 0
 
@@ -42,7 +42,7 @@ def test_as_many_pulses_go_as_come(period: float) -> None:
 
     simulator = Simulator(m)
     simulator.add_clock(8e-9, domain="phy")
-    simulator.add_clock(period * 1e-9, phase=1.3e-9, domain="sync")
+    simulator.add_clock(period * 1e-9, phase=1.3e-9)
     simulator.add_testbench(come)
     simulator.add_testbench(go, background=True)
     simulator.run()

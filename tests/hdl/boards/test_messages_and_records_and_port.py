@@ -14,12 +14,22 @@ from seustream.hdl.boards.messages import (
     bytes_of,
 )
 from seustream.hdl.boards.port import HostPort
-from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.boards.protocol import COUNTERS, LinkCounter, Opcode, Reply
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control import COMMAND, RESPONSE
+from seustream.hdl.control_words import (
+    OPERATION_BITS,
+    TARGET_BITS,
+    UNIT_BITS,
+    ControlOperation,
+)
 from tests.hdl.bench import MUCH, NONE, PACES, Agent, Bench, Driver, Monitor, pack, simulate, unpack
 from tests.hdl.boards.written import WIDTHS, Written
 
+READ = ControlOperation.READ
+_AT = OPERATION_BITS + TARGET_BITS + UNIT_BITS
+"""Place of an address in a command."""
+_COUNT = 1000
 CASES = {"tiny": lambda: HostPort(CONFIGURATIONS["tiny"])}
 TESTS = ["messages_both_ways", "clear_ends_everything"]
 
@@ -91,13 +101,18 @@ async def messages_both_ways(dut: object) -> None:
         results = Driver(bench, "results", chance.choice([0.5, 0.98]))
         handed = Driver(bench, "handed_over", chance.choice([0.5, 0.98]))
         want_commands, want_raws, marks = [], [], []
+        of_whom: list[int | None] = []  # by command: a counter of the link's
         want_results, want_handed = [], []
         written, newest = Written(chance), 0
         for _ in range(24):
             opcode = chance.choice([*Opcode])
             if opcode is Opcode.COMMAND:
                 value = _random(COMMAND, chance)
-                want_commands.append(value)
+                if chance.random() < 0.2:
+                    value = READ | (COUNTERS + chance.randrange(len(LinkCounter))) << _AT
+                of_link = value & 7 == READ and value >> _AT & 1023 >= COUNTERS
+                of_whom.append((value >> _AT) % 16 if of_link else None)
+                want_commands += [] if of_link else [value]
                 to_port.queue.extend(written.command(value))
             elif opcode is Opcode.RAW:
                 value = written.random_raw()
@@ -132,6 +147,7 @@ async def messages_both_ways(dut: object) -> None:
         for _ in range(12_000):
             # Idle only when nothing waits to come out.
             bench.set("idle", not (results.queue or handed.queue))
+            bench.set("count", _COUNT + bench.bits("counter"))
             await bench.tick()
             if not to_port.queue and len(answers.given) == len(want_commands):
                 break
@@ -139,6 +155,7 @@ async def messages_both_ways(dut: object) -> None:
             raise AssertionError("it does not get on")
         bench.set("idle", 1)
         for _ in range(1500):
+            bench.set("count", _COUNT + bench.bits("counter"))
             await bench.tick()
         assert [pack(COMMAND, item) for item in answers.commands.got] == want_commands
         assert [pack(layouts.raw, item) for item in raws.got] == want_raws
@@ -148,7 +165,13 @@ async def messages_both_ways(dut: object) -> None:
         def of(kind: Reply, came: Any = came) -> list[dict[str, int]]:
             return [values for reply, values in came if reply is kind]
 
-        assert [pack(RESPONSE, values) for values in of(Reply.RESPONSE)] == [*answers.given]
+        assert [pack(RESPONSE, values) for values in of(Reply.RESPONSE)] == [
+            answers.given.popleft()
+            if counter is None
+            else pack(RESPONSE, {"verdict": 0, "data": _COUNT + counter})
+            for counter in of_whom
+        ]
+        assert not answers.given
         assert [values["step"] for values in of(Reply.MARK)] == marks
         for values, want in zip(of(Reply.RESULT), want_results, strict=True):
             numbers = [values.get(f"sequence{i}") for i in range(4)]
@@ -180,7 +203,8 @@ async def clear_ends_everything(dut: object) -> None:
         results = Driver(bench, "results", 0.2)
         results.queue.extend([{"newest": i} for i in range(5)])
         written = Written(chance)
-        to_port.queue.extend(written.command(7))
+        to_port.queue.extend(written.command(READ))
+        to_port.queue.extend(written.command(READ | COUNTERS << _AT))
         to_port.queue.extend(written.raw(written.random_raw()))
         to_port.queue.extend(written.command(7)[:5])
         for _ in range(chance.randrange(5, 80)):

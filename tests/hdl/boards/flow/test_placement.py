@@ -29,5 +29,7 @@ def test_a_seed_is_what_it_was(tmp_path: Path) -> None:
     """What was placed is kept as JSON and read again."""
     placed = read(REPORT, 3, 50.0)
     data = json.loads(json.dumps(dataclasses.asdict(placed)))
-    data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
+    for name in ("used", "clocks"):
+        data[name] = {of: tuple(pair) for of, pair in data[name].items()}
+    assert placed.clocks == {"clk": (210.0, 50.0), "gate.source": (400.0, 50.0)}
     assert Placed(**data) == placed

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from amaranth.lib import fifo
 
+from seustream.hdl.boards.board import NetworkAddress
 from seustream.hdl.boards.flow.bitstream import TimingFailed
 from seustream.hdl.boards.flow.progress import FlowProgress
 from seustream.hdl.boards.flow.report import component, segments
@@ -118,3 +119,22 @@ def test_progress_tells_phases_and_how_far_they_are() -> None:
         "seed 7: routing, 10 % of 200 wires",
         "seed 7: routing, 50 % of 200 wires",
     ]
+
+
+def test_a_report_of_an_ethernet_port() -> None:
+    """With every clock, and what a gigabit carries."""
+    report = dataclasses.replace(made(55.0), address=NetworkAddress.parse("10.0.0.7"))
+    said = report.to_text()
+    assert "over the Ethernet port" in said
+    assert "clk         55.0 MHz reached, 50 MHz asked" in said
+    assert report.to_json()["port"] == {"address": "10.0.0.7"}
+    # tiny: 248 of 264 bytes a frame, 1472 of 1538 a packet, a tuple of 7 bytes.
+    assert report.line_tuples == pytest.approx(125e6 * 248 / 264 * 1472 / 1538 / 7)
+
+
+def test_what_is_deep_is_said_after_what_is_shallow() -> None:
+    """Both name the memory of a FIFO; the last one counts."""
+    hints = [hint for hint in memory_hints() if "ram_style" in hint]
+    shallow = hints.index('setattr -set ram_style "distributed" */m:storage')
+    for name in ("coming", "going"):
+        assert hints.index(f'setattr -set ram_style "block" *.network*.{name}*/m:storage') > shallow
