@@ -21,5 +21,5 @@ class BoardDevice(ProcessorDevice):
         super().__init__(config, processor)
 
     def counts(self) -> dict[LinkCounter, int]:
-        """What has come to the board since it was switched on, from whomever."""
+        """Counts all that has come to the board since it was switched on."""
         return {counter: self._counter(COUNTERS + counter) for counter in LinkCounter}
