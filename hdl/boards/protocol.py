@@ -90,8 +90,8 @@ class Reply(enum.IntEnum):
 
 
 class LinkCounter(enum.IntEnum):
-    """Counts of all that has come to a board since it was switched on. A READ of `COUNTERS` and the number gives it,
-    without asking the processor; those of a network stay 0 on a serial line."""
+    """Counts of all that has come to a board since it was switched on. A READ of `COUNTERS` and the
+    number gives it, without asking the processor; those of a network stay 0 on a serial line."""
 
     FRAMES = 0  # of the host link, whole
     DAMAGED = 1  # what was between two flags, and no frame

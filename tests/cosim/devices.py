@@ -22,8 +22,6 @@ from seustream.cosim.verilated.build import missing
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
-from tests.cosim.boards.cable import Cable
-from tests.cosim.boards.cable import networked as cable_board
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.link.lines import SimulatedLine
 
@@ -60,7 +58,9 @@ def networked(config: DeviceConfig) -> BoardDevice:
     """The RTL behind its Ethernet port, over a cable without faults."""
     if config != TINY:
         pytest.skip(f"{config.name} is not built with an Ethernet port for tests")
-    cable = Cable(cable_board(config))
+    from tests.cosim.boards import cable as cables
+
+    cable = cables.Cable(cables.networked(config))
     session = LinkSession(cable, wait=0.001, patience=1.0, ahead=AHEAD, now=cable.now)
     return BoardDevice(session, config)
 
