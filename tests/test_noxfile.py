@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,6 +48,7 @@ def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
         posargs=[],
         install=lambda *what: had.update(packages(tuple(w for w in what if w not in ("-e", ".")))),
         run=lambda *command, **_: ran.append(command),
+        create_tmp=tempfile.gettempdir,
     )
     vars(noxfile)[name](session)
     return had, ran
