@@ -17,6 +17,7 @@ try:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from seustream.spark_feeder.errors import FeedError
+    from seustream.spark_feeder.job import session
     from seustream.spark_feeder.streams import SqlStreams
     from seustream.spark_feeder.streams import sql_streams as started
 except ModuleNotFoundError as error:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from seustream.compiler.pipeline import Compilation
 
-__all__ = ["SqlStreams", "sql_streams"]
+__all__ = ["SqlStreams", "session", "sql_streams"]
 
 
 def sql_streams(

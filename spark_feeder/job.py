@@ -60,7 +60,22 @@ SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 
 def session(master: str = "local[2]", **conf: str) -> SparkSession:
-    """A Spark session that suits: quiet, in UTC, workers of this Python."""
+    """A Spark session that suits: quiet, in UTC, workers of this Python.
+
+    A session that is there is given as it is. Where SPARK_HOME or SPARK_CONF_DIR says how Spark is
+    set up, it logs as it says there. `spark.sparkContext.setLogLevel("WARN")` makes it louder.
+
+    Args:
+        master: where Spark runs: two threads of this machine, `local[*]` for all it has.
+        **conf: more of Spark's settings, by their names.
+
+    The [tutorial](../tutorial-spark.md) has an example that runs.
+    """
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        return there
+    if not {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
+        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # A machine that is busy starts Python workers slowly; both ends wait for the other.
     os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "60")
@@ -78,9 +93,7 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
     }
     for name, value in {**usual, **conf}.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("FATAL")
-    return spark
+    return builder.getOrCreate()
 
 
 def files(folder: str | Path, format: str = "parquet") -> Sink:

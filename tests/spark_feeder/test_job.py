@@ -23,12 +23,37 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, read
-from seustream.spark_feeder.job import files, run
+from seustream.spark_feeder.job import files, run, session
 from seustream.spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
 from tests.spark_feeder.feeding import FIRST, found, frames, write
 
 NAMES = ["pairs", "large"]
+
+
+def test_a_session_that_is_there_is_given_as_it_is(spark: SparkSession) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    assert session("local[7]", **{"spark.sql.session.timeZone": "Asia/Tokyo"}) is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == zone
+    assert spark.sparkContext.master != "local[7]"
+
+
+@pytest.mark.parametrize("own", [None, "SPARK_HOME", "SPARK_CONF_DIR"])
+def test_a_new_session_is_quiet_unless_the_environment_sets_spark_up(
+    own: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.setenv(name, "theirs")
+        if name != own:
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda _: None)
+    session()
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if own is not None:
+        assert folder == ("theirs" if own == "SPARK_CONF_DIR" else None)
+    else:
+        assert "rootLogger.level = fatal" in (Path(folder or "") / "log4j2.properties").read_text()
 
 
 def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
