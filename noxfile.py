@@ -19,13 +19,22 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 def install(session: nox.Session, *groups: str) -> None:
     """The project and some of its dependency groups."""
-    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+    put(session, "-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+def put(session: nox.Session, *what: str) -> None:
+    """Installs with uv, and brings it where nox has none: pip takes several times as long."""
+    if session.venv_backend == "venv":
+        session.install("uv")
+        session.run("uv", "pip", "install", "--quiet", *what)
+    else:
+        session.install(*what)
 
 
 @nox.session
 def demo(session: nox.Session) -> None:
     """Two examples from text to verified results: Spark, bridge, simulated FPGA, and back."""
-    session.install(*nox.project.dependency_groups(PROJECT, "sim"))
+    put(session, *nox.project.dependency_groups(PROJECT, "sim"))
     # The processor is compiled while Spark, ten times as large as all else, is fetched and installed.
     # The demo waits for it; where this fails, the demo tries again, and says what is wrong.
     command = ("python", "-m", "seustream.cosim.verilated", "default3")

@@ -46,6 +46,7 @@ def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
     ran: list[tuple[str, ...]] = []
     session: Any = SimpleNamespace(
         posargs=[],
+        venv_backend="uv",
         install=lambda *what: had.update(packages(tuple(w for w in what if w not in ("-e", ".")))),
         run=lambda *command, **_: ran.append(command),
         create_tmp=tempfile.gettempdir,
