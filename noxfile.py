@@ -26,7 +26,7 @@ def put(session: nox.Session, *what: str) -> None:
     """Installs with uv, and brings it where nox has none: pip takes several times as long."""
     if session.venv_backend == "venv":
         session.install("uv")
-        session.run("uv", "pip", "install", "--quiet", *what)
+        session.run_install("uv", "pip", "install", "--quiet", *what)
     else:
         session.install(*what)
 

@@ -112,6 +112,17 @@ def test_a_session_installs_what_it_imports(names: tuple[str, ...]) -> None:
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
+def test_uv_is_brought_where_nox_has_none() -> None:
+    said: list[tuple[str, ...]] = []
+    session: Any = SimpleNamespace(
+        venv_backend="venv",
+        install=lambda *what: said.append(("pip", *what)),
+        run_install=lambda *what: said.append(what),
+    )
+    noxfile.put(session, "-e", ".")
+    assert said == [("pip", "uv"), ("uv", "pip", "install", "--quiet", "-e", ".")]
+
+
 def test_an_extra_is_the_group_of_its_name() -> None:
     """Which a user and a developer install; `rtl` is the group `sim`."""
     extras = noxfile.PROJECT["project"]["optional-dependencies"]
