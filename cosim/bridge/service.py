@@ -58,6 +58,9 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         self._port = self.port
         self._watch = threading.Thread(target=self._watching, name="idle", daemon=True)
         self._watch.start()
+        # It waits from the beginning: once the interpreter ends, no thread can be started.
+        self._ending = threading.Thread(target=self._end, name="shutdown", daemon=True)
+        self._ending.start()
 
     def _watching(self) -> None:
         """Ends connections with an exchange in which nothing comes; idle streams hold no other back."""
@@ -74,13 +77,15 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         connections. False if something still runs when the grace is over."""
         self.bridge.stop()
         self._down.set()
-        ending = threading.Thread(target=self.shutdown, name="shutdown", daemon=True)
-        ending.start()
-        ending.join(grace / 2)
-        if ending.is_alive():
+        self._ending.join(grace / 2)
+        if self._ending.is_alive():
             cut(self._port)
-            ending.join(grace / 2)
-        return not ending.is_alive()
+            self._ending.join(grace / 2)
+        return not self._ending.is_alive()
+
+    def _end(self) -> None:
+        self._down.wait()
+        self.shutdown()
 
     @contextlib.contextmanager
     def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -335,3 +336,22 @@ def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
             goes_on(client)
             for _, reader in kept:
                 reader.cancel()
+
+
+def test_it_ends_where_no_thread_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is, from Python 3.12 on, in what is called at the interpreter's exit."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, streams(50, 1))
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    with (
+        pytest.raises(OSError, match="refused"),
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=1),
+    ):
+        pass
