@@ -341,12 +341,14 @@ class Job:
                 self.fail(f"epoch {epoch} of {writer} was acknowledged, and {last} is the last")
 
     def over(self) -> bool:
-        """All is done, and no exchange is left open."""
+        """All is done, no exchange is left open, and what a bridge replays is replayed."""
         if self.refused is not None:
             return True
         server = self.network.server
-        done = len(self.finished) == len(self.rows) + len(NAMES) and server is not None
-        return done and not len(server[1].bridge.exchanges)  # type: ignore[index]
+        if len(self.finished) < len(self.rows) + len(NAMES) or server is None:
+            return False
+        bridge = server[1].bridge
+        return not len(bridge.exchanges) and bridge.session.applied >= bridge.session.replayed
 
 
 @functools.cache
