@@ -232,7 +232,7 @@ def _bits(wanted: Callable[[int, int], bool]) -> Callable[[State], int | None]:
 def _bits_entry(name: str, wanted: Callable[[int, int], bool], doc: str) -> AggregateFunction:
     return AggregateFunction(
         name, (INTEGER,), BIGINT, lambda: [0] * (_BITS + 1), _bits_counted(1), _bits(wanted),
-        doc, f"{name}(x)", merge=parts_added, remove=_bits_counted(-1),
+        doc, f"{name}(y)", merge=parts_added, remove=_bits_counted(-1),
     )  # fmt: skip
 
 
