@@ -88,7 +88,7 @@ class ResultLog:
         """A reader is done with what is before the offset. One that ever trimmed is waited for."""
         if self.moves(reader, offset):
             self.readers[reader] = offset
-            self.drop()
+        self.drop()
 
     def give_up(self) -> None:
         """Forgets all rows; their offsets stay."""
