@@ -184,7 +184,7 @@ def audit(session: nox.Session) -> None:
     session.install("pip-audit>=2.9", "pip")  # which it asks what is installed
     found = Path(session.create_tmp()) / "requirements.txt"
     with found.open("w") as file:
-        session.run("python", "-m", "pip", "freeze", "--exclude", "seustream", stdout=file)
+        session.run("pip", "freeze", "--exclude", "seustream", stdout=file)
     # Strict: what the index knows nothing of is not safe, but unknown.
     strict = ("--strict", "--no-deps", "--disable-pip", "-r", str(found))
     session.run("pip-audit", *strict, *session.posargs)

@@ -79,7 +79,16 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             yield "from seustream.commands import bench"
             yield from (f"bench._load({name!r})" for name in names)
         case (
-            ("ruff" | "mypy" | "lint-imports" | "towncrier" | "pip-audit" | "npm" | "mkdocs"),
+            (
+                "ruff"
+                | "mypy"
+                | "lint-imports"
+                | "towncrier"
+                | "pip"
+                | "pip-audit"
+                | "npm"
+                | "mkdocs"
+            ),
             *_,
         ):
             pass

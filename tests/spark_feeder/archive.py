@@ -5,7 +5,7 @@
 The suite starts Spark some forty times for jobs of seconds. Most of such a job is a JVM that
 loads, verifies and compiles classes: compiling little and mapping the classes from an archive
 takes a third of the processor time. A start without the archive works as well, and so does one
-with the archive of another Java or Spark, which Java ignores.
+with the archive of another Java or Spark, which Java ignores and would say so where a program prints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 _LITTLE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-OPTIONS = f"{_LITTLE} -XX:SharedArchiveFile={ARCHIVE}"
+OPTIONS = f"{_LITTLE} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable"
 """For SPARK_SUBMIT_OPTS."""
 
 _JOB = """
