@@ -184,6 +184,29 @@ def test_of_each_partition_only_the_best_rows_are_kept() -> None:
     assert answer[1].num_rows == 12
 
 
+@pytest.mark.parametrize(
+    "ahead",
+    ["lead(b) OVER {} > -9", "count(*) OVER (PARTITION BY a) > 2", "ntile(2) OVER {} = 1"],
+)
+def test_a_condition_that_looks_ahead_sees_what_the_bound_leaves_out(ahead: str) -> None:
+    """A rank bounds what is kept unless another function of the same QUALIFY is of all rows."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    rows = r_stream(random.Random(seed), 9000)  # so many that those left out are let go of
+    asked = []
+    for ties in ("", ", rn"):  # DuckDB breaks ties of row_number as it likes
+        over = f"(PARTITION BY a ORDER BY b DESC{ties})"
+        asked.append(f"row_number() OVER {over} <= 2 AND {ahead.format(over)}")
+    text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT a, b FROM R QUALIFY {asked[0]}"
+    want = judged(f"SELECT a, b, ts, ts FROM R QUALIFY {asked[1]} ORDER BY rn", R=rows)
+    assert len(want) > 3
+    run = GraphRun(compile_text(text))
+    for start in range(0, rows.num_rows, 1000):
+        run.push("R", rows.slice(start, 1000))
+        assert list(run.advance()) == []
+    assert [row for _, table in run.finish() for row in rows_of(table)] == want
+
+
 def test_a_rank_in_windows_comes_when_its_window_is_over() -> None:
     text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, row_number() OVER (PARTITION BY window_end
     ORDER BY a DESC) AS n FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 10)"""
