@@ -186,13 +186,13 @@ def test_of_each_partition_only_the_best_rows_are_kept() -> None:
 
 @pytest.mark.parametrize(
     "ahead",
-    ["lead(b) OVER {} > -9", "count(*) OVER (PARTITION BY a) > 2", "ntile(2) OVER {} = 1"],
+    ["lead(b) OVER {} > -9", "count(*) OVER (PARTITION BY a) > 99", "ntile(2) OVER {} = 1"],
 )
 def test_a_condition_that_looks_ahead_sees_what_the_bound_leaves_out(ahead: str) -> None:
     """A rank bounds what is kept unless another function of the same QUALIFY is of all rows."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
-    rows = r_stream(random.Random(seed), 9000)  # so many that those left out are let go of
+    rows = r_stream(random.Random(seed), 4_500)  # the last piece has rows let go of
     asked = []
     for ties in ("", ", rn"):  # DuckDB breaks ties of row_number as it likes
         over = f"(PARTITION BY a ORDER BY b DESC{ties})"
@@ -201,8 +201,8 @@ def test_a_condition_that_looks_ahead_sees_what_the_bound_leaves_out(ahead: str)
     want = judged(f"SELECT a, b, ts, ts FROM R QUALIFY {asked[1]} ORDER BY rn", R=rows)
     assert len(want) > 3
     run = GraphRun(compile_text(text))
-    for start in range(0, rows.num_rows, 1000):
-        run.push("R", rows.slice(start, 1000))
+    for start in range(0, rows.num_rows, 500):
+        run.push("R", rows.slice(start, 500))
         assert list(run.advance()) == []
     assert [row for _, table in run.finish() for row in rows_of(table)] == want
 
