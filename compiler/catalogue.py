@@ -28,7 +28,8 @@ class Stream:
     """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
     rows hold until their column te, for ever where it is NULL. A `table` is all there before the
     streams begin and has no times; `path` is the file it says it is in. `time` is the column that has the time of
-    a stream's rows, in place of one called ts. These fall back by `out_of_orderness` milliseconds at most;
+    a stream's rows: the rows that come have it in place of one called ts, and a derived stream has it from the
+    streams it reads. Times fall back by `out_of_orderness` milliseconds at most;
     one that falls back further is left out, an error if `late` is "error", kept beside the results if it is
     "side". A stream that brings nothing for `idle_timeout` milliseconds holds no other back. An unknown stream,
     already reported, has every column one asks for, of a type that silences what follows."""
@@ -54,3 +55,14 @@ class Stream:
         if self.unknown:
             return Column(name, ERROR)
         return TIME_COLUMN if folded in TIMESTAMP_NAMES and not self.table else None
+
+    def is_time(self, name: str) -> bool:
+        """Says whether the column of this name has the time of the stream's rows."""
+        if self.time is not None and name.lower() == self.time.lower():
+            return True
+        return self.column(name) is TIME_COLUMN
+
+    @property
+    def called_time(self) -> str:
+        """The name by which a query asks for the time of the stream's rows."""
+        return self.time or "ts"

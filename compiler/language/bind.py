@@ -20,7 +20,13 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
 from seustream.compiler.language.aggregates import AGGREGATES
-from seustream.compiler.language.constants import ConstantBinder, as_times, exact_beside, folded
+from seustream.compiler.language.constants import (
+    ConstantBinder,
+    as_times,
+    exact_beside,
+    folded,
+    in_milliseconds,
+)
 from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.language.overloads import CONVERT, expanded_parameters, instead, signatures
@@ -186,7 +192,7 @@ class Binder(ConstantBinder):
         if Kind.ERROR in (left.type.kind, right.type.kind):
             return FAILED
         left, right = self._beside(left, right.type, span), self._beside(right, left.type, span)
-        left, right = exact_beside((left, right))
+        left, right = in_milliseconds(exact_beside((left, right)))
         met = t.common(left.type, right.type)
         if met is None:
             return self.fail(
@@ -303,7 +309,7 @@ class Binder(ConstantBinder):
             what = "DISTINCT" if e.distinct else "FILTER"
             return self.fail(
                 "type-mismatch", f"{name} is no aggregate, it takes no {what}", e.at,
-                f"aggregates are {', '.join(AGGREGATES)}",
+                "aggregates of rows do, such as count(DISTINCT x)",
             )  # fmt: skip
         if e.attribute is not None:
             return self.fail(
@@ -358,6 +364,8 @@ class Binder(ConstantBinder):
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
         entry = FUNCTIONS[name]
+        if name == "-":
+            arguments = in_milliseconds(arguments)
         for given in (exact_beside(arguments), as_times(arguments)):
             types = [argument.type for argument in given]
             for number, (parameters, result) in enumerate(signatures(entry)):

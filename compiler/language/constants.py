@@ -177,6 +177,23 @@ def _as_decimal(e: x.Literal) -> x.Literal:
     return e
 
 
+def in_milliseconds(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
+    """Times of rows in one unit: one that is a timestamp is counted in milliseconds beside one that is so."""
+    if not all(map(_is_time, operands)) or not any(e.type.is_integer for e in operands):
+        return tuple(operands)
+    return tuple(
+        x.Call("epoch_ms", (e,), (t.TIMESTAMP,), t.BIGINT) if e.type == t.TIMESTAMP else e
+        for e in operands
+    )
+
+
+def _is_time(e: x.Expression) -> bool:
+    """Says whether a value is the time of a row, or so long before or after one."""
+    if isinstance(e, x.Call) and e.function in ("+", "-"):
+        return any(map(_is_time, e.arguments))
+    return isinstance(e, x.ColumnReference) and e.timed
+
+
 def as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
     """Text constants read as timestamps or intervals, for a function that takes no texts there."""
 

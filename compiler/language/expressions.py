@@ -47,13 +47,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class ColumnReference(Leaf):
-    """A stream's column; `source` is the position of its stream in the query's FROM list."""
+    """A stream's column; `source` is the position of its stream in the query's FROM list. `timed` says that
+    it has the time of its stream's rows: as a timestamp, or as a number of milliseconds."""
 
     source: int
     name: str
     type: Type
     nullable: bool
     alias: str  # of its stream in this query, for showing
+    timed: bool = field(default=False, compare=False)
 
     def show(self) -> str:
         return f"{self.alias}.{self.name}"

@@ -7,7 +7,7 @@ right when its condition is true and both together are within.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -131,6 +131,13 @@ def visible(side: JoinSide) -> tuple[int, ...]:
         return (side,)
     right = visible(side.right) if side.kind.pairs else ()
     return (*visible(side.left), *right)
+
+
+def timing(side: JoinSide, sources: Sequence[Source]) -> tuple[int, ...]:
+    """The sources one of which has the newest time of a row: not tables, nor what is looked up as of an
+    other's time."""
+    earlier = {join.right for join in joins(side) if isinstance(join, AsofJoin) and join.later <= 0}
+    return tuple(at for at in visible(side) if at not in earlier and not sources[at].stream.table)
 
 
 def optional(side: JoinSide) -> frozenset[int]:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.bind import Binder
@@ -74,13 +74,13 @@ def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> 
 
 
 def _check_order(statement: tree.Recognize, stream: Stream, context: PatternContext) -> None:
-    hint = "ORDER BY ts: rows come in the order of their time"
+    hint = f"ORDER BY {stream.called_time}: rows come in the order of their time"
     if not statement.order:
         context.report("P017", "ORDER BY is missing", statement.span, hint)
         return
     (first, direction), *others = statement.order
-    own = any(c.name.lower() == first.text.lower() for c in stream.columns)
-    if own or first.text.lower() not in TIMESTAMP_NAMES or direction != "asc":
+    timed = stream.unknown or stream.is_time(first.text)
+    if not timed or direction != "asc":
         context.report("P017", "rows are ordered by their time, ascending", first.span, hint)
     for name, _ in others:
         context.report("P017", "a second column of ORDER BY", name.span, hint)

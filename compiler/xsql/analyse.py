@@ -25,7 +25,7 @@ from seustream.compiler.xsql import intervals, tree
 from seustream.compiler.xsql.definitions import defined, statement_of
 from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement
-from seustream.compiler.xsql.relations import Relations
+from seustream.compiler.xsql.relations import Relations, timed
 from seustream.compiler.xsql.select import SelectBinder
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
@@ -240,7 +240,8 @@ class Analysis:
         relations = Relations(self._binder(), self.streams)
         query = relations.relation(s.name.text, s.query, s.query.span)
         columns = relations.select.columns_of(query, s.query.span)
-        stream = Stream(s.name.text, columns, self._text(s.query.span))
+        text, time = self._text(s.query.span), timed(query, columns)
+        stream = Stream(s.name.text, columns, text, time=time)
         if self._check_stream(s.name):
             self._own("stream", s.name.text, relations)
             self.streams[s.name.text.lower()] = stream

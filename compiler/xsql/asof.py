@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, visible
-from seustream.compiler.xsql.bounds import bounds
+from seustream.compiler.xsql.bounds import bounds, in_milliseconds
 from seustream.hdl.isa import Condition
 
 _FORM = "R ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts"
@@ -29,7 +29,8 @@ def asof(
     if not isinstance(right, int):
         problems.add("asof", "an ASOF JOIN looks up one stream", span, f"such as {_FORM}")
         return AsofJoin(kind, left, visible(right)[0], x.TRUE, 0, 0)
-    terms, mine = tuple(_terms(condition)), frozenset(visible(left))
+    terms = tuple(in_milliseconds(e) for e in _terms(condition))
+    mine = frozenset(visible(left))
     latest: list[tuple[int, int]] = []
     for e in terms:
         reads, found = x.sources(e), list(bounds(e))

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.joins import JoinSide, joins, optional, visible
 from seustream.hdl.isa import Condition
 
@@ -65,9 +66,41 @@ def _shortest(found: Sequence[Bound], count: int, through: Sequence[int]) -> lis
 
 def bounds(e: x.Expression) -> Iterator[Bound]:
     """The bounds that hold wherever a condition is true."""
+    for bound in _bounds(e):
+        yield bound[:3]
+
+
+def in_milliseconds(e: x.Expression) -> x.Expression:
+    """A comparison of times as one of the whole milliseconds by which rows are in order."""
+    found = list(_bounds(e))
+    if not any(slack for *_, slack in found):
+        return e
+    alias = {column.source: column.alias for column in x.columns(e)}
+    return x.conjunction(
+        tuple(
+            at_most(time_of(j, alias[j]), time_of(i, alias[i]), most - slack)
+            for i, j, most, slack in found
+        )
+    )
+
+
+def time_of(source: int, alias: str = "") -> x.ColumnReference:
+    """The time of a source's row in milliseconds."""
+    return x.ColumnReference(source, TIME_COLUMN.name, TIME_COLUMN.type, False, alias, True)
+
+
+def at_most(late: x.Expression, early: x.Expression, most: int) -> x.Compare:
+    """That one time is at most so many milliseconds after another."""
+    of = TIME_COLUMN.type
+    apart = x.Call("-", (late, early), (of, of), of)
+    return x.Compare(Condition.LE, apart, x.Literal(most, of), of)
+
+
+def _bounds(e: x.Expression) -> Iterator[tuple[int, int, int, int]]:
+    """The bounds, and by how much each is more than of whole milliseconds."""
     if isinstance(e, x.And):
         for term in e.terms:
-            yield from bounds(term)
+            yield from _bounds(term)
     if not isinstance(e, x.Compare):
         return
     for condition, left, right in (
@@ -89,13 +122,21 @@ def bounds(e: x.Expression) -> Iterator[Bound]:
             last = math.ceil(most) - 1 if condition is Condition.LT else math.floor(most)
             by_sign = {n: source for source, n in times.items() if n}
             if len(by_sign) == len([n for n in times.values() if n]) and {*by_sign} == {1, -1}:
-                yield by_sign[-1], by_sign[1], last
+                slack = _slack(condition, (left, right))
+                yield by_sign[-1], by_sign[1], last + slack, slack
+
+
+def _slack(condition: Condition, sides: Iterable[x.Expression]) -> int:
+    """How many milliseconds apart times can be beyond a bound on timestamps, which count microseconds: one
+    where equal milliseconds will do, and where the difference is cut off to whole ones."""
+    kinds = {side.type.kind for side in sides if not isinstance(side, x.Literal)}
+    return int(Kind.INTERVAL in kinds or (Kind.TIMESTAMP in kinds and condition is Condition.LT))
 
 
 def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
     """A sum of times of sources and of milliseconds: how often each time is in it, and the rest."""
     match e:
-        case x.ColumnReference(name=TIME_COLUMN.name):
+        case x.ColumnReference(timed=True):
             return {e.source: 1}, Fraction(0)
         case x.Literal(value=datetime.timedelta() as length):
             return {}, Fraction(length // datetime.timedelta(milliseconds=1))
@@ -105,6 +146,8 @@ def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
             return {}, Fraction(number)
         case x.Literal(value=float() as number) if abs(number) < _WHOLE:
             return {}, Fraction(number)
+        case x.Call(function="epoch_ms" | "timestamp_millis", arguments=(time,)):
+            return _linear(time)
         # A sum of doubles is rounded, and so says nothing exact about times.
         case x.Call(function="+" | "-" as operator, arguments=(left, right)) if (
             not e.type.is_inexact

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
@@ -22,10 +21,9 @@ from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins
 from seustream.compiler.logical.program import Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.asof import asof
+from seustream.compiler.xsql.bounds import time_of
 from seustream.compiler.xsql.scope import Merged, QueryScope
 from seustream.hdl.isa import Condition
-
-_TIME = (TIME_COLUMN.name, TIME_COLUMN.type, TIME_COLUMN.nullable)
 
 Subquery = tree.Exists | tree.InQuery
 
@@ -131,7 +129,7 @@ class JoinBinder:
         if isinstance(part.right, tree.FromItem) and part.right.as_of is not None:
             binder = Binder(self.scope((visible(left),), "FOR SYSTEM_TIME AS OF"), self.problems)
             time = binder.value(part.right.as_of)
-            held = x.ColumnReference(visible(right)[0], *_TIME, part.right.stream.text)
+            held = time_of(visible(right)[0], part.right.stream.text)
             terms.append(binder.compare(Condition.GE, time, held, part.right.as_of.span))
             if kind in (JoinKind.INNER, JoinKind.LEFT):
                 kind = JoinKind.ASOF if kind is JoinKind.INNER else JoinKind.LEFT_ASOF

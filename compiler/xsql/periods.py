@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Stream
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
@@ -181,19 +181,18 @@ def _counted(fewest: int, most: int) -> str:
 
 
 def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[str, str] | None:
-    """None if `e` is the time of a query's rows; else what that is, and how to write it."""
-    joined = len(sources) > 1
+    """None if `e` is the time of a query's rows, which is that of the newest of these sources; else what that
+    is, and how to write it."""
+    first, *others = sources
     if isinstance(e, syntax.Reference) and not e.everything:
-        name = e.parts[-1].text.lower()
-        if joined and len(e.parts) == 1 and name in ("ts", logical.RESULT_TIMES[1]):
+        *qualifier, name = (part.text.lower() for part in e.parts)
+        if not qualifier and name in ("ts", logical.RESULT_TIMES[1]):
             return None
-        own = [source.alias.lower() for source in sources]
-        names = [*TIMESTAMP_NAMES] + [str(s.stream.time).lower() for s in sources if s.stream.time]
-        if not joined and name in names and e.path[0].lower() in (name, *own):
+        if not others and first.stream.is_time(name) and qualifier in ([], [first.alias.lower()]):
             return None
-    if joined:
+    if others:
         return "the time of a join's newest component", "write ts_newest"
-    return "the stream's time", "write ts"
+    return "the stream's time", f"write {first.stream.called_time}"
 
 
 @dataclass(frozen=True, slots=True)

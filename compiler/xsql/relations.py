@@ -9,7 +9,7 @@ after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Column, Stream
@@ -18,7 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import ChangeLog, JoinTree
+from seustream.compiler.logical.joins import ChangeLog, JoinTree, timing
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
@@ -141,7 +141,7 @@ class Relations:
         relation = self.relation(name, query, query.span)
         columns = self.select.columns_of(relation, query.span)
         columns = tuple(map(_marked, columns, ends(relation)))
-        stream = Stream(self._free(name), columns, relation.text)
+        stream = Stream(self._free(name), columns, relation.text, time=timed(relation, columns))
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         self.written[stream.name] = query
         return stream
@@ -335,7 +335,8 @@ class Relations:
             )
         ]
         oldest = Column(logical.RESULT_TIMES[0], BIGINT, nullable=False)
-        stream = Stream(name, (*columns, oldest), relation.text)
+        time = timed(relation, columns)
+        stream = Stream(name, (*columns, oldest), relation.text, time=time)
         self.hidden.append((stream, replace(relation, name=name, defines=name, keeps_oldest=True)))
         return stream
 
@@ -367,6 +368,32 @@ def ends(of: logical.Relation) -> list[int | None]:
             last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
         found.append(last)
     return found
+
+
+def timed(of: logical.Relation, columns: Sequence[Column]) -> str | None:
+    """Of the columns of a relation's results the one that has the time of the rows, if there is one."""
+    found = (_is_time(of, place) for place in range(len(of.items)))
+    return next((column.name for column, here in zip(columns, found, strict=False) if here), None)
+
+
+def _is_time(of: logical.Relation, place: int) -> bool:
+    """Says whether a result is nothing but the time of its row."""
+    e = of.items[place].expression
+    if isinstance(of, logical.RankChanges | ChangeLog) or not isinstance(e, x.ColumnReference):
+        return False  # a row that leaves does so later
+    match of:
+        case logical.Query() | JoinTree() if not of.aggregated:
+            newest = [at for at, one in enumerate(of.sources) if not one.stream.table]
+            newest = [*timing(of.tree, of.sources)] if isinstance(of, JoinTree) else newest
+            return e.timed and newest == [e.source]
+        case logical.UnionAll():
+            return all(part.is_time(part.columns[place].name) for part in of.inputs)
+        case logical.Distinct():
+            return of.inputs[0].is_time(e.name)
+        case logical.OverRows() if e in of.columns:
+            (stream,) = of.inputs
+            return stream.is_time(stream.columns[of.columns.index(e)].name)
+    return False
 
 
 def _of_every(columns: Iterable[Column | None]) -> Column | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from seustream.compiler.catalogue import Column
 from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
@@ -15,6 +16,12 @@ from seustream.compiler.logical.program import WINDOW_END, WINDOW_START, Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import Every, edge, is_window, read
+
+
+def reference(index: int, source: Source, column: Column) -> x.ColumnReference:
+    """A column of a source; the binder knows from here which is the time of its rows."""
+    timed = source.stream.is_time(column.name)
+    return x.ColumnReference(index, column.name, column.type, column.nullable, source.alias, timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,8 @@ class QueryScope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
     a column of a stream comes first. `levels` are the sources that can be named here, those of the
     nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first;
-    `every` the windows of the query's groups, `named` the windows of OVER by their folded names."""
+    `every` the windows of the query's groups, `named` the windows of OVER by their folded names;
+    `timing` the sources whose newest time is that of a row."""
 
     sources: tuple[Source, ...]
     parameters: Mapping[str, ParameterValue]
@@ -42,6 +50,7 @@ class QueryScope:
     merged: Sequence[Merged] = ()
     every: Every | None = None
     named: Mapping[str, tree.OverWindow] = field(default_factory=dict)
+    timing: tuple[int, ...] = ()
 
     codes: Mapping[str, str] = field(default_factory=dict, init=False)
 
@@ -125,7 +134,7 @@ class QueryScope:
                 name.span,
                 suggest(name.text, known, "columns"),
             )
-        return x.ColumnReference(index, column.name, column.type, column.nullable, source.alias)
+        return reference(index, source, column)
 
     def _derived(self, name: s.Name, span: Span, binder: Binder) -> x.Expression:
         found = self.derived[name.text.lower()]
@@ -153,7 +162,7 @@ class QueryScope:
     def _is_the_window(self, call: s.FunctionCall, e: s.Expression, binder: Binder) -> bool:
         """Checks a window that is written again, beside GROUP BY."""
         found = len(binder.problems.found)
-        sources = [self.sources[at] for at in self._levels()[0]]
+        sources = [self.sources[at] for at in self.timing]
         if read(call, sources, binder, binder.problems) != self.every:
             if len(binder.problems.found) == found:
                 said = "the groups are those of another window"
@@ -177,7 +186,7 @@ class QueryScope:
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
         if isinstance(e, tree.OverCall):
             within = None if self.within in ("SELECT", "QUALIFY") else self.within
-            sources = [self.sources[at] for at in self._levels()[0]]
+            sources = [self.sources[at] for at in self.timing]
             return over(e, binder, sources, within, self.named)
         return binder.fail(
             "subquery-here",

@@ -23,6 +23,7 @@ from seustream.compiler.logical.joins import (
     JoinTree,
     TreeJoin,
     joins,
+    timing,
     visible,
 )
 from seustream.compiler.logical.windows import PartitionWindow, is_plain
@@ -36,7 +37,7 @@ from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
-from seustream.compiler.xsql.scope import QueryScope
+from seustream.compiler.xsql.scope import QueryScope, reference
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
 from seustream.hdl.device import Window, WindowKind
@@ -66,13 +67,14 @@ class SelectBinder:
         side, conditions = binding.select(select)
 
         named = {name.text.lower(): window for name, window in select.named_windows}
+        newest = timing(side, sources) or visible(side)
 
         def scope(within: str, aggregates: bool | str = True) -> QueryScope:
             of = binding.scope((visible(side),), within)
-            return replace(of, aggregates=aggregates, named=named)
+            return replace(of, aggregates=aggregates, named=named, timing=newest)
 
         grouping = scope("GROUP BY", "group by columns, aggregate in SELECT")
-        seen = [sources[position] for position in visible(side)]
+        seen = [sources[position] for position in newest]
         every = periods.every(select, seen, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
         steps = None
@@ -487,7 +489,7 @@ def _all_of(
     return [
         (
             ResultName.of_column(source.alias, column.name),
-            x.ColumnReference(index, column.name, column.type, column.nullable, source.alias),
+            reference(index, source, column),
         )
         for column in source.stream.columns
     ]

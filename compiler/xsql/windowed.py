@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinSide, TreeJoin
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.bounds import at_most, time_of
 from seustream.hdl.isa import Condition
 
 _MOST = 64
@@ -109,13 +109,7 @@ def differences(
         if one is not None and other is not None:
             (i, first), (j, second) = one, other
             for late, early, most in ((i, j, second), (j, i, first)):
-                left, right = _time(late), _time(early)
-                yield x.Compare(
-                    Condition.LE,
-                    x.Call("-", (left, right), (left.type, left.type), left.type),
-                    x.Literal(most - 1, left.type),
-                    left.type,
-                )
+                yield at_most(time_of(late), time_of(early), most - 1)
 
 
 def _end(e: x.Expression, sources: tuple[logical.Source, ...]) -> tuple[int, int] | None:
@@ -124,7 +118,3 @@ def _end(e: x.Expression, sources: tuple[logical.Source, ...]) -> tuple[int, int
         return None
     column = sources[e.source].stream.column(e.name)
     return None if column is None or column.ends is None else (e.source, column.ends)
-
-
-def _time(source: int) -> x.ColumnReference:
-    return x.ColumnReference(source, TIME_COLUMN.name, TIME_COLUMN.type, False, "")

@@ -100,13 +100,14 @@ def bounded(
     sizes = implied(known, conditions, len(sources), lasting)
     unbounded = [at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None]
     if unbounded:
-        late = sources[unbounded[0]].alias
+        late = sources[unbounded[0]]
         other = next(
-            of.alias for at, of in enumerate(sources) if at != unbounded[0] and at not in lasting
+            of for at, of in enumerate(sources) if at != unbounded[0] and at not in lasting
         )
         some = len(unbounded) + len(lasting) < len(sources)
-        why = f"joins what may come any time after {late}" if some else "joins streams"
-        way = f", or bound their times: abs({late}.ts - {other}.ts) <= 5 minutes"
+        why = f"joins what may come any time after {late.alias}" if some else "joins streams"
+        times = (f"{of.alias}.{of.stream.called_time}" for of in (late, other))
+        way = f", or bound their times: abs({' - '.join(times)}) <= 5 minutes"
         missing_window(select, why, problems, way)
     return tuple(
         replace(of, window=Window(WindowKind.RANGE, size or 0)) if of.window == UNUSED else of
