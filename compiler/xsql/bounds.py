@@ -73,7 +73,7 @@ def bounds(e: x.Expression) -> Iterator[Bound]:
 def in_milliseconds(e: x.Expression) -> x.Expression:
     """A comparison of times as one of the whole milliseconds by which rows are in order."""
     found = list(_bounds(e))
-    if not any(slack for *_, slack in found):
+    if not (found and isinstance(e, x.Compare) and _finer((e.left, e.right))):
         return e
     alias = {column.source: column.alias for column in x.columns(e)}
     return x.conjunction(
@@ -126,10 +126,16 @@ def _bounds(e: x.Expression) -> Iterator[tuple[int, int, int, int]]:
                 yield by_sign[-1], by_sign[1], last + slack, slack
 
 
-def _slack(condition: Condition, sides: Iterable[x.Expression]) -> int:
-    """How many milliseconds apart times can be beyond a bound on timestamps, which count microseconds: one
-    where equal milliseconds will do, and where the difference is cut off to whole ones."""
+def _finer(sides: Iterable[x.Expression]) -> set[Kind]:
+    """The kinds of what is compared that come from timestamps."""
     kinds = {side.type.kind for side in sides if not isinstance(side, x.Literal)}
+    return kinds & {Kind.TIMESTAMP, Kind.INTERVAL}
+
+
+def _slack(condition: Condition, sides: Iterable[x.Expression]) -> int:
+    """The milliseconds by which times can be beyond a bound on timestamps, which count microseconds: one where
+    equal milliseconds will do, and where the difference is cut off to whole ones."""
+    kinds = _finer(sides)
     return int(Kind.INTERVAL in kinds or (Kind.TIMESTAMP in kinds and condition is Condition.LT))
 
 

@@ -35,8 +35,6 @@ ALIKE = (
     " AND o.order_time BETWEEN s.ship_time - INTERVAL '0.009' SECOND AND s.ship_time",
     "SELECT o.n AS x, s.n AS y FROM o JOIN s ON o.k = s.k AND s.ship_time >= o.order_time"
     " AND s.ship_time < o.order_time + INTERVAL '0.005' SECOND",
-    "SELECT o.n AS x, b.n AS y FROM o FULL JOIN b ON o.k = b.k"
-    " AND abs(epoch_ms(o.order_time) - b.at) <= 4",
     "SELECT b.n AS x, p.n AS y FROM b JOIN p ON b.k = p.k AND p.ts BETWEEN b.at - 3 AND b.at + 6",
     "SELECT o.n AS x, o.k AS y FROM o WHERE NOT EXISTS (SELECT * FROM s WHERE s.k = o.k"
     " AND s.ship_time BETWEEN o.order_time AND o.order_time + INTERVAL '0.007' SECOND)",
@@ -60,6 +58,9 @@ JUDGED = {
     " AND o.order_time - s.ship_time <= INTERVAL '0.004' SECOND AND s.ship_time <= o.order_time": (
         "SELECT o.n AS x, s.n AS y FROM o LEFT JOIN s ON o.k = s.k AND s.ship_time <= o.order_time"
         " AND (epoch_us(o.order_time) - epoch_us(s.ship_time)) // 1000 <= 4"
+    ),
+    "SELECT o.n AS x, b.n AS y FROM o FULL JOIN b ON o.k = b.k AND abs(epoch_ms(o.order_time) - b.at) <= 4": (
+        "SELECT o.n AS x, b.n AS y FROM o FULL JOIN b ON o.k = b.k AND abs(ms(order_time) - b.at) <= 4"
     ),
     "SELECT o.n AS x, s.n AS y FROM o ASOF JOIN s ON o.k = s.k AND o.order_time >= s.ship_time": (
         _LAST.format("o", "", "s", "ms(ship_time) <= ms(l.order_time)", "ms(ship_time)")
@@ -123,7 +124,7 @@ def streams(chance: random.Random) -> dict[str, pa.Table]:
 
 def judged(query: str, rows: Mapping[str, pa.Table]) -> Rows:
     with duckdb.connect() as db:
-        db.execute("CREATE MACRO ms(t) AS epoch_ms(t)")
+        db.execute("CREATE MACRO ms(t) AS epoch_us(t) // 1000")  # its epoch_ms rounds
         for name, table in rows.items():
             db.register(name, table.append_column("rn", pa.array(range(table.num_rows))))
         return Counter(db.execute(query).fetchall())
