@@ -120,12 +120,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[match[0]] if match else None
 
 
+_FEW = 24
+
+
 def suggest(name: str, known: Iterable[str], what: str) -> str:
-    """A hint: the nearest known name, or all of them."""
+    """A hint: the nearest known name, or all of a few."""
     names = list(known)
     best = nearest(name, names)
     if best is not None:
         return f"did you mean {best}?"
     if not names:
         return f"there are no {what} yet"
+    if len(names) > _FEW:
+        return f"the reference lists all {what}"
     return f"known {what}: {', '.join(names)}"

@@ -12,6 +12,12 @@ _SEVERAL = "several groupings are a UNION ALL of SELECTs"
 _ONE_VALUE = "a column has one value a row; regexp_extract(x, 'pattern') takes a part of a text"
 
 _INSTEAD = {
+    ("rowtime",): "ts is the time of a row, as is the column that WITH (time = 'column') names",
+    ("mz_now",): "WINDOW RANGE 1 hour at the end keeps the rows of the last hour; nothing here asks a clock",
+    ("date_bin",): "GROUP BY TUMBLE(t, 5 minutes), or date_trunc('hour', t)",
+    ("latest_by_offset",): "last(x)",
+    ("earliest_by_offset",): "first(x)",
+    ("topk", "topkdistinct"): "QUALIFY row_number() OVER (PARTITION BY k ORDER BY x DESC) <= 3",
     ("now", "getdate", "current_timestamp", "current_date", "current_time", "localtimestamp",
      "proctime", "current_watermark"): _CLOCK,
     ("strftime", "date_format", "to_char", "format_timestamp"): _TEXT_OF_TIME,

@@ -57,6 +57,9 @@ MISTAKES: dict[str, list[str]] = {
         "select sum(a) over (order by ts rows between 3 preceding and 1 preceding) from R",
         "select sum(a) over (order by ts rows between current row and unbounded following) from R",
     ],
+    "a table is the rows of a file; results are streams: CREATE STREAM name AS SELECT ...": [
+        "create table t as select a from R window 1",
+    ],
     "remove the comma": [
         "select a, from R window 1",
         "select * from R, window 1",
@@ -78,11 +81,21 @@ MISTAKES: dict[str, list[str]] = {
 }
 
 _SOURCES = "rows come from sources, and results are streams: CREATE STREAM name AS SELECT ..."
+_READ = "REGISTER QUERY name AS SELECT ...; its results are read where it runs"
 _NAMED = "name the columns that are wanted"
 WORDS: dict[str, str] = {
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE"), _SOURCES),
     "ALTER": "CREATE OR REPLACE STREAM name (column type, ...) takes the place of the old one",
-    "VIEW": "CREATE STREAM name AS SELECT ...",
+    **dict.fromkeys(
+        ("VIEW", "MATERIALIZED", "TEMPORARY", "TEMP"), "CREATE STREAM name AS SELECT ..."
+    ),
+    "SOURCE": "CREATE STREAM name (column type, ...); its source is named where it runs, such as --source",
+    "SINK": _READ,
+    "SUBSCRIBE": _READ,
+    "PRINT": "SELECT * FROM name gives the rows of a stream",
+    "TERMINATE": "DROP QUERY name",
+    "INDEX": "none: joins and conditions make the indexes they need",
+    "EXTENDED": "DESCRIBE name, and SHOW CREATE STREAM name for its options",
     "RECURSIVE": "none: queries have no cycles",
     "INTERSECT SELECT": "write EXISTS (SELECT ...)",
     "EXCEPT SELECT": "write NOT EXISTS (SELECT ...)",
@@ -95,11 +108,15 @@ WORDS: dict[str, str] = {
     "WITHIN GROUP": "quantile_cont(x, 0.5); string_agg(x, ',') is in the order of time",
     "WITHIN": "WINDOW RANGE 5 minutes stands at the end, behind ON and WHERE",
     **dict.fromkeys(
-        ("TUMBLING", "HOPPING"),
+        ("TUMBLING", "HOPPING", "SESSION"),
         "groups of windows are GROUP BY TUMBLE(ts, 1 minute), HOP(ts, slide, size) or SESSION(ts, gap)",
     ),
-    "SIMILAR": "regexp_matches(x, 'pattern') compares with a pattern",
+    "TO": "date_trunc('hour', t) cuts a time off",
+    **dict.fromkeys(
+        ("SIMILAR", "SIMILAR TO"), "regexp_matches(x, 'pattern') compares with a pattern"
+    ),
     "VALUES": _SOURCES,
+    "CHANGES LIMIT": "LIMIT stands before it: LIMIT 10 EMIT CHANGES",
     "OFFSET": "QUALIFY row_number() OVER (ORDER BY x) > 5 leaves the first rows out",
 }
 """Words of other SQL, at the place of a mistake or in front of it, and what to write instead."""
@@ -185,7 +202,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
         "syntax",
         f"{source.text[start:end]!r} is unexpected; expected {wanted}",
         Span(start, end),
-        f"did you mean {close}?" if close and len(token) > 2 else hint,
+        f"did you mean {close}?" if close and token.upper() not in WORDS else hint,
     )
 
 

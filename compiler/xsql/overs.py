@@ -88,8 +88,7 @@ def over(
             e, name, binder, logical.Over(name, None, (), 1, partition, frame, BIGINT, order)
         )
     if name not in _AGGREGATES:
-        known = [*AGGREGATES, *PLACES]
-        hint = INSTEAD.get(name, f"functions OVER frames are {', '.join(known)}")
+        hint = INSTEAD.get(name, f"functions OVER frames are aggregates, {', '.join(PLACES)}")
         return binder.fail("over", f"there is no {name} OVER frames", e.call.at, hint)
     bound = binder.aggregate(e.call, _AGGREGATES[name])
     if bound is FAILED or not isinstance(bound, x.AggregateCall):

@@ -17,6 +17,9 @@ from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import Every, edge, is_window, read
 
+_WINDOWS = ("window", "session_window")
+"""What Spark calls the window of a group: its bounds are window.start and window.end."""
+
 
 def reference(index: int, source: Source, column: Column) -> x.ColumnReference:
     """A column of a source; the binder knows from here which is the time of its rows."""
@@ -60,8 +63,8 @@ class QueryScope:
         *qualifier, name = e.parts
         if qualifier:
             window = self.derived.get(f"window_{name.text.lower()}")
-            if qualifier[0].text.lower() == "window" and window in (WINDOW_START, WINDOW_END):
-                return window  # as Spark writes it: window.start
+            if qualifier[0].text.lower() in _WINDOWS and window in (WINDOW_START, WINDOW_END):
+                return window
             index = self.source(qualifier[0], binder.problems)
             return FAILED if index is None else self._column(index, name, binder)
         having = self._having(name)
@@ -132,7 +135,7 @@ class QueryScope:
                 f"stream {source.alias if '#' in source.stream.name else source.stream.name}"
                 f" has no column {name.text}",
                 name.span,
-                suggest(name.text, known, "columns"),
+                INSTEAD.get(name.text.lower()) or suggest(name.text, known, "columns"),
             )
         return reference(index, source, column)
 
@@ -153,7 +156,7 @@ class QueryScope:
     def is_window(self, e: s.Expression, binder: Binder) -> bool:
         """Says if an item is the window of the query's groups, as Spark writes it."""
         if isinstance(e, s.Reference) and len(e.parts) == 1:
-            called = e.path[0].lower() == "window" and not self._having(e.parts[0])
+            called = e.path[0].lower() in _WINDOWS and not self._having(e.parts[0])
             return called and self.every is not None
         if not isinstance(e, s.FunctionCall) or self.every is None or not is_window(e):
             return False

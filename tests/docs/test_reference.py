@@ -122,7 +122,11 @@ def test_what_is_refused_says_what_to_write_instead(refused: str, instead: str) 
     hint = caught.value.to_json()[0]["hint"]
     assert hint
     assert not str(hint).startswith(("the form is", "known ", "did you mean", "a statement begins"))
-    written = [code for code in codes(instead) if code.startswith(("SELECT", "CREATE"))]
+    written = [
+        code
+        for code in codes(instead)
+        if code.startswith(("SELECT", "CREATE", "REGISTER", "DESCRIBE"))
+    ]
     assert written or instead.startswith("none")
     for text in written:
         compile_text(f"{OTHER_SQL} {text}")

@@ -69,7 +69,7 @@ def test_one_letter_is_no_misspelt_keyword() -> None:
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
-        ("create index R (a int)", "CREATE"),
+        ("create function R (a int)", "CREATE"),
         ("-- streams\nshow views", "SHOW"),
         ("drop everything", "DROP"),
         ("register q as select a from R window 1", "REGISTER"),
