@@ -55,6 +55,7 @@ from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.device import Device
 
+_UNMETERED = contextlib.nullcontext()
 _ROWS_AT_ONCE = 1 << 18
 """Rows a gate lets through between two watermarks: many enough for columns, few enough for
 memory."""
@@ -220,7 +221,7 @@ class GraphRun:
         stream = self.defined.get(query)
         if stream is None:
             self._results[query] += rows.num_rows
-            with contextlib.nullcontext() if self.meters is None else self.meters.inside(CALLER):
+            with _UNMETERED if self.meters is None else self.meters.inside(CALLER):
                 yield query, rows
             return
         if stream in self._derived:

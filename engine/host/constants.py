@@ -2,8 +2,8 @@
 
     v > 10, v > 20, v = 15, v BETWEEN 12 AND 30     each an interval of what v may be
 
-All intervals are looked up at once: the values of some rows are sorted, and each interval is a run of
-them, found by two searches. Of few rows, only the intervals are looked at that the sorted bounds admit.
+All intervals are looked up at once: a value is searched once among their bounds, and found with all intervals that
+have it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int32]
+"""Rows of a step, of which there are never so many that more bits are worth their time."""
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _CODES = native.Codes()  # of no use to ordered numbers
@@ -126,10 +128,10 @@ class ConstantIndex:
         else:
             self.low = np.array([one.low for one in some], np.int64)
             self.high = np.array([one.high for one in some], np.int64)
-        self._by_low = np.argsort(self.low, kind="stable")
-        self._by_high = np.argsort(self.high, kind="stable")
-        self._lows, self._highs = self.low[self._by_low], self.high[self._by_high]
-        self._union = _union(self._lows, self.high[self._by_low])
+        self._intervals = native.Intervals()
+        self._intervals.configure(self.low, self.high)
+        by_low = np.argsort(self.low, kind="stable")
+        self._union = _union(self.low[by_low], self.high[by_low])
 
     def numbers(self, column: pa.Array) -> tuple[Ints, Bools | None]:
         """The numbers of a column in the type of the key; and where there are some, None if
@@ -149,54 +151,25 @@ class ConstantIndex:
         inside: Bools = (place >= 0) & (values <= highs[np.maximum(place, 0)])
         return inside if flags is None else inside & flags
 
-    def matches(self, values: Ints, flags: Bools | None) -> list[tuple[int, Ints]]:
+    def matches(self, values: Ints, flags: Bools | None) -> list[tuple[int, Places]]:
         """By interval that has some, the rows in it, in their order."""
         if len(self.low) == 1:
-            rows = self._inside(0, values, flags)
-            return [(0, rows)] if len(rows) else []
-        places = None if flags is None else np.flatnonzero(flags)
-        known = values if places is None else values[places]
-        if not len(known) or not len(self.low):
-            return []
-        order = np.argsort(known, kind="stable")
-        ordered = known[order]
-        if places is not None:
-            order = places[order]
-        those = self._candidates(int(ordered[0]), int(ordered[-1]))
-        low, high = self.low[those], self.high[those]
-        first = np.searchsorted(ordered, low, side="left")
-        end = np.searchsorted(ordered, high, side="right")
-        hit = np.flatnonzero(end > first)
-        found = []
-        for number, a, b, point in zip(
-            those[hit].tolist(),
-            first[hit].tolist(),
-            end[hit].tolist(),
-            (ordered[first[hit]] == ordered[end[hit] - 1]).tolist(),
-            strict=True,
-        ):
-            if point:  # of equal values the order is that of the rows
-                rows = order[a:b]
-            elif 4 * (b - a) < len(values):
-                rows = np.sort(order[a:b])
+            inside = (values >= self.low[0]) & (values <= self.high[0])
+            fits = np.flatnonzero(inside if flags is None else inside & flags)
+            return [(0, fits.astype(np.int32))] if len(fits) else []
+        known = None if flags is None else flags.view(np.uint8)
+        found, pairs = self._intervals.find(np.ascontiguousarray(values), known)
+        those, counts = np.empty(found, np.int64), np.empty(found, np.int64)
+        rows = np.empty(pairs, np.int32)
+        self._intervals.take(those, counts, rows)
+        everything, begin, parts = np.arange(len(values), dtype=np.int32), 0, []
+        for number, count in zip(those.tolist(), counts.tolist(), strict=True):
+            if count == len(everything):
+                parts.append((number, everything))
             else:
-                rows = self._inside(number, values, flags)
-            found.append((number, rows))
-        return found
-
-    def _inside(self, number: int, values: Ints, flags: Bools | None) -> Ints:
-        """The rows in one interval."""
-        inside = (values >= self.low[number]) & (values <= self.high[number])
-        rows: Ints = np.flatnonzero(inside if flags is None else inside & flags)
-        return rows
-
-    def _candidates(self, least: int, greatest: int) -> Ints:
-        """Intervals that may have a value from `least` to `greatest`."""
-        below = int(np.searchsorted(self._lows, greatest, side="right"))
-        above = int(np.searchsorted(self._highs, least, side="left"))
-        if below <= len(self._highs) - above:
-            return self._by_low[:below]
-        return self._by_high[above:]
+                parts.append((number, rows[begin : begin + count]))
+                begin += count
+        return parts
 
 
 def _union(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:

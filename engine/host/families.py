@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Item, Query
-from seustream.engine.host.constants import ConstantIndex, Interval, intervals
+from seustream.engine.host.constants import ConstantIndex, Interval, Places, intervals
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
 from seustream.engine.stream.faults import QueryFaults
@@ -101,7 +101,7 @@ class Family:
     ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
         """By member with results, these, or what computes them and may fail."""
         work = _Work(rows, self.shared)
-        tables: dict[int, list[tuple[Member, Ints]]] = {}
+        tables: dict[int, list[tuple[Member, Places]]] = {}
         for member, found, rest in self._found(work):
             if skips(member.query):
                 continue
@@ -112,11 +112,13 @@ class Family:
         for some in tables.values():
             yield from _taken(rows, some)
 
-    def _found(self, work: _Work) -> Iterator[tuple[Member, Ints, tuple[x.Expression, ...]]]:
+    def _found(self, work: _Work) -> Iterator[tuple[Member, Places, tuple[x.Expression, ...]]]:
         """By member, rows that may fit, and the conditions that are still to be decided on them."""
-        everything = np.arange(len(work.rows))
+        everything = np.arange(len(work.rows), dtype=np.int32)
         if self.index is None:
-            places: Iterable[tuple[int, Ints]] = ((n, everything) for n in range(len(self.members)))
+            places: Iterable[tuple[int, Places]] = (
+                (n, everything) for n in range(len(self.members))
+            )
             sure = True
         else:
             column = work.column(self.index.key)
@@ -150,8 +152,8 @@ class _Work:
         return None if doubts.total else found
 
     def narrowed(
-        self, member: Member, found: Ints, sure: bool
-    ) -> tuple[Member, Ints, tuple[x.Expression, ...]]:
+        self, member: Member, found: Places, sure: bool
+    ) -> tuple[Member, Places, tuple[x.Expression, ...]]:
         """The rows that conditions leave which other members have, too. Where one may be NULL, a
         fault of another counts: then all of them are decided as written."""
         rest = []
@@ -164,7 +166,7 @@ class _Work:
                 found = found[mask[0][found]]
         if rest and not sure and any(map(may_fault, rest)):
             whole = () if member.interval is None else member.interval.conditions
-            return member, np.arange(len(self.rows)), (*whole, *member.rest)
+            return member, np.arange(len(self.rows), dtype=np.int32), (*whole, *member.rest)
         return member, found, tuple(rest)
 
     def _mask(self, e: x.Expression) -> tuple[Bools, bool] | None:
@@ -184,12 +186,12 @@ def may_fault(e: x.Expression) -> bool:
 
 
 def _later(
-    rows: Candidates, member: Member, found: Ints, rest: tuple[x.Expression, ...]
+    rows: Candidates, member: Member, found: Places, rest: tuple[x.Expression, ...]
 ) -> Callable[[], pa.Table]:
     """Returns the function that decides the rest of a query's conditions and gives its results."""
 
     def results() -> pa.Table:
-        kept, doubtful = found, rest
+        kept, doubtful = found.astype(np.int64), rest
         if rows.null_decides:
             doubtful = ()
             for e in rest:
@@ -216,35 +218,64 @@ def _later(
 
 
 def _taken(
-    rows: Candidates, some: Sequence[tuple[Member, Ints]]
+    rows: Candidates, some: Sequence[tuple[Member, Places]]
 ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
     """Results of queries with one SELECT list."""
     if len(some) == 1:
         member, found = some[0]
         yield member, _later(rows, member, found, ())
         return
-    wanted = np.zeros(len(rows), np.bool_)
-    for _, found in some:
-        wanted[found] = True
-    whole = bool(wanted.all())
+    query, count, wanted = some[0][0].query, len(rows), None
+    if not _worth_all(query, some, count):
+        wanted = np.zeros(count, np.bool_)
+        for _, found in some:
+            wanted[found] = True
     doubts = Faults()
-    table = rows.select(some[0][0].query, None if whole else np.flatnonzero(wanted), doubts)
+    table = rows.select(query, None if wanted is None else np.flatnonzero(wanted), doubts)
     if doubts.total:
         for member, found in some:
             yield member, _later(rows, member, found, ())
         return
-    place = np.cumsum(wanted) - 1
     table = table.combine_chunks()
-    begin = 0
-    while begin < len(some):
-        end, count = begin, 0
-        while end < len(some) and (count == 0 or count + len(some[end][1]) <= _AT_ONCE):
-            count += len(some[end][1])
-            end += 1
-        index = np.concatenate([found for _, found in some[begin:end]])
-        taken = table.take(pa.array(index if whole else place[index]))
+    place = None if wanted is None else np.cumsum(wanted) - 1
+    for part in _parts([one for one in some if len(one[1]) < count]):
+        index = np.concatenate([found for _, found in part])
+        taken = _take(table, index if place is None else place[index])
         at = 0
-        for member, found in some[begin:end]:
+        for member, found in part:
             yield member, taken.slice(at, len(found))
             at += len(found)
-        begin = end
+    for member, found in some:
+        if len(found) == count:
+            yield member, table
+
+
+def _worth_all(query: Query, some: Sequence[tuple[Member, Places]], count: int) -> bool:
+    """Says if a SELECT list is best evaluated over all rows: a query wants them all, or those that none wants are
+    few beside the results and have no fault in it."""
+    sizes = [len(found) for _, found in some]
+    if max(sizes) == count:
+        return True
+    return sum(sizes) >= count and not any(may_fault(item.expression) for item in query.items)
+
+
+def _parts(some: Sequence[tuple[Member, Places]]) -> Iterator[list[tuple[Member, Places]]]:
+    """As many as are taken together."""
+    part, count = [], 0
+    for one in some:
+        if part and count + len(one[1]) > _AT_ONCE:
+            yield part
+            part, count = [], 0
+        part.append(one)
+        count += len(one[1])
+    if part:
+        yield part
+
+
+def _take(table: pa.Table, index: Ints | Places) -> pa.Table:
+    """Some rows of results, of which all are there. Those of one stream have one time, which is taken once."""
+    columns, where = [column.chunk(0) for column in table.columns], pa.array(index)
+    once = columns[:-1] if columns[-1].equals(columns[-2]) else columns
+    taken = [pc.take(column, where, boundscheck=False) for column in once]
+    taken += taken[-1:] * (len(columns) - len(once))
+    return pa.Table.from_arrays(taken, schema=table.schema)

@@ -3,6 +3,7 @@
 #include "best.h"
 #include "chains.h"
 #include "codes.h"
+#include "intervals.h"
 #include "reals.h"
 #include "rows.h"
 #include "runs.h"
@@ -39,6 +40,12 @@ static PyMethodDef of_codes[] = {
     {"of_values", of<Codes, &Codes::of_values>, METH_VARARGS, nullptr},
     {"texts", of<Codes, &Codes::texts>, METH_VARARGS, nullptr},
     {"count", of<Codes, &Codes::count>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_intervals[] = {
+    {"configure", of<Intervals, &Intervals::configure>, METH_VARARGS, nullptr},
+    {"find", of<Intervals, &Intervals::find>, METH_VARARGS, nullptr},
+    {"take", of<Intervals, &Intervals::take>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_rows[] = {
@@ -118,6 +125,7 @@ PyMODINIT_FUNC PyInit_native() {
     if (Owner<Chains>::add(module, "Chains", NAMED "Chains", of_chains) != 0 ||
         Owner<Runs>::add(module, "Runs", NAMED "Runs", of_runs) != 0 ||
         Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0 ||
+        Owner<Intervals>::add(module, "Intervals", NAMED "Intervals", of_intervals) != 0 ||
         Owner<Automaton>::add(module, "Automaton", NAMED "Automaton", of_automaton) != 0 ||
         Owner<Subsets>::add(module, "Subsets", NAMED "Subsets", of_subsets) != 0 ||
         Owner<Sequence>::add(module, "Sequence", NAMED "Sequence", of_sequence) != 0 ||

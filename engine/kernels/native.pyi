@@ -77,6 +77,18 @@ class Codes:
 
     def count(self) -> int: ...
 
+class Intervals:
+    """Intervals of numbers, both bounds included, and the rows whose value is in each."""
+
+    def configure(self, low: Ints, high: Ints, /) -> None: ...
+    def find(self, values: Ints, flags: Flags, /) -> tuple[int, int]:
+        """Returns how many intervals have some row, and how many rows they have together; those that have every row do
+        not count here."""
+
+    def take(self, numbers: Ints, counts: Ints, rows: npt.NDArray[np.int32], /) -> None:
+        """What `find` has found: the numbers of the intervals, rising, how many rows each has, and these, in order, one
+        interval after the other, but for those that have every row."""
+
 class Rows:
     """Row pattern matching. A pattern is a program of steps `(code, a, b)`:
 

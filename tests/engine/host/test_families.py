@@ -65,6 +65,8 @@ def condition(chance: random.Random) -> str:
             f"R.v {op} {n}",
             f"R.v = {n}",
             f"R.v BETWEEN {n} AND {m}",
+            f"R.v > {n} AND R.v < {n + 3}",
+            f"R.v >= {n} AND R.v < {n}",
             f"{n} {op} R.v",
             f"R.x {op} {n / 4}",
             f"R.x >= {n / 4} AND R.x < {m / 4}",
@@ -155,6 +157,32 @@ def test_together_as_alone(seed: int, join: bool, monkeypatch: pytest.MonkeyPatc
             sql = f"SELECT {what} FROM {source} WHERE {where}{near}"
             want = connection.execute(sql.replace("/ R.k", "/ nullif(R.k, 0)")).fetchall()
             assert sorted(repr(row[:-2]) for row in found) == sorted(map(repr, want)), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_ranges(seed: int) -> None:
+    """Open and closed ones, single values, empty ones, equal ones, a NULL bound; each query's rows in their order."""
+    print(f"seed {seed}")
+    chance, dice = np.random.default_rng(seed), random.Random(seed)
+    count = dice.choice([40, 3000])
+    streams = {"R": rows(chance, count)["R"].append_column("row", pa.array(range(count)))}
+    form = ["R.v > {}", "R.v <= {}", "R.v = {}", "R.v > {} AND R.v <= {}", "R.v BETWEEN {} AND {}"]
+    wheres = []
+    for _ in range(150):
+        bounds = [dice.randint(-9, 9), dice.randint(-9, 9)]
+        bounds[dice.random() < 0.5] += dice.choice([0, 0, 40])
+        wheres.append(dice.choice(form).format(*bounds if dice.random() < 0.95 else ["NULL"] * 2))
+    lists = ["v, row", "row, t, 12 / nullif(v, 0) AS q"]
+    selects = [f"SELECT {dice.choice(lists)} FROM R WHERE {where}" for where in wheres]
+    texts = [f"REGISTER QUERY q{n} AS {select};" for n, select in enumerate(selects)]
+    definition = STREAMS.partition("CREATE STREAM S")[0].replace("k int", "k int, row bigint")
+    cuts = sorted(dice.sample(range(count), 2))
+    found, _ = run(definition + "".join(texts), streams, cuts)
+    with duckdb.connect() as connection:
+        connection.register("R", streams["R"])
+        for select, mine in zip(selects, found.values(), strict=True):
+            want = connection.execute(select.replace("FROM", ", ts, ts FROM") + " ORDER BY row")
+            assert list(map(repr, mine)) == list(map(repr, want.fetchall())), select
 
 
 def test_a_strict_query_fails_alone() -> None:

@@ -324,3 +324,53 @@ def test_real(dtype: str) -> None:
             assert native.real(data, begin, count, values.itemsize) is wanted
     with pytest.raises(ValueError, match="want"):
         native.real(data, 1, 40, values.itemsize)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_intervals(seed: int) -> None:
+    """Open ones, single numbers, empty ones and equal ones; values NULL and at the ends; few rows and many."""
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    ends = np.array([-(2**63), 2**63 - 1])
+    count, reach = int(chance.integers(0, 90)), int(chance.choice([0, 3, 30]))
+    low = chance.integers(-20, 20, count)
+    high = low + chance.integers(-2, reach + 1, count)
+    low = np.where(chance.random(count) < 0.2, chance.choice(ends, count), low)
+    high = np.where(chance.random(count) < 0.2, chance.choice(ends, count), high)
+    kernel = native.Intervals()
+    kernel.configure(low, high)
+    for rows in (0, 1, 7, 400):
+        values = chance.integers(-25, 25, rows)
+        if rows:
+            values[chance.integers(0, rows, 2)] = chance.choice(ends)
+        there = (chance.random(rows) < 0.9).astype(np.uint8)
+        flags = there if chance.random() < 0.5 else None
+        known = there.astype(np.bool_) if flags is not None else np.ones(rows, np.bool_)
+        fits = [
+            np.flatnonzero((values >= a) & (values <= b) & known)
+            for a, b in zip(low, high, strict=True)
+        ]
+        found, pairs = kernel.find(values, flags)
+        assert found == sum(len(some) > 0 for some in fits)
+        numbers, counts = np.empty(found, np.int64), np.empty(found, np.int64)
+        out = np.empty(pairs, np.int32)
+        kernel.take(numbers, counts, out)
+        assert numbers.tolist() == [n for n, some in enumerate(fits) if len(some)]
+        assert counts.tolist() == [len(fits[n]) for n in numbers]
+        listed = [fits[n] for n in numbers if len(fits[n]) < rows]
+        assert out.tolist() == [row for some in listed for row in some.tolist()]
+
+
+def test_intervals_refuse_short_arrays() -> None:
+    kernel = native.Intervals()
+    with pytest.raises(ValueError, match="want 2"):
+        kernel.configure(np.array([1, 2]), np.array([3]))
+    kernel.configure(np.array([1, 2]), np.array([3, 3]))
+    with pytest.raises(ValueError, match="want 3"):
+        kernel.find(np.array([1, 2, 9]), np.ones(2, np.uint8))
+    one, two = np.empty(1, np.int64), np.empty(2, np.int64)
+    for short in ((one, two, 3), (two, one, 3), (two, two, 2)):
+        found = kernel.find(np.array([1, 2, 9]), None)
+        assert found == (2, 3)
+        with pytest.raises(ValueError, match="want"):
+            kernel.take(*short[:2], np.empty(short[2], np.int32))
