@@ -261,7 +261,8 @@ def _worth_all(query: Query, some: Sequence[tuple[Member, Places]], count: int) 
 
 def _parts(some: Sequence[tuple[Member, Places]]) -> Iterator[list[tuple[Member, Places]]]:
     """As many as are taken together."""
-    part, count = [], 0
+    part: list[tuple[Member, Places]] = []
+    count = 0
     for one in some:
         if part and count + len(one[1]) > _AT_ONCE:
             yield part
