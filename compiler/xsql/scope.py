@@ -18,7 +18,7 @@ from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import Every, edge, is_window, read
 
 _WINDOWS = ("window", "session_window")
-"""What Spark calls the window of a group: its bounds are window.start and window.end."""
+"""Names of Spark for the window of a group, whose bounds are window.start and window.end."""
 
 
 def reference(index: int, source: Source, column: Column) -> x.ColumnReference:
