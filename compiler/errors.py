@@ -120,7 +120,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[match[0]] if match else None
 
 
-_FEW = 24
+_FEW = 40
 
 
 def suggest(name: str, known: Iterable[str], what: str) -> str:
