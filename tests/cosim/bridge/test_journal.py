@@ -50,14 +50,20 @@ def test_a_call_that_still_writes_at_the_end_does_no_damage() -> None:
     assert reopened(FOLDER, disk) == ([*RECORDS, {"kind": "trim"}, {"kind": "late"}], [])
 
 
+def ended() -> SimDisk:
+    """A disk with a journal that was closed while records waited for their sync."""
+    disk = SimDisk()
+    written(FOLDER, disk)
+    journal = Journal(FOLDER, disk)
+    for offset in range(3):
+        journal.append({"kind": "trim", "offset": offset}, sync=False)
+    journal.close()
+    return disk
+
+
 def test_what_waits_for_its_sync_at_the_end_may_go_with_the_power() -> None:
     for seed in range(60):
-        chance, disk = random.Random(seed), SimDisk()
-        written(FOLDER, disk)
-        journal = Journal(FOLDER, disk)
-        for offset in range(3):
-            journal.append({"kind": "trim", "offset": offset}, sync=False)
-        journal.close()
+        chance, disk = random.Random(seed), ended()
         disk.lose_power(chance)
         disk.restart()
         records, _ = reopened(FOLDER, disk)
@@ -68,12 +74,7 @@ def test_a_power_loss_after_the_next_start_harms_only_what_waited() -> None:
     """The end leaves the second copy unsynced; a record that was begun behind it must not be torn
     in one copy while it is missing in the other."""
     for seed in range(60):
-        chance, disk = random.Random(seed), SimDisk()
-        written(FOLDER, disk)
-        journal = Journal(FOLDER, disk)
-        for offset in range(3):
-            journal.append({"kind": "trim", "offset": offset}, sync=False)
-        journal.close()
+        chance, disk = random.Random(seed), ended()
         disk.restart()
         journal = Journal(FOLDER, disk)
         assert not journal.notes
