@@ -132,5 +132,5 @@ def suggest(name: str, known: Iterable[str], what: str) -> str:
     if not names:
         return f"there are no {what} yet"
     if len(names) > _FEW:
-        return f"the reference lists all {what}"
+        return f"of the known {what}, none is like it"
     return f"known {what}: {', '.join(names)}"

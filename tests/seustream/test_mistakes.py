@@ -36,7 +36,7 @@ SELECT a FROM R WHERE a = 'x' WINDOW NOW                      int cannot be comp
 SELECT a FROM R WHERE n > 5 WINDOW NOW                        varchar(9) cannot be compared|CAST
 SELECT a FROM R WHERE t > '2026-13-45' WINDOW NOW             not a timestamp|'2006-03-01 12:30:00'
 SELECT a + n FROM R WINDOW NOW                                + wants numbers|int and varchar(9)
-SELECT nosuch(a) FROM R WINDOW NOW                            no function nosuch|the reference lists
+SELECT nosuch(a) FROM R WINDOW NOW                            no function nosuch|none is like it
 SELECT uper(n) FROM R WINDOW NOW                              no function uper|mean upper?
 SELECT upper(n, n) FROM R WINDOW NOW                          upper wants a text|give it 1 argument
 SELECT sum(n) FROM R WINDOW ROWS 5                            sum wants a number|CAST
