@@ -11,7 +11,7 @@ end only decides who leaves early.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -181,7 +181,7 @@ class GoldenDevice:
         self._now = int(block.timestamp[-1])
         self._counter = counters[-1]
         out = _in_order(found, HandedOver.concatenate(handed))
-        self._status.delivered += len(out)
+        self._status.delivered += out.delivered
         self._status.handed_over += len(out.handed_over)
         return out
 
@@ -271,8 +271,8 @@ class GoldenDevice:
             if not len(probes):
                 continue
             route = tables.routes[tag]
-            for query in route.queries:
-                yield _deliver(query, tables.windows[query], probes, block, counters)
+            if route.queries:
+                yield _deliver(route.queries, tables.windows, probes, block, counters)
             for area in route.probes:
                 for post, joined in self._probe(
                     tables.areas[area], area, tag, probes, sights[area]
@@ -368,10 +368,26 @@ def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) ->
 
 
 def _deliver(
-    query: int, windows: tuple[Window, ...], probes: _Probes, block: Batch, counters: Ints
+    queries: Iterable[int],
+    windows: Sequence[tuple[Window, ...]],
+    probes: _Probes,
+    block: Batch,
+    counters: Ints,
 ) -> tuple[Ints, Results]:
-    """The output check: only tuples that fit all windows of the query pass."""
+    """The output check: a tuple is of the queries all whose windows it fits."""
     newest = block.timestamp[probes.row]
+    maps = np.zeros(len(probes), np.uint64)
+    for query in queries:
+        fits = _fits(windows[query], probes, newest, counters)
+        maps |= fits.astype(np.uint64) << np.uint64(query)
+    some = maps != 0
+    carried = probes.sequence[some] != NOT_IN_RESULT
+    last = np.iinfo(np.int64).max
+    oldest = np.where(carried, probes.timestamp[some], last).min(axis=1, initial=last)
+    return probes.row[some], Results(maps[some], newest[some], oldest, probes.sequence[some])
+
+
+def _fits(windows: tuple[Window, ...], probes: _Probes, newest: Ints, counters: Ints) -> Bools:
     fits = np.ones(len(probes), np.bool_)
     for stream, window in enumerate(windows):
         if window.kind is WindowKind.RANGE:
@@ -380,11 +396,7 @@ def _deliver(
         elif window.kind is WindowKind.ROWS:
             rank = counters[probes.row, stream] - probes.sequence[:, stream]
             fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | (rank < window.size)
-    carried = probes.sequence[fits] != NOT_IN_RESULT
-    last = np.iinfo(np.int64).max
-    oldest = np.where(carried, probes.timestamp[fits], last).min(axis=1, initial=last)
-    which = np.full(int(fits.sum()), query, np.int64)
-    return probes.row[fits], Results(which, newest[fits], oldest, probes.sequence[fits])
+    return fits
 
 
 def _in_order(found: list[tuple[Ints, Results]], handed: HandedOver) -> Results:
@@ -394,5 +406,5 @@ def _in_order(found: list[tuple[Ints, Results]], handed: HandedOver) -> Results:
     order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
     out = Results.concatenate(results for _, results in found)
     return Results(
-        out.query[order], out.newest[order], out.oldest[order], out.sequences[order], handed
+        out.queries[order], out.newest[order], out.oldest[order], out.sequences[order], handed
     )

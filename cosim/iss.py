@@ -202,7 +202,8 @@ class IssDevice:
         self._trace, self._probed = trace, probed
         self._tables: Tables | None = None
         self._programs: list[list[isa.Instruction]] = []
-        self._rows: list[tuple[int, ...]] = []  # query, newest, oldest, sequence numbers
+        self._maps: list[int] = []  # of results, their queries
+        self._rows: list[tuple[int, ...]] = []  # newest, oldest, sequence numbers
         self._handed_over: list[tuple[int, int, int, int]] = []  # as the columns of HandedOver
         self.reset()
 
@@ -252,10 +253,11 @@ class IssDevice:
             *(column.tolist() for column in columns), strict=True
         ):
             self._raw(self._tables, stream, _Part(sequence, timestamp, tuple(attributes)), admit)
-        rows = np.array(self._rows, np.int64).reshape(-1, 3 + MAX_STREAMS)
+        rows = np.array(self._rows, np.int64).reshape(-1, 2 + MAX_STREAMS)
+        maps = np.array(self._maps, np.uint64)
         handed = np.array(self._handed_over, np.int64).reshape(-1, 4)
-        self._rows, self._handed_over = [], []
-        return Results(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:], HandedOver(*handed.T))
+        self._maps, self._rows, self._handed_over = [], [], []
+        return Results(maps, rows[:, 0], rows[:, 1], rows[:, 2:], HandedOver(*handed.T))
 
     def _raw(self, tables: Tables, stream: int, part: _Part, admit: bool) -> None:
         """One raw tuple: expire, insert, then probe until nothing is in flight."""
@@ -289,9 +291,9 @@ class IssDevice:
         while in_flight:
             probe = in_flight.pop()
             route = tables.routes[probe.tag]
-            for query in sorted(route.queries):
-                if self._in_windows(tables, query, probe.parts):
-                    self._deliver(query, probe.parts)
+            fit = [q for q in route.queries if self._in_windows(tables, q, probe.parts)]
+            if fit:
+                self._deliver(fit, probe.parts)
             for probed in sorted(route.probes):
                 joined = self._execute(probed, probe)
                 self._status.circulated += len(joined)
@@ -375,10 +377,11 @@ class IssDevice:
                 return False
         return True
 
-    def _deliver(self, query: int, parts: dict[int, _Part]) -> None:
-        self._status.delivered += 1
+    def _deliver(self, queries: list[int], parts: dict[int, _Part]) -> None:
+        self._status.delivered += len(queries)
         times = [part.timestamp for part in parts.values()]
         sequences = [NOT_IN_RESULT] * MAX_STREAMS
         for stream, part in parts.items():
             sequences[stream] = part.sequence
-        self._rows.append((query, max(times), min(times), *sequences))
+        self._maps.append(sum(1 << query for query in queries))
+        self._rows.append((max(times), min(times), *sequences))

@@ -49,7 +49,7 @@ class JoinArea(wiring.Component):
         self.layouts = layouts = Layouts(config)
         window = WindowBuffer(config)
         own = ("working", "blocked", "row", "tuples", "hit", "hit_take", "hit_bits", "context", "tail", "count",
-               "ticks", "kind", "rows")  # fmt: skip
+               "ticks", "kind", "rows", "forget")  # fmt: skip
         self._through = {
             name: member for name, member in window.signature.members.items() if name not in own
         }
@@ -227,6 +227,8 @@ class JoinArea(wiring.Component):
 
     def _retention(self, m: Module) -> None:
         """Retention of the window; two halves, as all tables."""
+        half_before = Signal()
+        m.d.sync += [half_before.eq(self._half), self.window.forget.eq(self._half != half_before)]
         to_range, to_rows = self._mine(m, Target.RANGE), self._mine(m, Target.ROWS)
         for half in range(2):
             kind = Signal(RangeKind, name=f"kind_{half}")

@@ -17,8 +17,8 @@ MAX_ATTRIBUTES = 4
 MAX_DEPTH = 1 << 20
 """More tuples than any board's memory holds; keeps a slip of the pen from asking for them."""
 
-CONTEXTS = 16
-"""Raw tuples in flight at once."""
+CONTEXTS, EPOCHS = 64, 16
+"""Raw tuples in flight at once, and the epochs that they are counted by."""
 
 
 class ConfigError(ValueError):

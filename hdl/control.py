@@ -12,7 +12,6 @@ from seustream.hdl.control_words import (
     ADDRESS_BITS,
     DATA_BITS,
     JOIN_ROWS,
-    KIND_SHIFT,
     OPERATION_BITS,
     TARGET_BITS,
     UNIT_BITS,
@@ -26,6 +25,7 @@ from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.meters import Meters
 from seustream.hdl.table_bus import write_signature
+from seustream.hdl.window_tests import SET_BITS, TEST_BITS
 
 COMMAND = data.StructLayout(
     {
@@ -66,9 +66,10 @@ class ControlUnit(wiring.Component):
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self.layouts = layouts = Layouts(config)
-        # More than one pair, or tuple, can be counted in a cycle.
+        # More than one pair, or result, can be counted in a cycle.
+        self.event_bits = max(layouts.pointer_bits + 2, config.queries.bit_length())
         self.events_layout = data.StructLayout(
-            {counter.name.lower(): layouts.pointer_bits + 2 for counter in COUNTED}
+            {counter.name.lower(): self.event_bits for counter in COUNTED}
         )
         super().__init__(
             {
@@ -240,7 +241,7 @@ class ControlUnit(wiring.Component):
         for counter in COUNTED:
             value = Signal(48, name=counter.name.lower())
             # Two steps, so that no long sum is in the way of the clock.
-            event = Signal(self.layouts.pointer_bits + 2, name=f"{counter.name.lower()}_event")
+            event = Signal(self.event_bits, name=f"{counter.name.lower()}_event")
             m.d.sync += event.eq(getattr(self.events, counter.name.lower()))
             m.d.sync += value.eq(value + event)
             with m.If(self.forget):
@@ -292,8 +293,9 @@ class ControlUnit(wiring.Component):
             Target.TERMS: address >= config.tags,
             Target.DESTINATION: address >= config.tags,
             Target.QUERIES: address >= config.tags,
-            Target.WINDOW: (address[:KIND_SHIFT] >= config.queries)
-            | address[KIND_SHIFT + 2 :].any(),
+            Target.TEST: address >= 1 << TEST_BITS,
+            Target.SET: address >= 1 << SET_BITS,
+            Target.PART: address != 0,
             Target.RANGE: address > 2,
             Target.INDEX: address >= config.indexes,
             Target.RAW_ROUTE: address != 0,

@@ -29,6 +29,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Area, Comparison, Tables
 from seustream.hdl.hashing import seed_of
 from seustream.hdl.program import AreaProgram, JoinRow
+from seustream.hdl.window_tests import KIND_BITS, STEP_BITS, THEN_BITS, WindowTest, WindowTests
 
 
 class ControlOperation(enum.IntEnum):
@@ -48,9 +49,10 @@ class Target(enum.IntEnum):
     INSTRUCTION  address, word | LAST at the highest address; in order from 0
     PROBE_PLAN   route tag, what the area does with its probes (`Layouts.probe_plan`)
     DESTINATION  route tag, areas to probe | output (every unit at once)
-    QUERIES      route tag, set of queries
+    QUERIES      route tag, set of queries; before it, as PART, the tag's first test of windows
     RAW_ROUTE    unit, stores | group of the stream
-    WINDOW       unit, query | kind << 6, size
+    TEST         test of windows, what it looks at and where it leads (`word_of`); before it, as
+                 PART, its higher limit and then its lower one
     SELECTION    unit, entry of its selection table in order (`SelectionEntry`)
     RANGE        unit, address: 0 none, 1 data ticks, 2 for ever
     ROWS         unit, data rows
@@ -59,6 +61,8 @@ class Target(enum.IntEnum):
                  these conjunctions at least (`Layouts.terms`)
     SEED         unit, data: seed of the hash of its indexes
     JOIN_ROW     unit, row, under what a pair joins as which route tag (`Layouts.join_row`)
+    SET          set, its queries; before it, as PART, the test that follows
+    PART         data of a table that is wider than a command, the last two are kept
     """
 
     INSTRUCTION = 0
@@ -66,7 +70,7 @@ class Target(enum.IntEnum):
     DESTINATION = 2
     QUERIES = 3
     RAW_ROUTE = 4
-    WINDOW = 5
+    TEST = 5
     SELECTION = 6
     RANGE = 7
     ROWS = 8
@@ -74,6 +78,8 @@ class Target(enum.IntEnum):
     TERMS = 10
     SEED = 11
     JOIN_ROW = 12
+    SET = 13
+    PART = 14
 
 
 class Verdict(enum.IntEnum):
@@ -134,7 +140,6 @@ NEEDS_BITS = (
 )
 _MOST_ROWS = (1 << ROWS_BITS) - 1
 LAST_WORD = 1 << isa.WORD_BITS
-KIND_SHIFT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +200,48 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
             word = entry.encode(address == len(entries) - 1)
             yield Command(ControlOperation.WRITE, Target.SELECTION, unit, address, word)
     for tag in range(config.tags):
-        areas = queries = 0
+        areas = output = 0
         if tag in tables.routes:
             route = tables.routes[tag]
             # A probe that nothing comes of need not be made.
             areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
-            queries = sum(1 << query for query in route.queries)
-        output = 1 << config.streams if queries else 0
+            output = bool(route.queries) << config.streams
         yield Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, areas | output)
+    yield from output_commands(tables, config)
+
+
+def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
+    """Writes the tables of the output: the queries of each route tag, and the tests of their windows."""
+    tests = WindowTests.of(tables, config.streams)
+    for tag in range(config.tags):
+        queries = 0
+        if tag in tests.first:
+            queries = sum(1 << query for query in tables.routes[tag].queries)
+            yield _part(tests.first[tag])
         yield Command(ControlOperation.WRITE, Target.QUERIES, 0, tag, queries)
-    for query, windows in enumerate(tables.windows):
-        for unit, window in enumerate(windows):
-            address = query | window.kind << KIND_SHIFT
-            yield Command(ControlOperation.WRITE, Target.WINDOW, unit, address, window.size)
+    for number, test in enumerate(tests.tests):
+        if number or 0 in tests.first.values():
+            yield from (_part(limit) for limit in reversed(test.limits))
+            yield Command(ControlOperation.WRITE, Target.TEST, 0, number, word_of(test))
+    for number, left in enumerate(tests.sets):
+        yield _part(left.next)
+        yield Command(ControlOperation.WRITE, Target.SET, 0, number, left.queries)
+
+
+def _part(data: int) -> Command:
+    return Command(ControlOperation.WRITE, Target.PART, 0, 0, data)
+
+
+def word_of(test: WindowTest) -> int:
+    """Encodes a test without its limits: where it leads, and what it looks at (`Layouts.window_test`)."""
+    word = at = 0
+    for step in test.steps:
+        word |= (step.then | step.index << THEN_BITS) << at
+        at += THEN_BITS + STEP_BITS
+    for kind in test.kinds:
+        word |= kind << at
+        at += KIND_BITS
+    return word
 
 
 def _area(

@@ -13,9 +13,9 @@ Rules of the contract, the same for every device (models, RTL, board):
 3. *Ticks.* A tuple with `admit` false only moves the clock and the counter: it is
    neither stored nor probed. The host sends one where it deals with a tuple itself.
 4. *Results* of a raw tuple are complete when `push` returns or, for a pipelined
-   device, after `flush`. Each combination is delivered once per query and route
-   tag; a query with overlapping terms may see it more than once, always for the
-   same raw tuple. Their order within one raw tuple is free.
+   device, after `flush`. Each combination is delivered once per route tag, as one record
+   for all queries of the tag that it satisfies; a query with overlapping terms may see it
+   more than once, always for the same raw tuple. Their order within one raw tuple is free.
 5. *Windows.* A result is delivered only if every component was in its stream's
    window of that query when the latest component arrived.
 6. *Overflow.* A device keeps `DeviceConfig.capacity` tuples a stream. When one more is
@@ -53,6 +53,8 @@ from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+BitMaps = npt.NDArray[np.uint64]
 
 NOT_IN_RESULT = -1
 """Component sequence number of a stream that has no part in a result."""
@@ -323,16 +325,34 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Join results in columns; `sequences` is m x 4, `NOT_IN_RESULT` where a stream has no part."""
+    """Join results in columns, a record for a combination: `queries` has a bit for each query that
+    it satisfies, one at least; `sequences` is m x 4, `NOT_IN_RESULT` where a stream has no part.
+    Its length is in records."""
 
-    query: Ints = field(default_factory=_no_ints)
+    queries: BitMaps = field(default_factory=lambda: np.empty(0, np.uint64))
     newest: Ints = field(default_factory=_no_ints)
     oldest: Ints = field(default_factory=_no_ints)
     sequences: Ints = field(default_factory=lambda: np.empty((0, MAX_STREAMS), np.int64))
     handed_over: HandedOver = field(default_factory=HandedOver)
 
     def __len__(self) -> int:
-        return len(self.query)
+        return len(self.queries)
+
+    @property
+    def delivered(self) -> int:
+        """Counts results, a record once for each of its queries."""
+        return int(np.bitwise_count(self.queries).sum())
+
+    def of(self, query: int) -> Bools:
+        """Marks the records of a query."""
+        found: Bools = (self.queries >> np.uint64(query) & np.uint64(1)).astype(np.bool_)
+        return found
+
+    def each(self) -> tuple[Ints, Ints]:
+        """Expands to one row a result: its record, and its query."""
+        octets = self.queries.astype("<u8").view(np.uint8).reshape(-1, 8)
+        record, query = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+        return record, query
 
     @classmethod
     def concatenate(cls, parts: Iterable[Results]) -> Results:
@@ -340,7 +360,7 @@ class Results:
         if not parts:
             return cls()
         return cls(
-            np.concatenate([part.query for part in parts]),
+            np.concatenate([part.queries for part in parts]),
             np.concatenate([part.newest for part in parts]),
             np.concatenate([part.oldest for part in parts]),
             np.concatenate([part.sequences for part in parts]),
@@ -357,7 +377,7 @@ class Status:
     dropped     of these, dropped at the door by the selections
     pairs       (probe, window) pairs compared
     circulated  joined tuples handed back to the router
-    delivered   results delivered, counted per query
+    delivered   results delivered, a record once for each of its queries
     handed_over stored tuples that left early
     occupancy   tuples stored now, per stream
     """

@@ -40,7 +40,7 @@ class ExecutionUnit(wiring.Component):
                 the one after only in reading it; a probe in 2 cycles at least
 
     write, half    tables, and which half of them is in use
-    enter, entering   a new probe (`probe_layout`); up to 8 wait
+    enter, entering   a new probe (`probe_layout`); up to 16 wait
     may_enter      one may; a second cycle's needs another look
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple

@@ -39,12 +39,12 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
-BUFFER_BITS = 2
+BUFFER_BITS = 3
 """Of the places for a probe's comparisons: so many probes are compared, or wait for it, at once."""
 
 
 def put_layout(config: DeviceConfig) -> data.StructLayout:
-    """A comparison on its way to its comparator: for which turn, of which of four probes."""
+    """A comparison on its way to its comparator: for which turn, of which of eight probes."""
     return data.StructLayout(
         {
             "valid": 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,11 +19,13 @@ class TupleFetch(wiring.Component):
     latency     7 cycles from the request to the response
     throughput  1 tuple a cycle
 
-    requests     streams of references; the last one asks for stored tuples as they are
+    requests     streams of references; the last one asks for stored tuples as they are, the one
+                 before it for stamps alone; of the others, a raw tuple needs no window
     responses    pulse for whom `fetched` is
+    working      a request is on its way
     remember, context, raw        keeps a raw tuple under its context number
-    coming          something is fetched in the next cycle
-    fetching, slots, components   of the window buffers
+    coming          attributes are fetched in the next cycle
+    fetching, whole, slots, components   of the window buffers: stamps are fetched; attributes, too
     """
 
     def __init__(self, config: DeviceConfig, requesters: int) -> None:
@@ -38,8 +40,10 @@ class TupleFetch(wiring.Component):
                 "remember": In(1),
                 "context": In(CONTEXT_BITS),
                 "raw": In(layouts.context),
+                "working": Out(1),
                 "coming": Out(1),
                 "fetching": Out(1),
+                "whole": Out(1),
                 "slots": Out(data.ArrayLayout(layouts.slot_bits, n)),
                 "components": In(data.ArrayLayout(layouts.component, n)),
             }
@@ -56,6 +60,7 @@ class TupleFetch(wiring.Component):
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
         chosen = Signal(self.requesters)
+        reads: list[Value] = []  # of whom windows are read
         m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
@@ -78,12 +83,15 @@ class TupleFetch(wiring.Component):
             m.d.sync += sent.eq(first)
             with m.If(chosen[i]):
                 m.d.sync += references[0].eq(sent)
+            # What has joined nothing yet is the raw tuple, which is here.
+            has_joined = (sent.carries & (sent.carries - 1)[: len(sent.carries)]) != 0
+            reads.append(chosen[i] & has_joined if i < self.requesters - 2 else chosen[i])
         for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)
         m.d.comb += [
-            self.coming.eq(chosen.any()),
-            self.fetching.eq(wanted[0].any()),
+            self.working.eq(chosen.any()),
+            self.coming.eq(Cat(*reads[:-2], reads[-1]).any()),
             self.slots.eq(references[0].slots),
             write.addr.eq(self.context),
             write.data.eq(self.raw),
@@ -91,7 +99,11 @@ class TupleFetch(wiring.Component):
             read.addr.eq(references[1].context),
             read.en.eq(1),
         ]
-        m.d.sync += raw.eq(read.data)
+        m.d.sync += [
+            raw.eq(read.data),
+            self.fetching.eq(Cat(reads).any()),
+            self.whole.eq(self.coming),
+        ]
 
         fetched = self.fetched
         m.d.comb += [self.responses.eq(wanted[4]), fetched.reference.eq(references[4])]

@@ -40,11 +40,14 @@ class EqualityIndex(wiring.Component):
     window. A table entry that no tuple of the bucket has written yet may lead into the chain
     of another bucket; that costs a few candidates, which the factors then reject.
 
+    The newest slot of a bucket is exchanged in one access, so that inserts follow each other at once.
+
     latency     ask: answer 2 cycles later; insert: 3 cycles
-    throughput  one ask a cycle while nothing is inserted
+    throughput  an insert a cycle; an ask for the newest slot in each of the others, one for the slot
+                after in every cycle
 
     seed                  of the hash, held
-    insert, key, slot     pulse, every fourth cycle at most: `slot` has attribute value `key`
+    insert, key, slot     pulse: `slot` has attribute value `key`
     ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
     ready                 the ask is taken
     answer                the slot, 2 cycles after
@@ -73,44 +76,38 @@ class EqualityIndex(wiring.Component):
         m = Module()
         layouts = self.layouts
         bits, depth = layouts.slot_bits, self.config.depth
-        inserted = Signal(data.StructLayout({"parts": layouts.hashed, "slot": bits}))
-        inserted_bucket = bucket(inserted.parts, bits)
-        newest_was, idle = Signal(bits), Signal()
+        # Stages: hash, bucket, link.
+        put = data.StructLayout({"valid": 1, "slot": bits})
+        hashes, links = Signal(put), Signal(put)
+        parts, to = Signal(layouts.hashed), Signal(bits)
+        m.d.sync += [
+            hashes.valid.eq(self.insert),
+            hashes.slot.eq(self.slot),
+            parts.eq(hashed(self.key, self.seed, bits)),
+            links.eq(hashes),
+        ]
 
         m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
         newest_write, newest_read = newest.write_port(), newest.read_port()
         m.submodules.older = older = memory.Memory(shape=bits, depth=depth, init=[])
         older_write, older_read = older.write_port(), older.read_port()
-        m.d.comb += [newest_read.en.eq(1), older_read.en.eq(1)]
         m.d.comb += [
-            newest_read.addr.eq(Mux(idle, self.bucket, inserted_bucket)),
+            to.eq(Mux(hashes.valid, bucket(parts, bits), self.bucket)),
+            # The memory reads what was there before this cycle's write.
+            newest_read.addr.eq(to),
+            newest_read.en.eq(1),
+            newest_write.addr.eq(to),
+            newest_write.data.eq(hashes.slot),
+            newest_write.en.eq(hashes.valid),
             older_read.addr.eq(self.after),
-            newest_write.addr.eq(inserted_bucket),
-            newest_write.data.eq(inserted.slot),
-            older_write.addr.eq(inserted.slot),
-            older_write.data.eq(newest_was),
+            older_read.en.eq(1),
+            older_write.addr.eq(links.slot),
+            older_write.data.eq(newest_read.data),
+            older_write.en.eq(links.valid),
         ]
 
         asked_newest = Signal()
         m.d.sync += asked_newest.eq(self.newest)
         m.d.sync += self.answer.eq(Mux(asked_newest, newest_read.data, older_read.data))
-        m.d.comb += self.ready.eq(~self.newest | idle)
-
-        with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += idle.eq(1)
-                m.d.sync += [
-                    inserted.parts.eq(hashed(self.key, self.seed, bits)),
-                    inserted.slot.eq(self.slot),
-                ]
-                with m.If(self.insert):
-                    m.next = "LOOK"
-            with m.State("LOOK"):
-                m.next = "TAKE"
-            with m.State("TAKE"):
-                m.d.sync += newest_was.eq(newest_read.data)
-                m.next = "LINK"
-            with m.State("LINK"):
-                m.d.comb += [newest_write.en.eq(1), older_write.en.eq(1)]
-                m.next = "IDLE"
+        m.d.comb += self.ready.eq(~self.newest | ~hashes.valid)
         return m

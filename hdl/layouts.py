@@ -11,18 +11,22 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from seustream.hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.config import CONTEXTS, EPOCHS, MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import NEEDS_BITS, ROW_BITS, ROWS_BITS, TERMS
 from seustream.hdl.isa import FACTOR_REGISTERS, WINDOW_SELECTION_REGISTERS
+from seustream.hdl.window_tests import KIND_BITS, STEP_BITS, TEST_BITS, THEN_BITS
 
 STREAM_BITS = 2
 TAG_BITS = 8
-QUERY_BITS = 6
 SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 
 CONTEXT_BITS = ceil_log2(CONTEXTS)
 """Each raw tuple in flight has its own view of the windows, so that a probe sees what had
 arrived when its raw tuple did."""
+OFFERS = 2
+"""Raw tuples that are offered to the router at once."""
+EPOCH_BITS = ceil_log2(EPOCHS)
+"""The highest bits of a context's number: contexts that follow each other are counted together."""
 
 
 class Layouts:
@@ -37,7 +41,9 @@ class Layouts:
     reference   a tuple on its way through router and areas
     joined      what a reference stands for; 136 bits in the thesis's configuration
     context     a raw tuple in flight: itself, and the sequence numbers of its time
-    result      a delivered result
+    window_test a look at a joined tuple's ages and ranks
+    query_set   queries that are left, and the look that follows
+    result      a joined tuple and the queries that it satisfies, a bit each
     handed_over a stored tuple that left early, and the arrival that displaced it
     """
 
@@ -101,7 +107,7 @@ class Layouts:
         )
         self.result = data.StructLayout(
             {
-                "query": QUERY_BITS,
+                "queries": config.queries,
                 "carries": n,
                 "newest": self.timestamp,
                 "oldest": self.timestamp,
@@ -116,6 +122,18 @@ class Layouts:
                 "taken_by": self.sequence,
             }
         )
+        # A look at a joined tuple's ages and ranks (`seustream.hdl.window_tests`).
+        self.limit = max(self.timestamp, self.sequence)
+        self.step = data.StructLayout({"then": THEN_BITS, "index": STEP_BITS})
+        self.window_test = data.StructLayout(
+            {
+                "steps": data.ArrayLayout(self.step, 3),
+                "kinds": data.ArrayLayout(KIND_BITS, n),
+                "low": self.limit,
+                "high": self.limit,
+            }
+        )
+        self.query_set = data.StructLayout({"queries": config.queries, "next": TEST_BITS})
         # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
         self.hashed = self.slot_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.

@@ -13,7 +13,7 @@ from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
-_ASKED = 4
+ASKED = 8
 """Probes that are fetched ahead of the one that is staged."""
 
 
@@ -44,7 +44,7 @@ class ProbeLoader(wiring.Component):
     waits for room further on is not in the way of what makes room.
 
     latency     about 20 cycles and one a factor
-    throughput  a probe in 6 cycles, or in as many as there are factors and 3; up to four are
+    throughput  a probe in 6 cycles, or in as many as there are factors and 3; up to eight are
                 being fetched meanwhile
 
     available, take, level, reference   of the probe FIFO
@@ -135,7 +135,7 @@ class ProbeLoader(wiring.Component):
                     m.next = "IDLE"
 
         # Asked for, answered, used: counted. What was asked for before a flush is answered, not used.
-        count = ceil_log2(_ASKED) + 2
+        count = ceil_log2(ASKED) + 2
         asked, answered = Signal(count), Signal(count)
         self._used = used = Signal(count)
         ahead, room = Signal(count), Signal()
@@ -143,11 +143,11 @@ class ProbeLoader(wiring.Component):
         m.d.comb += [
             ahead.eq(answered - used),
             self._have.eq((ahead != 0) & ~ahead[-1]),
-            room.eq(((asked - used)[:count] < _ASKED) & ((asked - answered)[:count] < _ASKED)),
+            room.eq(((asked - used)[:count] < ASKED) & ((asked - answered)[:count] < ASKED)),
             move.eq(self._kept & room & (~self.request.valid | self.request.ready) & ~self.flush),
         ]
         taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
-        m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=_ASKED, init=[])
+        m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=ASKED, init=[])
         write = self._taken.write_port()
         m.d.comb += [
             write.addr.eq(asked),
@@ -174,7 +174,7 @@ class ProbeLoader(wiring.Component):
                 "attributes": data.ArrayLayout(layouts.attributes, len(self._others)),
             }
         )
-        m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=_ASKED, init=[])
+        m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
         write = self._answers.write_port()
         m.d.comb += [
             write.addr.eq(answered),

@@ -11,7 +11,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
 from seustream.hdl.layouts import Layouts
 
-KNOWN = 8
+KNOWN = 16
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 
 
@@ -32,7 +32,7 @@ def probe_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ProbeQueue:
     """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
-    to eight; where a probe of each level was left. A part of the execution unit: in its module
+    to sixteen; where a probe of each level was left. A part of the execution unit: in its module
     (`m`), at its ports.
 
     latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later, as is
@@ -73,9 +73,9 @@ class ProbeQueue:
         # One less than there is room for: `enter` may be on its way.
         m.d.sync += unit.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
         m.d.comb += unit.busy.eq(end != to_send)
-        # Two cycles late: none needs to know them earlier.
         self.deciding, self.sending = Signal(shape), Signal(shape)
         self.resumed = Signal()
+        # Two cycles late: none needs to know them earlier.
         for pointer, probe in ((to_decide, self.deciding), (to_send, self.sending)):
             read = queue.read_port(domain="comb")
             m.d.comb += read.addr.eq(pointer[:-1])

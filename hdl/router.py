@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.arbiter import RoundRobin
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import CONTEXT_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, Layouts
 
 
 class Router(wiring.Component):
@@ -20,7 +20,8 @@ class Router(wiring.Component):
     output: areas that prefer the highest level therefore always find an end.
 
     latency     5 cycles from the look at the rooms into a FIFO
-    throughput  1 tuple a cycle, to all its destinations at once; a sender's in 4 cycles
+    throughput  1 tuple a cycle, to all its destinations at once; a sender's in 4 cycles, and raw
+                tuples, whose sender offers two in turn, in 2
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
     granted, roomy       per sender: it was taken a cycle before, and is held until then; in
@@ -28,14 +29,14 @@ class Router(wiring.Component):
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
-    sent, context        how many places the tuple pushed goes to, and whose it is
+    sent, context        how many places the tuple pushed goes to, if an area made it, and whose it is
     working, stuck       one is taken; none is, for there is no room where one leads
     """
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self.layouts = layouts = Layouts(config)
-        self.senders = config.streams + 1
+        self.senders = config.streams + OFFERS
         n = config.streams
         super().__init__(
             {
@@ -75,7 +76,7 @@ class Router(wiring.Component):
         ]
         for sender in range(self.senders):
             destination = self.destination[sender]
-            if sender == n:
+            if sender >= n:
                 level = Signal(layouts.level_bits)
             else:
                 level = Signal(layouts.level_bits, name=f"level_{sender}")
@@ -89,8 +90,9 @@ class Router(wiring.Component):
             was = arbiter.granted[sender] | self.granted[sender]
             m.d.sync += self.roomy[sender].eq(self.emit[sender] & ~was & ~blocked.any())
             with m.If(self.granted[sender]):
+                if sender < n:
+                    m.d.sync += self.sent.eq(sum(Cat(destination.areas, destination.output)))
                 m.d.sync += [
-                    self.sent.eq(sum(Cat(destination.areas, destination.output))),
                     self.context.eq(self.emitted[sender].context),
                     self.push.eq(destination.areas),
                     self.output.eq(destination.output),

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, EPOCH_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
 from seustream.hdl.probe_fifo import IN_FLIGHT
 
 
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed, and meanwhile begin with the next. Up to sixteen are in flight, each under a
-    context number of its own. A context is free again when nothing of it is in flight and all
-    older ones are free.
+    to be probed, and meanwhile begin with the next. Up to 64 are in flight, each under a context
+    number of its own. What is in flight is counted by epochs of four contexts that follow each
+    other. An epoch is free again when nothing of it is in flight, no context of it is to be given,
+    and all older ones are free. When nothing is in flight, the rest of an epoch is left out.
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
-    latency     6 cycles from `selected` to the router
-    throughput  a raw tuple in 4 cycles, if none has to wait; it goes to the router meanwhile
+    latency     5 cycles from `selected` to the router
+    throughput  a raw tuple in 3 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
@@ -31,10 +32,10 @@ class Sequencer(wiring.Component):
     store, tuple, bits  the window to store in, maybe with the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
-    emit, emitted, destination, granted   the raw tuple to the router
-    sent, sent_context  router: so many more in flight
+    emit, emitted, destinations_of, granted   raw tuples to the router, by two offers in turn
+    sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
-    busy, oldest        contexts in flight
+    busy, oldest        contexts in flight, and the first of the oldest epoch
     taker, taken_by     the raw tuple now dealt with
     taken, tick, dropped   pulses, to be counted
     idle                nothing is in flight
@@ -63,10 +64,10 @@ class Sequencer(wiring.Component):
                 "snapshot": Out(1),
                 "context": Out(CONTEXT_BITS),
                 "raw": Out(layouts.context),
-                "emit": Out(1),
-                "emitted": Out(layouts.reference),
-                "destination": Out(layouts.destination),
-                "granted": In(1),
+                "emit": Out(OFFERS),
+                "emitted": Out(data.ArrayLayout(layouts.reference, OFFERS)),
+                "destinations_of": Out(data.ArrayLayout(layouts.destination, OFFERS)),
+                "granted": In(OFFERS),
                 "sent": In(range(n + 2)),
                 "sent_context": In(CONTEXT_BITS),
                 "done": In(n + 1),
@@ -88,10 +89,6 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, layouts = self.config.streams, self.layouts
-        active = Signal(CONTEXTS)
-        unsent = Signal(CONTEXTS)  # of these, the raw tuple is not yet counted
-        self._contexts(m, active, unsent)
-
         # The next one waits here, so that the door hears from a register whether to go on.
         coming = Signal(layouts.selected, reset_less=True)
         have = Signal()
@@ -108,11 +105,18 @@ class Sequencer(wiring.Component):
             self.bits.eq(self.raw.bits),
         ]
         # The context of the tuple that is dealt with, and whether it is free.
-        ahead = Signal(CONTEXT_BITS)
-        free = Signal()
-        m.d.sync += free.eq(~active.bit_select(ahead, 1))
+        ahead, free = Signal(CONTEXT_BITS, name="ahead"), Signal(name="free")
+        gives = Signal()
+        places = Signal(range(n + 2))  # where it goes to, with `snapshot`
+        offer = Signal(range(OFFERS))
+        self._contexts(m, ahead, free, gives, places)
         leads = Signal(layouts.destination)
         takes = Signal()
+        settled = Signal()
+        m.d.sync += settled.eq(self.settled.all())
+        # It goes to the router; it may go on; it does.
+        sends = Signal()
+        may = Signal()
         goes = Signal()
         m.d.sync += [self.check.eq(0), self.store.eq(0), self.snapshot.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
@@ -122,38 +126,34 @@ class Sequencer(wiring.Component):
                 with m.If(have):
                     m.next = "CHECK"
             with m.State("CHECK"):
+                m.d.sync += sends.eq(tuple_.admitted & leads.as_value().any())
+                m.next = "JUDGE"
+            with m.State("JUDGE"):
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                with m.If(self.settled.all()):
-                    with m.If(~tuple_.admitted):
-                        m.d.comb += goes.eq(1)
-                    with m.Elif(~leads.as_value().any()):
-                        m.d.comb += goes.eq(1)
-                        m.d.sync += self.store.eq(self.wanted)
-                    with m.Elif(free & ~self.emit):
-                        m.d.comb += goes.eq(1)
-                        m.d.sync += [
-                            self.store.eq(self.wanted),
-                            self.snapshot.eq(1),
-                            self.context.eq(ahead),
-                            self.emit.eq(1),
-                            self.emitted.context.eq(ahead),
-                            self.emitted.tag.eq(raw.stream),
-                            self.emitted.carries.eq(1 << raw.stream),
-                            self.destination.eq(leads),
-                            active.bit_select(ahead, 1).eq(1),
-                            unsent.bit_select(ahead, 1).eq(1),
-                            ahead.eq(ahead + 1),
-                        ]
-                    with m.Else():
-                        m.d.comb += self.blocked.eq(1)
+                m.d.comb += [
+                    goes.eq(settled & may),
+                    self.blocked.eq(settled & ~may),
+                ]
                 with m.If(goes):
                     m.d.comb += takes.eq(have)
                     m.next = "WAIT"
                     with m.If(have):
                         m.next = "CHECK"
+        m.d.comb += [
+            may.eq(~sends | (free & ~self.emit.bit_select(offer, 1))),
+            gives.eq(goes & sends),
+        ]
+        with m.If(gives):
+            m.d.sync += [
+                self.snapshot.eq(1),
+                self.context.eq(ahead),
+                places.eq(sum(Cat(leads.areas, leads.output))),
+                offer.eq(offer + 1),
+            ]
         # What goes to the windows stays while the next one is looked at.
         with m.If(goes):
+            m.d.sync += self.store.eq(self.wanted)
             m.d.sync += [
                 self.raw.stream.eq(raw.stream),
                 self.raw.bits.eq(tuple_.bits),
@@ -179,8 +179,18 @@ class Sequencer(wiring.Component):
                 with m.If(self.groups[s] == group):
                     m.d.sync += self.counters[s].eq(coming.raw.sequence)
         m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
-        with m.If(self.granted):
-            m.d.sync += self.emit.eq(0)
+        for number in range(OFFERS):
+            reference, leads_to = self.emitted[number], self.destinations_of[number]
+            with m.If(gives & (offer == number)):
+                m.d.sync += [
+                    self.emit[number].eq(1),
+                    reference.context.eq(ahead),
+                    reference.tag.eq(raw.stream),
+                    reference.carries.eq(1 << raw.stream),
+                    leads_to.eq(leads),
+                ]
+            with m.If(self.granted[number]):
+                m.d.sync += self.emit[number].eq(0)
         m.d.comb += self.idle.eq(
             fsm.ongoing("WAIT")
             & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any())
@@ -190,13 +200,18 @@ class Sequencer(wiring.Component):
             m.d.sync += tuple_.eq(0)
         return m
 
-    def _contexts(self, m: Module, active: Signal, unsent: Signal) -> None:
-        """Counts the tuples of each context that are in flight."""
+    def _contexts(
+        self, m: Module, ahead: Signal, free: Signal, gives: Signal, places: Signal
+    ) -> None:
+        """Counts the tuples of each epoch that are in flight, and says which context is next."""
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
-                + config.output_fifo_depth + IN_FLIGHT + config.streams)  # fmt: skip
+                + config.output_fifo_depth + IN_FLIGHT + 2 * config.streams + 1)  # fmt: skip
+        within = CONTEXT_BITS - EPOCH_BITS
+        active = Signal(1 << EPOCH_BITS)
+        oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
         # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
-        # a context longer.
+        # a context longer. A raw tuple is counted when it is offered to the router.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
         m.d.sync += [sent.eq(self.sent), sent_context.eq(self.sent_context)]
         done, done_contexts = self.done, self.done_contexts
@@ -205,18 +220,28 @@ class Sequencer(wiring.Component):
             later_contexts = Signal.like(done_contexts, name=f"done_contexts{stage}")
             m.d.sync += [later.eq(done), later_contexts.eq(done_contexts)]
             done, done_contexts = later, later_contexts
-        finished = Signal(CONTEXTS)
-        for number in range(CONTEXTS):
+        finished = Signal(1 << EPOCH_BITS)
+        for number in range(1 << EPOCH_BITS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
-            more = Mux(sent_context == number, sent, 0)
-            less = sum(done[i] & (done_contexts[i] == number) for i in range(config.streams + 1))
-            m.d.sync += count.eq(count + more - less)
-            with m.If((sent != 0) & (sent_context == number)):
-                m.d.sync += unsent[number].eq(0)
-            m.d.sync += finished[number].eq(active[number] & ~unsent[number] & (count == 0))
-        m.d.comb += self.busy.eq(active.bit_select(self.oldest, 1))
-        with m.If(self.busy & finished.bit_select(self.oldest, 1)):
-            m.d.sync += [
-                active.bit_select(self.oldest, 1).eq(0),
-                self.oldest.eq(self.oldest + 1),
-            ]
+            more = Mux(sent_context[within:] == number, sent, 0)
+            begins = self.snapshot & (self.context[within:] == number)
+            less = sum(
+                done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
+            )
+            m.d.sync += count.eq(count + more + Mux(begins, places, 0) - less)
+            given = gives & (epoch == number)
+            m.d.sync += finished[number].eq(active[number] & (count == 0) & ~begins & ~given)
+        ends, skips = Signal(), Signal()
+        m.d.comb += [
+            self.busy.eq(active.bit_select(oldest, 1)),
+            self.oldest.eq(Cat(Const(0, within), oldest)),
+            ends.eq(self.busy & finished.bit_select(oldest, 1)),
+            skips.eq(ends & open_ & (epoch == oldest)),
+        ]
+        m.d.sync += free.eq((open_ | ~active.bit_select(epoch, 1)) & ~skips)
+        with m.If(gives):
+            m.d.sync += [active.bit_select(epoch, 1).eq(1), ahead.eq(ahead + 1)]
+        with m.Elif(skips):
+            m.d.sync += ahead.eq(Cat(Const(0, within), (epoch + 1)[:EPOCH_BITS]))
+        with m.If(ends & ~(open_ & (epoch == oldest))):
+            m.d.sync += [active.bit_select(oldest, 1).eq(0), oldest.eq(oldest + 1)]

@@ -12,7 +12,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control import COMMAND, RESPONSE, ControlUnit
 from seustream.hdl.control_words import Target
 from seustream.hdl.fetch import TupleFetch
-from seustream.hdl.layouts import STREAM_BITS, Layouts
+from seustream.hdl.layouts import OFFERS, STREAM_BITS, Layouts
 from seustream.hdl.output import Output
 from seustream.hdl.replay import Replay
 from seustream.hdl.router import Router
@@ -25,9 +25,9 @@ class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
-    throughput  the slowest of: a raw tuple in 4 cycles; in each area `lanes` pairs a cycle
+    throughput  the slowest of: a raw tuple in 3 cycles; in each area `lanes` pairs a cycle
                 scanned, or an indexed candidate a cycle; a joined tuple in 3 cycles, or 8 a
-                pair that runs the program; a query checked a cycle
+                pair that runs the program; a window test a cycle at the output
 
     commands, responses   control unit
     raw                   raw tuples in arrival order; a filler moves the clock where it would
@@ -106,6 +106,7 @@ class Wjasip(wiring.Component):
                 fetch.components[number].eq(area.fetched),
                 area.coming.eq(fetch.coming),
                 area.fetching.eq(fetch.fetching),
+                area.whole.eq(fetch.whole),
                 area.fetch.eq(fetch.slots[number]),
                 area.response.eq(fetch.responses[number]),
                 area.data.eq(fetch.fetched),
@@ -134,10 +135,10 @@ class Wjasip(wiring.Component):
                 sequencer.done_contexts[number].eq(area.committed),
             ]
         m.d.comb += [
-            router.emit[n].eq(sequencer.emit),
-            router.emitted[n].eq(sequencer.emitted),
-            router.destination[n].eq(sequencer.destination),
-            sequencer.granted.eq(router.granted[n]),
+            router.emit[n:].eq(sequencer.emit),
+            *(router.emitted[n + i].eq(sequencer.emitted[i]) for i in range(OFFERS)),
+            *(router.destination[n + i].eq(sequencer.destinations_of[i]) for i in range(OFFERS)),
+            sequencer.granted.eq(router.granted[n:]),
             sequencer.sent.eq(router.sent),
             sequencer.sent_context.eq(router.context),
             router.output_room.eq(output.room),
@@ -198,7 +199,7 @@ class Wjasip(wiring.Component):
             Cat(selection.working, selection.blocked),
             Cat(sequencer.working, sequencer.blocked),
             Cat(router.working, router.stuck),
-            Cat(fetch.coming, Const(0, 1)),
+            Cat(fetch.working, Const(0, 1)),
             Cat(output.working, output.blocked),
             *(area.meters for area in areas),
         ]

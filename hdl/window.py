@@ -5,12 +5,16 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
+
+_JUDGED, _AT_HAND = 3, 8
+"""Oldest tuples that are looked at together, and how many wait to be."""
 
 
 class RangeKind(enum.Enum, shape=2):
@@ -25,11 +29,11 @@ class WindowBuffer(wiring.Component):
     """A ring of `depth` tuples with eviction in order of arrival.
 
     The attributes are in banks, from which the factor array reads `lanes` tuples a cycle; in
-    a cycle in which a component is fetched it reads nothing.
+    a cycle in which attributes are fetched it reads nothing.
     Head and tail have one bit more than a slot, so that head - tail is the number stored.
 
-    *Eviction.* With `check`, the two oldest tuples, always kept at hand, are looked at in
-    two cycles; the dead leave. One that some window still reaches, but whose age or rank
+    *Eviction.* The oldest tuples are kept at hand, with the time and the number from which on they
+    are dead. With `check` three of them are looked at; the dead leave. One that some window still reaches, but whose age or rank
     the counters could soon no longer tell, or that is one more than the window may keep
     (`capacity`) when a tuple is to be stored, leaves by `leaving`.
     *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
@@ -37,7 +41,8 @@ class WindowBuffer(wiring.Component):
     in flight can see it: `settled` comes late instead, but only where the slots beyond the
     capacity are not enough for those that were stored meanwhile.
 
-    latency     check: settled after 3 cycles, 5 more for each two that leave;
+    latency     check: settled in the cycle after, or 2 later for each two more that leave, while
+                they are at hand: read are at most one a cycle;
                 fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
@@ -47,12 +52,14 @@ class WindowBuffer(wiring.Component):
                      there is room for one more
     store            pulse, with `tuple` and `bits`; only when settled; to be read two cycles later
     written          where it is stored, valid with `store`
+    forget           pulse: retention has changed, and nothing is in flight
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
     busy, oldest     are raw tuples in flight, and the context of the oldest; may be late
     context, tail, count   view of a context, for the probe loader
-    fetch, fetching, fetched   whole tuple at a slot, now; between, the window reads for itself
-    row, tuples      attributes of the tuples of a row of the banks, unless `fetching`
+    fetch, fetching, whole, fetched   stamp of the tuple at a slot, now; between, the window reads for
+                     itself; with `whole` its attributes, too
+    row, tuples      attributes of the tuples of a row of the banks, unless `whole`
     hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
     rewrite          new selection bits for a stored tuple, to be read two cycles later
     ticks, kind, rows   retention, held
@@ -73,11 +80,12 @@ class WindowBuffer(wiring.Component):
                 "counter": In(layouts.sequence),
                 "check": In(1),
                 "wanted": In(1),
-                "settled": Out(1, init=1),
+                "settled": Out(1),
                 "store": In(1),
                 "tuple": In(layouts.component),
                 "bits": In(SELECTIONS),
                 "written": Out(slot),
+                "forget": In(1),
                 "leaving": Out(stream.Signature(layouts.sequence)),
                 "snapshot": In(1),
                 "snapshot_context": In(CONTEXT_BITS),
@@ -88,6 +96,7 @@ class WindowBuffer(wiring.Component):
                 "count": Out(pointer),
                 "fetch": In(slot),
                 "fetching": In(1),
+                "whole": In(1),
                 "fetched": Out(layouts.component),
                 "row": In(self.row_bits),
                 "tuples": Out(data.ArrayLayout(layouts.attributes, self.banks)),
@@ -136,7 +145,7 @@ class WindowBuffer(wiring.Component):
         bank_bits = layouts.slot_bits - self.row_bits
         m.d.sync += [
             stamp_slot.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
-            row.eq(Mux(self.fetching, self.fetch[bank_bits:], self.row)),
+            row.eq(Mux(self.whole, self.fetch[bank_bits:], self.row)),
         ]
 
         m.submodules.stamps = stamps = memory.Memory(shape=layouts.stamp, depth=depth, init=[])
@@ -174,7 +183,7 @@ class WindowBuffer(wiring.Component):
         # that is fetched only one bank keeps its tuple, so that they are joined by OR: a multiplexer
         # of that width draws all banks to one place.
         fetching, bank_of = Signal(), Signal(bank_bits)
-        m.d.sync += [fetching.eq(self.fetching), bank_of.eq(self.fetch[:bank_bits])]
+        m.d.sync += [fetching.eq(self.whole), bank_of.eq(self.fetch[:bank_bits])]
         fetched = [self.tuples[bank].as_value() for bank in range(self.banks)]
         m.d.comb += self.fetched.attributes.eq(reduce(or_, fetched))
         for bank in range(self.banks):
@@ -195,173 +204,165 @@ class WindowBuffer(wiring.Component):
 
     def _contexts(self, m: Module) -> None:
         pointer = self.layouts.pointer_bits
-        tails = Array(Signal(pointer, name=f"tail_of_{c}") for c in range(CONTEXTS))
-        counts = Array(Signal(pointer, name=f"count_of_{c}") for c in range(CONTEXTS))
-        with m.If(self.snapshot):
-            m.d.sync += [
-                tails[self.snapshot_context].eq(self._tail),
-                counts[self.snapshot_context].eq(self._stored_now),
-            ]
-        m.d.sync += [self.tail.eq(tails[self.context]), self.count.eq(counts[self.context])]
+        view = data.StructLayout({"tail": pointer, "count": pointer})
+        m.submodules.views = views = memory.Memory(shape=view, depth=CONTEXTS, init=[])
+        write, asked, oldest = views.write_port(), *(views.read_port(domain="comb") for _ in "12")
+        m.d.comb += [
+            write.addr.eq(self.snapshot_context),
+            write.data.tail.eq(self._tail),
+            write.data.count.eq(self._stored_now),
+            write.en.eq(self.snapshot),
+            asked.addr.eq(self.context),
+            oldest.addr.eq(self.oldest),
+        ]
+        m.d.sync += [self.tail.eq(asked.data.tail), self.count.eq(asked.data.count)]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
         kept_from = Signal(pointer)
         with m.If(~self.snapshot):  # a view is not kept before the next cycle
-            m.d.sync += kept_from.eq(Mux(self.busy, tails[self.oldest], self._tail))
+            m.d.sync += kept_from.eq(Mux(self.busy, oldest.data.tail, self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
         # Registers: the oldest context only moves on, so they err towards waiting. What is stored
-        # with `check` is counted by the time that it is asked for.
-        m.d.sync += self._room.eq(held != self.config.depth)
+        # now is counted.
+        m.d.sync += self._room.eq(held != Mux(self.store, self.config.depth - 1, self.config.depth))
 
     def _eviction(self, m: Module) -> None:
         layouts = self.layouts
-        # The oldest tuple and the one after it, as far as known.
-        oldest = [Signal(layouts.stamp, name=f"oldest{i}") for i in range(2)]
-        known = Signal(range(3))
-        leave = Signal(range(3))  # how many leave: decided in a cycle, done in the next
-        left = Signal(range(3))
-        m.d.sync += left.eq(leave)
-        self._prefetch(m, oldest, known, left)
-        # For two cycles after one has left, `full` is of before.
-        full, lately = Signal(), Signal(2)
-        m.d.sync += [
-            full.eq(self._stored_now == self.config.capacity),
-            lately.eq(Cat(leave != 0, lately)),
-        ]
+        entry = data.StructLayout(
+            {
+                "timestamp": layouts.timestamp,
+                "sequence": layouts.sequence,
+                "dead_at": layouts.timestamp,  # with its age, it is as old as no window reaches
+                "dead_from": layouts.sequence,  # with its rank
+            }
+        )
+        oldest = [Signal(entry, name=f"oldest{i}", reset_less=True) for i in range(_JUDGED)]
+        known = Signal(range(_JUDGED + 1))
+        leave = Signal(range(_JUDGED))
+        self._prefetch(m, oldest, known, leave)
 
-        dead, uncountable = Signal(2), Signal(2)
-        ages = [Signal(layouts.timestamp, name=f"age{i}") for i in range(2)]
-        ranks = [Signal(layouts.sequence, name=f"rank{i}") for i in range(2)]
-        for i in range(2):
-            m.d.sync += ages[i].eq(self.now - oldest[i].timestamp)
-            m.d.sync += ranks[i].eq(self.counter - oldest[i].sequence)
-            too_old = Signal(name=f"too_old{i}")
-            with m.Switch(self.kind):
-                with m.Case(RangeKind.NONE):
-                    m.d.comb += too_old.eq(1)
-                with m.Case(RangeKind.TICKS):
-                    m.d.comb += too_old.eq(ages[i] > self.ticks)
-            forever = self.kind == RangeKind.FOREVER
-            gone = Signal(name=f"gone{i}")
-            m.d.comb += gone.eq(too_old & (ranks[i] >= self.rows) & ~forever)
-            m.d.sync += dead[i].eq(gone)
-            m.d.sync += uncountable[i].eq(~gone & (ages[i][-1] | ranks[i][-1]))
-
-        # The ages of both are of the same cycle, so it counts whether both were known then.
-        both, both_aged = Signal(), Signal()
-        m.d.sync += [both_aged.eq(known == 2), both.eq(both_aged)]
-        some, room, alone = Signal(), Signal(), Signal()
-        m.d.sync += alone.eq(self._stored_now == 1)  # nothing is stored while it is asked
-        # One that has just left makes room, and one that leaves now.
-        spare = ~full | lately.any() | (leave != 0)
+        # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
+        # reaches it, but half of what is counted has passed; of the cycle before, in which none left.
+        dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
+        was_full = Signal()
+        fresh = Signal()
+        stored = (self._stored_now + self.store)[: layouts.pointer_bits]
+        m.d.sync += was_full.eq(stored == self.config.capacity)
+        for i, it in enumerate(oldest):
+            age, rank = (
+                (self.now - it.timestamp)[: layouts.timestamp],
+                (self.counter - it.sequence)[: layouts.sequence],
+            )
+            in_time = (self.now - it.dead_at)[layouts.timestamp - 1]
+            in_rank = (self.counter - it.dead_from)[layouts.sequence - 1]
+            too_old = (self.kind == RangeKind.NONE) | (
+                (self.kind == RangeKind.TICKS) & (age[-1] | ~in_time)
+            )
+            is_dead = too_old & (rank[-1] | ~in_rank)
+            half = age[-1] | rank[-1]
+            m.d.sync += [
+                dead[i].eq((known > i) & is_dead),
+                stays_at[i].eq(((known > i) & ~is_dead & ~half) | (stored == i)),
+                late[i].eq((known > i) & ~is_dead & half),
+            ]
+        # Those before the first that is not dead.
+        gone, stays = Signal(range(_JUDGED)), Signal()
         m.d.comb += [
-            some.eq((self._head != self._tail) | self.store),
-            room.eq(~self.wanted | (self._room & spare)),
+            gone.eq(Mux(dead[0], Mux(dead[1], 2, 1), 0)),
+            stays.eq(Mux(dead[0], Mux(dead[1], stays_at[2], stays_at[1]), stays_at[0])),
         ]
-        m.d.comb += self.leaving.payload.eq(oldest[0].sequence)
-        with m.If(self.check):
-            m.d.sync += self.settled.eq(0)
-        with m.FSM():
+
+        full, room, room_now = Signal(), Signal(), Signal()
+        m.d.comb += [
+            full.eq(self._stored_now == self.config.capacity),
+            room.eq(~self.wanted | (self._room & ~full)),
+            # ... in the cycle in which they leave.
+            room_now.eq(~self.wanted | (self._room & (~was_full | dead[0]))),
+            self.leaving.payload.eq(oldest[0].sequence),
+        ]
+        with m.FSM() as fsm:
             with m.State("SETTLED"):
+                m.d.comb += self.settled.eq(1)
                 with m.If(self.check):
-                    with m.If(~some):
+                    m.next = "JUDGE"
+            with m.State("JUDGE"):
+                with m.If(fresh):
+                    m.d.comb += [leave.eq(gone), self.settled.eq(stays & room_now)]
+                    with m.If(stays):
                         m.next = "ROOM"
-                    with m.Elif(known != 0):
-                        m.next = "COMPARE"
-                    with m.Else():
-                        m.next = "AGE"
-            with m.State("AGE"):
-                with m.If(left == 0):
-                    with m.If(~some):
-                        m.next = "ROOM"
-                    with m.Elif(known != 0):
-                        m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.next = "DECIDE"
-            with m.State("DECIDE"):
-                done = Signal()
-                with m.If(uncountable[0]):
-                    m.next = "LEAVE"
-                with m.Elif(dead[0] & both & dead[1]):
-                    m.d.comb += leave.eq(2)
-                    m.next = "AGE"
-                with m.Elif(dead[0]):
-                    m.d.comb += leave.eq(1)
-                    # No more if the next one is known to stay.
-                    last = both & ~uncountable[1]
-                    m.d.comb += done.eq(last | alone)
-                    with m.If(~done):
-                        m.next = "AGE"
-                with m.Else():
-                    m.d.comb += done.eq(1)
-                with m.If(done):
-                    m.next = "ROOM"
-                    with m.If(room):
-                        m.d.sync += self.settled.eq(1)
-                        m.next = "SETTLED"
+                        with m.If(room_now):
+                            m.next = "SETTLED"
+                    with m.Elif(late[0]):
+                        m.next = "LEAVE"
             with m.State("ROOM"):
+                m.d.comb += self.blocked.eq(~room & ~full)
                 with m.If(room):
-                    m.d.sync += self.settled.eq(1)
                     m.next = "SETTLED"
-                with m.Elif(full & (known != 0) & ~lately.any()):
+                with m.Elif(full & (known != 0)):
                     m.next = "DISPLACE"
-                with m.Else():
-                    m.d.comb += self.blocked.eq(1)
-            for name, after in (("LEAVE", "AGE"), ("DISPLACE", "ROOM")):
+            for name, after in (("LEAVE", "JUDGE"), ("DISPLACE", "ROOM")):
                 with m.State(name):
                     m.d.comb += self.leaving.valid.eq(1)
                     m.d.comb += self.blocked.eq(~self.leaving.ready)
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.comb += self.working.eq(~self.settled & ~self.blocked)
+        m.d.sync += fresh.eq((self.check | fsm.ongoing("JUDGE")) & (leave == 0))
+        m.d.comb += self.working.eq(~fsm.ongoing("SETTLED") & ~self.blocked)
         m.d.sync += [
-            self._tail.eq(self._tail + left),
+            self._tail.eq(self._tail + leave),
             self._head.eq(self._head + self.store),
             # The distance of the two, kept by itself: a difference would come late.
-            self._stored_now.eq(self._stored_now + self.store - left),
+            self._stored_now.eq(self._stored_now + self.store - leave),
         ]
         with m.If(self.clear):
-            m.d.sync += [self._head.eq(0), self._tail.eq(0), self._stored_now.eq(0), left.eq(0)]
+            m.d.sync += [self._head.eq(0), self._tail.eq(0), self._stored_now.eq(0)]
 
-    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, left: Signal) -> None:
-        """Keeps `oldest` filled, one read at a time."""
-        slot_bits = self.layouts.slot_bits
+    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, leave: Signal) -> None:
+        """Keeps `oldest` filled from a queue, and the queue from the memory."""
+        pointer, bits = self.layouts.pointer_bits, ceil_log2(_AT_HAND)
+        asked = Signal(pointer)  # which is read next
+        ahead = Signal(bits + 1)  # how many from the tail on are at hand, or on their way
+        asks = Signal()
+        on_its_way = Signal(3)
+        m.d.comb += [
+            asks.eq(~self.fetching & (asked != self._head) & ~ahead[-1]),
+            self._oldest_slot.eq(asked[: self.layouts.slot_bits]),
+        ]
+        # Stages: address, memory, stamp.
+        m.d.sync += [
+            on_its_way.eq(Cat(asks, on_its_way[:-1])),
+            asked.eq(asked + asks),
+            ahead.eq(ahead + asks - leave),
+        ]
+        m.submodules.at_hand = at_hand = memory.Memory(
+            shape=oldest[0].shape(), depth=_AT_HAND, init=[]
+        )
+        write, read = at_hand.write_port(), at_hand.read_port(domain="comb")
+        put, got = (Signal(bits + 1, name=name) for name in ("put", "got"))
         arriving = Signal()
-        stay = Signal(range(3))
-        m.d.comb += stay.eq(known - left)
-        with m.If(left == 1):
-            m.d.sync += oldest[0].eq(oldest[1])
-        m.d.sync += known.eq(stay + arriving)
-        next_slot = Signal(self.layouts.pointer_bits)
-        m.d.comb += next_slot.eq(self._tail + known)
-        lacks = Signal()
-        m.d.sync += lacks.eq((known != 2) & (known != self._stored_now) & ~self.clear)
-        m.d.comb += self._oldest_slot.eq(next_slot[:slot_bits])
-        with m.FSM():
-            with m.State("IDLE"):
-                with m.If(lacks & (left == 0) & ~self.clear):
-                    m.next = "READ"
-            with m.State("READ"):
-                with m.If(self.clear):
-                    m.next = "IDLE"
-                with m.Elif(~self.fetching):
-                    m.next = "MEMORY"
-            with m.State("MEMORY"):
-                m.next = "TAKE"
-                with m.If(self.clear):
-                    m.next = "IDLE"
-            with m.State("TAKE"):
-                m.d.comb += arriving.eq(~self.clear)
-                m.d.sync += lacks.eq(0)
-                with m.Switch(stay):
-                    for place in range(2):
-                        with m.Case(place):
-                            m.d.sync += [
-                                oldest[place].timestamp.eq(self._stamp.timestamp),
-                                oldest[place].sequence.eq(self._stamp.sequence),
-                            ]
-                m.next = "IDLE"
-        with m.If(self.clear):
-            m.d.sync += known.eq(0)
+        m.d.comb += [
+            arriving.eq((got != put) & (known - leave != _JUDGED)),
+            write.addr.eq(put[:-1]),
+            write.en.eq(on_its_way[-1]),
+            write.data.timestamp.eq(self.fetched.timestamp),
+            write.data.sequence.eq(self.fetched.sequence),
+            write.data.dead_at.eq(self.fetched.timestamp + self.ticks + 1),
+            write.data.dead_from.eq(self.fetched.sequence + self.rows),
+            read.addr.eq(got[:-1]),
+        ]
+        m.d.sync += [put.eq(put + on_its_way[-1]), got.eq(got + arriving)]
+        for number, it in enumerate(oldest):
+            for gone in range(_JUDGED):
+                with m.If((leave == gone) & (number + gone == known)):
+                    m.d.sync += it.eq(read.data)
+                if 0 < gone < _JUDGED - number:
+                    with m.Elif(leave == gone):
+                        m.d.sync += it.eq(oldest[number + gone])
+        m.d.sync += known.eq(known - leave + arriving)
+        with m.If(self.clear | self.forget):
+            m.d.sync += [
+                Cat(on_its_way, ahead, known, put, got).eq(0),
+                asked.eq(Mux(self.clear, 0, self._tail)),
+            ]

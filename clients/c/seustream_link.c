@@ -5,7 +5,7 @@
 enum { FLAG = 0x7e, ESCAPE = 0x7d, ESCAPED = 0x20 };
 enum { OPEN = 1, OPENED = 2, DATA = 3, ASK = 4, LOST = 5, GAP = 6 };
 enum { COMMAND = 1, RAW = 2, MARK_IN = 3 };
-enum { RESPONSE = 1, RESULT = 2, HANDED_OVER = 3, MARK_OUT = 4 };
+enum { RESPONSE = 1, RESULT = 2, HANDED_OVER = 3, MARK_OUT = 4, RESULTS = 5 };
 enum { WRITE = 1, ABORT = 3, RESET = 4, RESUME = 6 };
 enum { HEADER = 10, TRAILER = 4, MOST = 248, LEAST = 16, STEP = 8, AHEAD = 8, CREDIT = 4096 };
 
@@ -69,7 +69,8 @@ static int message_bytes(const seu_link *link, unsigned head) {
   switch (head & 7) {
     case RESPONSE: return 8;
     case RESULT:
-      bytes = 1 + (head >> 9 & 1) * time + (head >> 10 & 1) * 2 + (head >> 11 & 1) * time;
+    case RESULTS:
+      bytes = 1 + ((head & 7) == RESULTS) * 8 + (head >> 9 & 1) * time + (head >> 10 & 1) * 2 + (head >> 11 & 1) * time;
       for (unsigned i = 0; i < SEU_STREAMS; i++) bytes += (head >> (12 + i) & 1) * sequence;
       return (int)bytes;
     case HANDED_OVER: return (int)(2 * sequence);
@@ -88,9 +89,11 @@ static void take_message(seu_link *link, unsigned head) {
       if (!link->refused) link->refused = head >> 3 & 15;
       if (link->pending) link->pending--;
       break;
-    case RESULT: {
-      seu_result result = {head >> 3 & 63, head >> 12, 0, 0, {0}};
+    case RESULT:
+    case RESULTS: {
+      seu_result result = {head >> 12, UINT64_C(1) << (head >> 3 & 63), 0, 0, {0}};
       uint64_t step = get_number(&at, 1), age = 0;
+      if ((head & 7) == RESULTS) result.queries = get_number(&at, 8);
       result.newest = head >> 9 & 1 ? get_number(&at, time) : low_bits(link->newest + step, times);
       if (head >> 10 & 1) age = get_number(&at, 2);
       result.oldest = head >> 11 & 1 ? get_number(&at, time) : low_bits(result.newest - age, times);

@@ -36,11 +36,12 @@ typedef struct {
   uint32_t attributes[SEU_ATTRIBUTES];
 } seu_tuple;
 
-/* Timestamps and sequence numbers go round at the widths of the configuration. `carries` has a bit
- * for each stream that has a part; of others the sequence number means nothing. */
+/* Timestamps and sequence numbers go round at the widths of the configuration. `queries` has a bit
+ * for each query that the combination satisfies, `carries` for each stream that has a part; of other
+ * streams the sequence number means nothing. */
 typedef struct {
-  unsigned query, carries;
-  uint64_t newest, oldest, sequences[SEU_STREAMS];
+  unsigned carries;
+  uint64_t queries, newest, oldest, sequences[SEU_STREAMS];
 } seu_result;
 
 /* A stored tuple that left early, and the arrival that displaced it. */

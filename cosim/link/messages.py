@@ -30,6 +30,9 @@ from seustream.hdl.boards.messages import (
 from seustream.hdl.boards.protocol import Opcode, Reply
 from seustream.hdl.config import MAX_STREAMS, DeviceConfig
 
+_LIKE = {Reply.RESULTS: Reply.RESULT}
+"""Messages whose columns are those of others, with which they take turns."""
+
 Flags = npt.NDArray[np.bool_]
 _HEAD = HEAD_BITS // 8
 _NONE = np.uint64(0)
@@ -124,7 +127,8 @@ class MessageReader:
             length = self._lengths.get(head) or self._length(head)
             if at + length > end:
                 break
-            found.setdefault(Reply(head & (1 << OPCODE_BITS) - 1), []).append(at)
+            reply = Reply(head & (1 << OPCODE_BITS) - 1)
+            found.setdefault(_LIKE.get(reply, reply), []).append(at)
             at += length
         self._rest = data[at:]
         octets = np.frombuffer(data, np.uint8)
@@ -145,24 +149,30 @@ class MessageReader:
     def _columns(
         self, reply: Reply, octets: npt.NDArray[np.uint8], places: Sequence[int]
     ) -> dict[str, Column]:
-        message = REPLIES[reply]
         at = np.array(places)
         head = _numbers(octets, at, _HEAD)
+        # Of results those with a bit map and those without took turns.
+        mapped = head & _mask(OPCODE_BITS) == np.uint64(Reply.RESULTS)
+        message = REPLIES[Reply.RESULTS if reply is Reply.RESULT else reply]
         columns = {name: _member(message, name, head) for name in message.head}
         at += _HEAD
         for name in OUTGOING:
             if name in (*message.always, *message.optional):
                 width = bytes_of(self._widths[name])
-                there = (
-                    np.ones(len(at), np.bool_)
-                    if name in message.always
-                    else _member(message, name, head).astype(np.bool_)
-                )
+                if name == "queries":
+                    there = mapped
+                elif name in message.always:
+                    there = np.ones(len(at), np.bool_)
+                else:
+                    there = _member(message, name, head).astype(np.bool_)
                 values = np.zeros(len(at), np.uint64)
                 values[there] = _numbers(octets, at[there], width)
                 columns[name], at = values, at + width * there
         if reply is Reply.RESULT:
-            return self._result(head, columns)
+            one = np.uint64(1) << _member(REPLIES[reply], "query", head)
+            return self._result(
+                head, columns | {"queries": np.where(mapped, columns["queries"], one)}
+            )
         if reply is Reply.HANDED_OVER:
             columns["sequence"], columns["taken_by"] = map(columns.pop, SEQUENCES[:2])
         return columns
@@ -182,7 +192,7 @@ class MessageReader:
         for stream, name in enumerate(SEQUENCES[: self._streams]):
             carries |= _member(message, name, head) << np.uint64(stream)
         return {
-            "query": columns["query"],
+            "queries": columns["queries"],
             "carries": carries,
             "newest": newest,
             "oldest": np.where(old, columns["oldest"], newest - columns["age"] & mask),

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from seustream.cosim.link.device import BoardDevice
-from seustream.cosim.link.errors import LinkError, NoAnswer, NoPort
+from seustream.cosim.link.errors import LinkError, NoAnswer, NoPort, said_by
 from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.board import BAUDS
 from seustream.hdl.boards.identity import Identity
@@ -59,7 +59,7 @@ class SerialLine:
             self._port: Any = serial.Serial(port, baud, exclusive=True)
         except (*self._errors, ValueError) as error:
             raise NoPort(
-                f"{port}: {_said(error)}",
+                f"{port}: {said_by(error)}",
                 "is the board plugged in, is the port in use, may you open it (group dialout)?",
             ) from None
         # Else a USB bridge keeps the end of what came for 16 ms. Not every port can be told.
@@ -74,20 +74,16 @@ class SerialLine:
             waiting = self._port.in_waiting
             return first + (self._port.read(waiting) if waiting else b"")
         except self._errors as error:
-            raise NoPort(f"{self._name} went away: {_said(error)}") from None
+            raise NoPort(f"{self._name} went away: {said_by(error)}") from None
 
     def write(self, data: bytes) -> None:
         try:
             self._port.write(data)
         except self._errors as error:
-            raise NoPort(f"{self._name} went away: {_said(error)}") from None
+            raise NoPort(f"{self._name} went away: {said_by(error)}") from None
 
     def close(self) -> None:
         self._port.close()
-
-
-def _said(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def open_board(

@@ -246,7 +246,7 @@ class ProcessorDevice:
         left = handed["stream"].astype(np.int64)
         taker = handed["taker"].astype(np.int64)
         return Results(
-            columns["query"].astype(np.int64)[order],
+            columns["queries"][order],
             self._time(columns["newest"])[order],
             self._time(columns["oldest"])[order],
             sequences[order],

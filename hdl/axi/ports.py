@@ -138,8 +138,8 @@ class RecordPorts(wiring.Component):
         loads = {
             RecordKind.RESULT: load(
                 kind=RecordKind.RESULT,
-                query=result.query,
                 carries=result.carries,
+                queries=result.queries,
                 newest=result.newest,
                 oldest=result.oldest,
                 sequences=[result.sequences[stream] for stream in range(self.config.streams)],

@@ -107,11 +107,11 @@ def output_record(config: DeviceConfig) -> Record:
     return Record.of(
         "seustream_output",
         RecordMember("kind", 1, "RESULT, HANDED_OVER or MARK"),
-        RecordMember("query", 1, "of a result"),
         RecordMember("carries", 1, "of a result: a bit for each stream that has a part"),
         RecordMember("mark", 1, "of a mark: its number"),
         RecordMember("stream", 1, "of a tuple handed over"),
         RecordMember("taker", 1, "stream of the tuple that displaced it"),
+        RecordMember("queries", 8, "of a result: a bit for each query that it is of"),
         RecordMember("newest", 8, "timestamp of a result"),
         RecordMember("oldest", 8, "timestamp of its oldest component"),
         RecordMember(

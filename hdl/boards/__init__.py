@@ -18,6 +18,7 @@ link        deframer, receiver, sender and framer: one session with a host
 counts      what came, for the host to ask
 mac, packets, network   bytes of an Ethernet PHY <-> bytes of the link
 rgmii       its pins
+usb         two wires of a USB port <-> bytes of the link
 linked      link, port and processor: all of a board but pins and clock
 pll, reset, leds   what a board top adds; `tops` puts it around a `linked`
 

@@ -80,6 +80,7 @@ class Board:
     high        pins that must be held high
     programs    how people load a bitstream
     phy         of an Ethernet port
+    usb         two pins of the FPGA are those of a USB port; see `usb_pins.lpf`
     """
 
     name: str
@@ -94,6 +95,7 @@ class Board:
     button: bool = False
     high: tuple[str, ...] = ()
     phy: Rgmii | None = None
+    usb: bool = False
     clocks: dict[str, float] = field(default_factory=dict, hash=False)
 
     def clock_of(self, config: str) -> float:
@@ -119,6 +121,7 @@ BOARDS: dict[str, Board] = {
             # Else the ESP32 beside it restarts the board.
             high=("wifi_gpio0",),
             programs="openFPGALoader -b ulx3s",
+            usb=True,  # US2
         ),
         Board(
             name="ecpix5",
@@ -145,6 +148,18 @@ BOARDS: dict[str, Board] = {
             dark=True,
             button=True,
             programs="openFPGALoader -b icesugar-pro",
+        ),
+        Board(
+            name="colorlight_5a",
+            title="Colorlight 5A-75B 7.0",
+            part=LFE5U_25,
+            oscillator=25,
+            clock=80,
+            leds=1,
+            baud=1_000_000,  # of whatever is soldered to it
+            dark=True,
+            programs="openFPGALoader -c ft232 -m",
+            phy=Rgmii(receive_delay=2000, send_delay=0),  # a B50612D, as LiteX has it
         ),
     )
 }

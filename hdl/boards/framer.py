@@ -94,7 +94,7 @@ class Framer(wiring.Component):
                         from_stream.eq(~self.identity),
                         left.eq(HEADER),
                     ]
-                    m.d.comb += next_place.eq(Mux(self.identity, 0, self.head.sequence))
+                    m.d.sync += place.eq(Mux(self.identity, 0, self.head.sequence))
                     m.next = "HEAD"
             with m.State("HEAD"):
                 with m.If(advance):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from seustream.hdl.boards.buffer import StreamBuffer
 from seustream.hdl.boards.counts import BITS, LinkCounts
 from seustream.hdl.boards.deframer import Deframer
 from seustream.hdl.boards.framer import Framer
@@ -67,13 +68,18 @@ class Link(wiring.Component):
         m.submodules.counts = counts = LinkCounts()
         wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
         wiring.connect(m, deframer.payload, receiver.payload)
-        wiring.connect(m, receiver.bytes, wiring.flipped(self.from_host))
+        opening = Signal()
+        # Out of the ring a byte comes late in its cycle; and who takes one says so late.
+        m.submodules.taken = taken = ResetInserter(opening)(StreamBuffer(8))
+        m.submodules.given = given = StreamBuffer(8)
+        wiring.connect(m, receiver.bytes, taken.coming)
+        wiring.connect(m, taken.going, wiring.flipped(self.from_host))
         wiring.connect(m, wiring.flipped(self.to_host), sender.bytes)
-        wiring.connect(m, framer.bytes, wiring.flipped(self.transmitted))
+        wiring.connect(m, framer.bytes, given.coming)
+        wiring.connect(m, given.going, wiring.flipped(self.transmitted))
 
         head = deframer.head
         session, lost = Signal(16), Signal(16)
-        opening = Signal()
         good, mine, asks, brings = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             asks.eq(head.kind == FrameKind.ASK),

@@ -22,11 +22,11 @@ from seustream.hdl.control_words import (
 
 OPCODE_BITS, HEAD_BITS = 3, 16
 WORD_BITS = OPERATION_BITS + TARGET_BITS + UNIT_BITS + ADDRESS_BITS
-STEP_BITS, AGE_BITS = 8, 16
+STEP_BITS, AGE_BITS, QUERY_BITS, MAP_BITS = 8, 16, 6, 64
 ATTRIBUTES = tuple(f"attribute{number}" for number in range(MAX_ATTRIBUTES))
 SEQUENCES = tuple(f"sequence{number}" for number in range(MAX_STREAMS))
 INCOMING = ("step", "timestamp", "sequence", *ATTRIBUTES, "word", "data")
-OUTGOING = ("step", "newest", "age", "oldest", *SEQUENCES, "data")
+OUTGOING = ("step", "queries", "newest", "age", "oldest", *SEQUENCES, "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,16 @@ MESSAGES: dict[Opcode, Message] = {
     ),
     Opcode.MARK: Message(("step",)),
 }
+_OF_RESULT = ("newest", "age", "oldest", *SEQUENCES)
 REPLIES: dict[Reply, Message] = {
     Reply.RESPONSE: Message(("data",), {"verdict": 4}),
     # Without `newest` that is the last result's and `step`; without `oldest` it is so much older as
     # `age` says, and without either as old.
-    Reply.RESULT: Message(("step",), {"query": 6}, ("newest", "age", "oldest", *SEQUENCES)),
+    Reply.RESULT: Message(("step",), {"query": QUERY_BITS}, _OF_RESULT),
     Reply.HANDED_OVER: Message(SEQUENCES[:2], {"stream": 2, "taker": 2}),
     Reply.MARK: Message(("step",)),
+    # As a RESULT, of all queries in a bit map.
+    Reply.RESULTS: Message(("step", "queries"), {"unused": QUERY_BITS}, _OF_RESULT),
 }
 
 
@@ -82,6 +85,7 @@ def widths(config: DeviceConfig) -> dict[str, int]:
     return {
         "step": STEP_BITS,
         "age": AGE_BITS,
+        "queries": MAP_BITS,
         "word": WORD_BITS,
         "data": DATA_BITS,
         "sequence": sequence,

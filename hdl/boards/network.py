@@ -7,6 +7,7 @@ from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.board import NetworkAddress
+from seustream.hdl.boards.buffer import StreamBuffer
 from seustream.hdl.boards.counts import PulseCrossing
 from seustream.hdl.boards.mac import FrameReceiver, FrameTransmitter
 from seustream.hdl.boards.packets import (
@@ -21,15 +22,18 @@ from seustream.hdl.boards.protocol import (
     FLAG,
     LONGEST,
     NETWORK_COUNTERS,
+    NETWORK_RING,
     LinkCounter,
 )
 
 _CALM = 16
 """Cycles without a byte after which a datagram goes out as it is."""
-_IN, _OUT = 2048, 4096
-"""Bytes on their way between the clocks. What comes in faster than it is taken has to wait; what goes
-out is sent only when all of a datagram is there."""
+_IN, _OUT = NETWORK_RING, 4096
+"""Bytes on their way between the clocks. What comes in faster than it is taken has to wait: of a processor
+slower than its port, all that a host may send ahead. What goes out is sent only when all of a datagram is
+there."""
 _COMING = data.StructLayout({"byte": 8, "begin": 1})
+_LEAVING = data.StructLayout({"byte": 8, "last": 1})
 _READY = data.StructLayout({"host": SENDER, "size": LENGTH_BITS})
 
 
@@ -165,6 +169,7 @@ class NetworkPort(wiring.Component):
         m.submodules.frames_out = frames_out = at_phy(FrameTransmitter())
         m.submodules.packets_in = packets_in = at_phy(PacketReceiver(self.address))
         m.submodules.packets_out = packets_out = at_phy(PacketTransmitter(self.address))
+        m.submodules.leaving = leaving = at_phy(StreamBuffer(_LEAVING))
         clocks = {"w_domain": "phy", "r_domain": "sync"}
         back = {"w_domain": "sync", "r_domain": "phy"}
         m.submodules.coming = coming = fifo.AsyncFIFOBuffered(
@@ -187,8 +192,16 @@ class NetworkPort(wiring.Component):
             m.d.comb += getattr(packets_out, name).eq(getattr(packets_in, name))
         for name in ("place", "answered"):
             m.d.comb += getattr(packets_in, name).eq(getattr(packets_out, name))
-        wiring.connect(m, packets_out.bytes, frames_out.bytes)
-        m.d.comb += frames_out.last.eq(packets_out.last)
+        m.d.comb += [
+            leaving.coming.valid.eq(packets_out.bytes.valid),
+            leaving.coming.payload.byte.eq(packets_out.bytes.payload),
+            leaving.coming.payload.last.eq(packets_out.last),
+            packets_out.bytes.ready.eq(leaving.coming.ready),
+            frames_out.bytes.valid.eq(leaving.going.valid),
+            frames_out.bytes.payload.eq(leaving.going.payload.byte),
+            frames_out.last.eq(leaving.going.payload.last),
+            leaving.going.ready.eq(frames_out.bytes.ready),
+        ]
 
         # In. Of a packet of which a byte was lost the rest is, up to the next.
         lost, begins, overflow = Signal(), Signal(), Signal()

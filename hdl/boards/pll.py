@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from amaranth.hdl import Instance, Module
+from amaranth.hdl import Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 # What the part's data sheet allows, in MHz.
 INPUT, OUTPUT, VCO, DETECTOR = (8, 400), (3.125, 400), (400, 800), (3.125, 400)
 DIVIDERS = range(1, 129)
+_REFERENCE, _USB_VCO = 5, 480
 CLOSE = 0.005
 """A clock this much off, relatively, is what was asked for."""
 
@@ -59,6 +60,28 @@ class PllParameters:
         return best[2]
 
 
+_SETTINGS = {
+    # As the vendor's tool sets the analogue parts.
+    "a_ICP_CURRENT": "12",
+    "a_LPF_RESISTOR": "8",
+    "a_MFG_ENABLE_FILTEROPAMP": "1",
+    "a_MFG_GMCREF_SEL": "2",
+    "p_PLLRST_ENA": "DISABLED",
+    "p_INTFB_WAKE": "DISABLED",
+    "p_STDBY_ENABLE": "DISABLED",
+    "p_DPHASE_SOURCE": "DISABLED",
+    "p_OUTDIVIDER_MUXA": "DIVA",
+    "p_OUTDIVIDER_MUXB": "DIVB",
+    "p_OUTDIVIDER_MUXC": "DIVC",
+    "p_OUTDIVIDER_MUXD": "DIVD",
+    "p_FEEDBK_PATH": "CLKOP",
+    **dict.fromkeys(
+        ("i_RST", "i_STDBY", "i_PHASESEL0", "i_PHASESEL1", "i_PHASEDIR", "i_PHASESTEP",
+         "i_PHASELOADREG", "i_PLLWAKESYNC", "i_ENCLKOP"), 0),
+}  # fmt: skip
+"""Of every PLL here: nothing moves it."""
+
+
 class Ecp5Pll(wiring.Component):
     """
     latency     some hundred microseconds to `locked`
@@ -78,38 +101,65 @@ class Ecp5Pll(wiring.Component):
         p = self.parameters
         m.submodules.pll = Instance(
             "EHXPLLL",
-            # As the vendor's tool sets the analogue parts.
-            a_ICP_CURRENT="12",
-            a_LPF_RESISTOR="8",
-            a_MFG_ENABLE_FILTEROPAMP="1",
-            a_MFG_GMCREF_SEL="2",
-            p_PLLRST_ENA="DISABLED",
-            p_INTFB_WAKE="DISABLED",
-            p_STDBY_ENABLE="DISABLED",
-            p_DPHASE_SOURCE="DISABLED",
-            p_OUTDIVIDER_MUXA="DIVA",
-            p_OUTDIVIDER_MUXB="DIVB",
-            p_OUTDIVIDER_MUXC="DIVC",
-            p_OUTDIVIDER_MUXD="DIVD",
+            **_SETTINGS,
             p_CLKI_DIV=p.input,
             p_CLKFB_DIV=p.feedback,
             p_CLKOP_DIV=p.output,
             p_CLKOP_ENABLE="ENABLED",
             p_CLKOP_CPHASE=p.output - 1,
             p_CLKOP_FPHASE=0,
-            p_FEEDBK_PATH="CLKOP",
             i_CLKI=self.source,
             i_CLKFB=self.clock,
             o_CLKOP=self.clock,
             o_LOCK=self.locked,
-            i_RST=0,
-            i_STDBY=0,
-            i_PHASESEL0=0,
-            i_PHASESEL1=0,
-            i_PHASEDIR=0,
-            i_PHASESTEP=0,
-            i_PHASELOADREG=0,
-            i_PLLWAKESYNC=0,
-            i_ENCLKOP=0,
         )
+        return m
+
+
+def usb_divider(oscillator: float) -> int:
+    """Returns what makes 5 MHz of it, of which a USB port's clocks are made."""
+    divider = round(oscillator / _REFERENCE)
+    if divider * _REFERENCE != oscillator:
+        raise ClockRefused(f"48 MHz from {oscillator:g} MHz: want a multiple of 5")
+    return divider
+
+
+class UsbPll(wiring.Component):
+    """The two clocks of a full-speed port, in step with each other: 48 and 12 MHz of 480.
+
+    latency     some hundred microseconds to `locked`
+    throughput  a clock
+
+    source      the oscillator, of a multiple of 5 MHz
+    line, bit   the clocks: four cycles a bit, and one
+    locked      they are stable
+    """
+
+    def __init__(self, oscillator: float) -> None:
+        self.divider = usb_divider(oscillator)
+        super().__init__({"source": In(1), "line": Out(1), "bit": Out(1), "locked": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        back = Signal()
+        dividers = {"OP": _USB_VCO // 10, "OS": _USB_VCO // 48, "OS2": _USB_VCO // 12}
+        m.submodules.pll = Instance(
+            "EHXPLLL",
+            **_SETTINGS,
+            p_CLKI_DIV=self.divider,
+            p_CLKFB_DIV=10 // _REFERENCE,
+            **{
+                f"p_CLK{name}_{what}": value
+                for name, divider in dividers.items()
+                for what, value in (
+                    ("DIV", divider), ("ENABLE", "ENABLED"), ("CPHASE", divider - 1), ("FPHASE", 0)
+                )
+            },
+            i_CLKI=self.source,
+            i_CLKFB=back,
+            o_CLKOP=back,
+            o_CLKOS=self.line,
+            o_CLKOS2=self.bit,
+            o_LOCK=self.locked,
+        )  # fmt: skip
         return m

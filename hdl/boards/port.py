@@ -145,5 +145,8 @@ class HostPort(wiring.Component):
             m.d.sync += [asked.eq(0), counts.eq(0)]
         with m.If(self.clear):
             m.d.sync += marked.eq(0)
-        m.d.comb += self.cleared.eq(quiet & ~asked & ~taken & ~self.commands.valid)
+        # A cycle late, for a message is looked at whole to know where it goes; after the first cycle of
+        # `clear` none comes.
+        nothing = quiet & ~asked & ~taken & ~self.commands.valid
+        m.d.sync += self.cleared.eq(self.clear & nothing)
         return m

@@ -49,7 +49,12 @@ LONGEST = 2 * (HEADER + MOST + TRAILER) + 2
 PORT, DATAGRAM = 21333, 1472
 """UDP port of a board, unless its address says another; and bytes of a datagram, at most: a frame of
 Ethernet less the headers of IP and UDP."""
-VERSION = 2
+USB_VENDOR, USB_PRODUCT = 0x1209, 0x0001
+"""Names a USB device by numbers for tests, of pid.codes; maker and title are ours."""
+USB_MAKER, USB_TITLE = "SEUSTREAM", "WJASIP"
+USB_ENDPOINT, USB_PACKET = 1, 64
+"""Both ways; and bytes of a packet, the most that full speed allows."""
+VERSION = 3
 """Of this protocol; the first byte of an identity."""
 
 
@@ -87,6 +92,7 @@ class Reply(enum.IntEnum):
     RESULT = 2
     HANDED_OVER = 3
     MARK = 4
+    RESULTS = 5  # one of several queries
 
 
 class LinkCounter(enum.IntEnum):

@@ -13,6 +13,7 @@ from seustream.hdl.boards.messages import (
     MESSAGES,
     OPCODE_BITS,
     OUTGOING,
+    QUERY_BITS,
     REPLIES,
     SEQUENCES,
     Message,
@@ -156,7 +157,8 @@ def _present(message: Message, order: tuple[str, ...], head: Value) -> Value:
 
 
 class Serializer(wiring.Component):
-    """Messages to bytes. A time travels as its distance from the last one when that is short.
+    """Messages to bytes. A time travels as its distance from the last one when that is short, the
+    queries of a result by the number of one or as a bit map of several.
 
     latency     4 cycles to the first byte
     throughput  a byte a cycle; the next message is looked at while the last field of one goes out
@@ -194,8 +196,9 @@ class Serializer(wiring.Component):
         head = Signal(HEAD_BITS)  # behind the opcode, without what is found out about times
         last = Signal(bits["newest"])  # of the last result
         step, age = Signal(bits["newest"]), Signal(bits["newest"])
+        several, query = Signal(), Signal(QUERY_BITS)
         left = Signal(len(names))
-        result = REPLIES[Reply.RESULT]
+        result, queries = REPLIES[Reply.RESULT], fields["queries"]
 
         def member(reply: Reply, name: str, value: Value) -> Value:
             return value << REPLIES[reply].at(name)
@@ -206,6 +209,7 @@ class Serializer(wiring.Component):
                 opcode.eq(self.opcode),
                 head.eq(self.opcode),
                 fields["step"].eq(self.mark),
+                fields["queries"].eq(self.result.queries),
                 fields["newest"].eq(self.result.newest),
                 fields["oldest"].eq(self.result.oldest),
                 fields["data"].eq(self.response.data),
@@ -219,9 +223,8 @@ class Serializer(wiring.Component):
                     verdict = member(Reply.RESPONSE, "verdict", self.response.verdict)
                     m.d.sync += head.eq(self.opcode | verdict)
                 with m.Case(Reply.RESULT):
-                    query = member(Reply.RESULT, "query", self.result.query)
                     carries = member(Reply.RESULT, SEQUENCES[0], self.result.carries)
-                    m.d.sync += head.eq(self.opcode | query | carries)
+                    m.d.sync += head.eq(self.opcode | carries)
                 with m.Case(Reply.HANDED_OVER):
                     left_stream = member(Reply.HANDED_OVER, "stream", self.handed_over.stream)
                     taker = member(Reply.HANDED_OVER, "taker", self.handed_over.taker)
@@ -252,6 +255,13 @@ class Serializer(wiring.Component):
                 m.d.sync += [
                     step.eq(fields["newest"] - last),
                     age.eq(fields["newest"] - fields["oldest"]),
+                    several.eq((queries & (queries - 1)) != 0),
+                    query.eq(
+                        Cat(
+                            Cat(b for number, b in enumerate(queries) if number >> bit & 1).any()
+                            for bit in range(QUERY_BITS)
+                        )
+                    ),
                 ]
                 m.next = "FOUND"
             with m.State("FOUND"):
@@ -266,10 +276,16 @@ class Serializer(wiring.Component):
                         last.eq(fields["newest"]),
                         fields["step"].eq(step),
                         fields["age"].eq(age),
+                        head[result.at("query") :][:QUERY_BITS].eq(query),
                         head[result.at("newest")].eq(far),
                         head[result.at("age")].eq(old),
                         head[result.at("oldest")].eq(very_old),
                     ]
+                    with m.If(several):
+                        m.d.sync += [
+                            opcode.eq(Reply.RESULTS),
+                            head[: result.at("newest")].eq(Reply.RESULTS),
+                        ]
                 m.next = "HEAD"
             with m.State("HEAD"):
                 with m.If(wanted):

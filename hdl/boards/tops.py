@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Elaboratable,
+    Instance,
+    IOPort,
+    Module,
+    ResetInserter,
+    Signal,
+)
+from amaranth.lib.cdc import ResetSynchronizer
 
 from seustream.hdl.boards.board import BOARDS, Board, NetworkAddress, Rgmii, SettingRefused
 from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.leds import StatusLed, StatusLeds
 from seustream.hdl.boards.linked import Linked, LinkedWjasip, Networked
-from seustream.hdl.boards.pll import Ecp5Pll, PllParameters
+from seustream.hdl.boards.pll import Ecp5Pll, PllParameters, UsbPll
 from seustream.hdl.boards.protocol import NETWORK_RING, RING
 from seustream.hdl.boards.reset import ClockGate, ResetButton
 from seustream.hdl.boards.rgmii import RgmiiPhy
@@ -27,6 +38,7 @@ PHY_PINS = {
     "rx_clock": 1, "rx_ctl": 1, "rx_data": 4, "tx_clock": 1, "tx_ctl": 1, "tx_data": 4, "reset_n": 1,
 }  # fmt: skip
 """Of an Ethernet port, each with its bits; a pin's name has `eth_` before it."""
+USB_PINS = ("usb_dp", "usb_dn", "usb_pull_up")
 _WAKE = 0.01
 """Seconds a PHY is held in reset, and has to begin after that."""
 
@@ -46,18 +58,22 @@ def divisor(clock: float, baud: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Settings of a board's top; clock in MHz and baud rate are the board's if None. With an address,
-    the host link is at the Ethernet port, else at the serial one."""
+    the host link is at the Ethernet port, with `usb` at the USB port, else at the serial one."""
 
     board: Board
     config: DeviceConfig
     wanted_clock: float | None = None
     wanted_baud: int | None = None
     address: NetworkAddress | None = None
+    usb: bool = False
 
     def __post_init__(self) -> None:
+        if self.usb and not self.board.usb:
+            have = " and ".join(board.name for board in BOARDS.values() if board.usb)
+            raise SettingRefused(f"{self.board.title} has no USB port of its own here; {have} does")
         if self.address and not self.board.phy:
-            have = ", ".join(board.name for board in BOARDS.values() if board.phy)
-            raise SettingRefused(f"{self.board.title} has no Ethernet port here; {have} has one")
+            have = " and ".join(board.name for board in BOARDS.values() if board.phy)
+            raise SettingRefused(f"{self.board.title} has no Ethernet port here; {have} do")
 
     @property
     def clock(self) -> float:
@@ -83,6 +99,7 @@ class BoardTop(Elaboratable):
 
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
     phy         the pins of an Ethernet port, as in `RgmiiPhy`, if the setting has an address
+    usb         those of a USB port, as in `UsbPort`, if the setting has one
 
     `linked` is what stands behind the port, if not a processor: a test has less.
     """
@@ -103,12 +120,13 @@ class BoardTop(Elaboratable):
             for name, width in PHY_PINS.items()
             if setting.address
         }
+        self.usb = {name: IOPort(1, name=name) for name in USB_PINS if setting.usb}
 
     @property
-    def ports(self) -> list[Signal]:
-        return [self.clk, self.rx, self.tx, self.leds, *self.high, *self.phy.values()] + (
-            [self.button] if self.board.button else []
-        )
+    def ports(self) -> list[Signal | IOPort]:
+        outer = (*self.phy.values(), *self.usb.values())
+        button = [self.button] if self.board.button else []
+        return [self.clk, self.rx, self.tx, self.leds, *self.high, *outer, *button]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -131,6 +149,8 @@ class BoardTop(Elaboratable):
             linked.link = ResetInserter(button.reset)(linked.link)
         if self.setting.address and self.board.phy:
             self._network(m, self.setting.address, self.board.phy, status)
+        elif self.setting.usb:
+            self._usb(m, status)
         else:
             self._serial(m, status)
         m.d.comb += [
@@ -182,3 +202,30 @@ class BoardTop(Elaboratable):
         for name, pin in self.phy.items():
             inner = getattr(phy, name)
             m.d.comb += inner.eq(pin) if name.startswith("rx") else pin.eq(inner)
+
+    def _usb(self, m: Module, status: StatusLeds) -> None:
+        from seustream.hdl.boards.usb import UsbLinked  # of what no other port needs
+
+        m.domains.usb, m.domains.usb_io = ClockDomain("usb"), ClockDomain("usb_io")
+        m.submodules.usb_pll = pll = UsbPll(self.board.oscillator)
+        m.submodules.usb = usb = UsbLinked(self._linked)
+        for domain, clock in (("usb", pll.bit), ("usb_io", pll.line)):
+            m.d.comb += ClockSignal(domain).eq(clock)
+            m.submodules[f"{domain}_reset"] = ResetSynchronizer(~pll.locked, domain=domain)
+        for name in ("dp", "dn"):
+            m.submodules[f"pin_{name}"] = Instance(
+                "BB",
+                i_I=getattr(usb, f"{name}_out"),
+                i_T=~usb.driven,
+                o_O=getattr(usb, name),
+                io_B=self.usb[f"usb_{name}"],
+            )
+        m.submodules.pin_pull_up = Instance(
+            "OBZ", i_I=1, i_T=~usb.pull_up, o_O=self.usb["usb_pull_up"]
+        )
+        m.d.comb += [
+            pll.source.eq(self.clk),
+            self.tx.eq(1),
+            status.line.eq(self._linked.received.valid | self._linked.transmitted.valid),
+            status.noise.eq(usb.bad),
+        ]

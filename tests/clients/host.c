@@ -6,7 +6,7 @@
 
 static void result(void *context, const seu_result *r) {
   const seu_shape *shape = context;
-  printf("result %u %u %llu %llu", r->query, r->carries, (unsigned long long)r->newest,
+  printf("result %llu %u %llu %llu", (unsigned long long)r->queries, r->carries, (unsigned long long)r->newest,
          (unsigned long long)r->oldest);
   for (unsigned i = 0; i < shape->streams; i++)
     printf(" %lld", r->carries >> i & 1 ? (long long)r->sequences[i] : -1LL);

@@ -63,7 +63,11 @@ def test_results_are_those_of_the_golden_model(host: Path, tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
     said = [line.split() for line in done.stdout.splitlines()]
     got = Tally(
-        (int(w[1]), int(w[3]), int(w[4]), tuple(map(int, w[5:]))) for w in said if w[0] == "result"
+        (query, int(w[3]), int(w[4]), tuple(map(int, w[5:])))
+        for w in said
+        if w[0] == "result"
+        for query in range(TINY.queries)
+        if int(w[1]) >> query & 1
     )
     want = Tally((q, n, o, tuple(s)) for q, n, o, s in rows_of(results))
     assert want

@@ -12,13 +12,13 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests.cosim.bridge.serving import bridge
-from tests.cosim.devices import DEVICES, linked, networked
+from tests.cosim.devices import DEVICES, linked, networked, on_usb
 
 REMOTE = "remote"
 
 
 # Over the link every case loads its image byte by byte: `nox -s board` runs them all.
-LINKS = {"linked": linked, "networked": networked}
+LINKS = {"linked": linked, "networked": networked, "usb": on_usb}
 
 
 @pytest.fixture(

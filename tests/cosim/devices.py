@@ -65,6 +65,25 @@ def networked(config: DeviceConfig) -> BoardDevice:
     return BoardDevice(session, config)
 
 
+def on_usb(config: DeviceConfig) -> BoardDevice:
+    """The RTL behind its USB port, with a host at its wires."""
+    if config != TINY:
+        pytest.skip(f"{config.name} is not built with a USB port for tests")
+    from seustream.cosim.boards.usb import VirtualUsbBoard
+    from tests.cosim.boards.test_usb import board
+
+    virtual = VirtualUsbBoard(board())
+    device = virtual.device(config)
+    close = device.close
+
+    def both() -> None:
+        close()
+        virtual.close()
+
+    device.close = both  # type: ignore[method-assign]
+    return device
+
+
 DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {
     "golden": GoldenDevice,
     "iss": IssDevice,

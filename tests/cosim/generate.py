@@ -38,7 +38,11 @@ def random_queries(chance: random.Random, groups: tuple[int, ...]) -> list[Query
             terms.append(tuple(term))
         selected = {s: where() for s in streams if chance.random() < 0.3}
         queries.append(Query({s: window() for s in streams}, tuple(terms), selected))
-    return queries
+    # Some have the same join with other windows.
+    for query in queries[:]:
+        for _ in range(chance.choice([0, 0, 0, 1, 2])):
+            queries.append(dataclasses.replace(query, windows={s: window() for s in query.windows}))
+    return queries[:8]
 
 
 def random_arrivals(chance: random.Random, groups: tuple[int, ...], n: int) -> list[Raw]:

@@ -1,8 +1,8 @@
 """Queries as plain data, the tables a simple code generator makes of them, and batches.
 
 What a query means is in `oracle`, which knows nothing of tables. The generator here is
-deliberately artless (no sharing of tags, one order of probes for each arriving stream),
-so that a suspicious result can be followed by hand.
+deliberately artless (tags are shared by queries that differ in windows alone, one order of
+probes for each arriving stream), so that a suspicious result can be followed by hand.
 """
 
 from __future__ import annotations
@@ -106,14 +106,19 @@ def build(queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)) -> Tabl
             old.insert or insert, old.probes.union(probes), old.queries | {*queries}
         )
 
+    alike: dict[object, list[int]] = {}
     for number, query in enumerate(queries):
+        key = frozenset(query.windows), query.terms, tuple(sorted(query.where.items()))
+        alike.setdefault(key, []).append(number)
+    for numbers in alike.values():
+        query = queries[numbers[0]]
         bits = {stream: bit(stream, query.where.get(stream)) for stream in query.windows}
         for stream in query.windows:
             admission[stream].append(sum(1 << index for index in bits[stream]))
             order = [s for s in sorted(query.windows) if s > stream]
             order += [s for s in sorted(query.windows) if s < stream]
             if not order:
-                widen(stream, False, (), (number,))
+                widen(stream, False, (), numbers)
                 continue
             widen(stream, True, order[:1], ())
             for term in query.terms:
@@ -121,9 +126,8 @@ def build(queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)) -> Tabl
                 for step, area in enumerate(order):
                     post = len(routes)
                     final = step == len(order) - 1
-                    widen(
-                        post, False, () if final else (order[step + 1],), {number} if final else ()
-                    )
+                    after = () if final else (order[step + 1],)
+                    widen(post, False, after, numbers if final else ())
                     probe_bits = bits[stream] if step == 0 else ()
                     areas[area].combine(tag, bound, term, bits[area], probe_bits, post)
                     tag = post
@@ -250,10 +254,16 @@ Row = tuple[int, int, int, tuple[int, ...]]
 
 
 def rows_of(results: Results) -> list[Row]:
+    """One a result, of which a record has several."""
+    record, queries = results.each()
     return [
-        (int(query), int(newest), int(oldest), tuple(map(int, sequences)))
+        (query, newest, oldest, tuple(sequences))
         for query, newest, oldest, sequences in zip(
-            results.query, results.newest, results.oldest, results.sequences, strict=True
+            queries.tolist(),
+            results.newest[record].tolist(),
+            results.oldest[record].tolist(),
+            results.sequences[record].tolist(),
+            strict=True,
         )
     ]
 

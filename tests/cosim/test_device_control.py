@@ -354,7 +354,9 @@ def test_columns_have_the_types_of_the_contract(new_device: NewDevice) -> None:
     device = loaded(new_device, build([PAIRS]))
     results = run(device, arrivals([(R, t, ()) for t in range(TINY.capacity + 1)] + [(S, 20, ())]))
     handed = results.handed_over
-    for column in (results.query, results.newest, results.oldest, results.sequences):
+    assert results.queries.dtype == np.uint64
+    assert len(results.queries) == TINY.capacity
+    for column in (results.newest, results.oldest, results.sequences):
         assert column.dtype == np.int64
         assert len(column) == TINY.capacity
     for column in (handed.stream, handed.sequence, handed.taker, handed.taken_by):

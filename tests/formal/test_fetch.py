@@ -40,6 +40,8 @@ class FetchFetches(Specification):
         made = build(m, "fetch", fetch)
         window, slot = constant(m, 1, "window"), constant(m, 2, "slot")
         stored = constant(m, fetch.components[0].as_value().shape(), "stored")
+        stamp_bits = len(fetch.components[0].timestamp) + len(fetch.components[0].sequence)
+        stamp, rest = slice(stamp_bits), slice(stamp_bits, None)
         drive(m, fetch, "requests", "components", "remember", "context", "raw")
         who = constant(m, range(who_all), "who")
         self.assume(m, who < who_all)
@@ -59,13 +61,13 @@ class FetchFetches(Specification):
         self.claim(m, ~kept | (port.data.as_value() == raw))
 
         for s in range(2):
-            right = (window == s) & (fetch.slots[s] == slot) & fetch.fetching
-            found = before(m, before(m, before(m, right)))
-            m.d.comb += (
-                fetch.components[s]
-                .as_value()
-                .eq(Mux(found, stored, anything(m, stored.shape(), f"other{s}")))
-            )
+            here = (window == s) & (fetch.slots[s] == slot)
+            other = anything(m, stored.shape(), f"other{s}")
+            component = fetch.components[s].as_value()
+            for reads, part in ((fetch.fetching, stamp), (fetch.whole, rest)):
+                found = before(m, before(m, before(m, here & reads)))
+                m.d.comb += component[part].eq(Mux(found, stored[part], other[part]))
+        self.claim(m, ~fetch.whole | fetch.fetching)
         requests = []
         for r in range(who_all):
             valid = anything(m, 1, f"valid{r}")
@@ -124,8 +126,11 @@ class FetchFetches(Specification):
         self.claim(m, ~grants | own_places["asks"])
         # The windows' memories are taken only for a request.
         self.claim(m, ~fetch.fetching | inside(made, "wanted0").any())
-        self.claim(m, fetch.fetching | (age != 2))
-        self.claim(m, fetch.fetching == before(m, fetch.coming))
+        carries = type(fetch.fetched.reference)(fetch.fetched.reference.shape(), asked).carries
+        joined = (who >= who_all - 2) | carries.all()
+        self.claim(m, fetch.fetching | (age != 2) | ~joined)
+        self.claim(m, fetch.whole | (age != 2) | ~joined | (who == who_all - 2))
+        self.claim(m, fetch.whole == before(m, fetch.coming))
         self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
 
         fetched = fetch.fetched
@@ -150,8 +155,9 @@ class FetchFetches(Specification):
                 self.claim(m, got == it.component.as_value())
             foreign = as_stored | (known & (it.stream != window))
             right = Array(wanted.slots[s] for s in range(2))[window] == slot
-            with m.If(foreign & right):
-                self.claim(m, got == stored)
+            with m.If(foreign & right & joined):
+                self.claim(m, got[stamp] == stored[stamp])
+                self.claim(m, (got[rest] == stored[rest]) | (who == who_all - 2))
             self.reach(m, own & (waited == who_all - 1))
             self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
@@ -174,7 +180,7 @@ def faulty(old: str, new: str) -> object:
         proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
-            faulty("self.fetching.eq(wanted[0].any())", "self.fetching.eq(wanted[1].any())"),
+            faulty("self.fetching.eq(Cat(reads).any())", "self.fetching.eq(wanted[0].any())"),
             "search",
             12,
             "FAIL",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 
+from seustream.hdl.layouts import OFFERS
 from seustream.hdl.router import Router
 from tests.formal.harness import (
     Case,
@@ -27,8 +28,8 @@ LATE = 3
 
 
 class RouterRoutes(Specification):
-    """Any of the senders is followed. A sender holds what it emits until it is granted, or takes
-    it back while it cannot be: not roomy, not granted."""
+    """Any of the senders is followed. A sender holds what it emits until it is granted, and may emit the
+    next at once, or takes it back while it cannot be: not roomy, not granted."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -39,8 +40,9 @@ class RouterRoutes(Specification):
         router = self.make(small(streams=n))
         build(m, "router", router)
         drive(m, router, "emit", "emitted", "level", "destination")
-        who = constant(m, 2, "who")
-        senders = range(n + 1)
+        who = constant(m, 3, "who")
+        senders = range(n + OFFERS)
+        self.assume(m, who < n + OFFERS)
         level_bits = len(router.push_level)
         size = len(router.pushed.as_value())
         payload = size + n + 1 + level_bits
@@ -58,14 +60,13 @@ class RouterRoutes(Specification):
             had, got = before(m, wants), before(m, router.granted[s])
             same = what == before(m, what)
             stuck = before(m, ~router.roomy[s] & ~router.granted[s])
-            self.assume(m, ~had | ~wants | same)
+            self.assume(m, ~had | ~wants | same | got)
             self.assume(m, ~had | wants | got | stuck)
-            self.assume(m, ~got | ~wants)
 
         granted = router.granted.bit_select(who, 1)
         what = Array(offered)[who]
         areas, output = what[size : size + n], what[size + n]
-        level = Mux(who == n, 0, what[size + n + 1 :] + 1)[:level_bits]
+        level = Mux(who >= n, 0, what[size + n + 1 :] + 1)[:level_bits]
         # A grant goes by the rooms of that time.
         rooms, output_room = Cat(router.rooms), router.output_room
         for _ in range(LATE):
@@ -86,7 +87,8 @@ class RouterRoutes(Specification):
         self.claim(m, ~roomy | before(m, wants))
         # Then, all destinations at once, and nothing that was not granted.
         with m.If(before(m, granted)):
-            self.claim(m, router.sent == before(m, sum(Cat(areas, output))))
+            places = Mux(who >= n, 0, sum(Cat(areas, output)))
+            self.claim(m, router.sent == before(m, places))
             self.claim(m, router.context == before(m, what[: len(router.context)]))
             self.claim(m, router.push == before(m, areas))
             self.claim(m, router.output == before(m, output))
@@ -100,10 +102,10 @@ class RouterRoutes(Specification):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= n + 1)
-        self.claim(m, (waits != n + 1) | granted)
+        self.claim(m, waits <= n + OFFERS)
+        self.claim(m, (waits != n + OFFERS) | granted)
 
-        self.reach(m, (waits == n + 1) & granted)
+        self.reach(m, (waits == n + OFFERS) & granted)
         self.reach(m, granted & (areas == 0b101) & output & (who == n))
         self.reach(m, before(m, before(m, wants & ~fits)) & granted)
         taken_back = before(m, wants) & ~wants

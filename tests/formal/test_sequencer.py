@@ -6,8 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 
+from seustream.hdl.layouts import OFFERS
 from seustream.hdl.sequencer import Sequencer
 from tests.formal.harness import (
     Case,
@@ -25,23 +26,23 @@ from tests.formal.harness import (
     small,
 )
 
-CONTEXT_BITS, CONTEXTS = 1, 2
+CONTEXT_BITS, EPOCH_BITS = 2, 1
+_WITHIN = CONTEXT_BITS - EPOCH_BITS
 SMALL = (
     (
-        "from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts",
-        "from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts\n\n"
-        f"CONTEXT_BITS, CONTEXTS = {CONTEXT_BITS}, {CONTEXTS}\n",
+        "from seustream.hdl.layouts import CONTEXT_BITS, EPOCH_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts",
+        "from seustream.hdl.layouts import OFFERS, SELECTIONS, STREAM_BITS, Layouts\n\n"
+        f"CONTEXT_BITS, EPOCH_BITS = {CONTEXT_BITS}, {EPOCH_BITS}\n",
     ),
 )
 """Fewer contexts than a build has."""
 
 
 class SequencerSends(Specification):
-    """Any tables. One context is followed, any; what is in flight of it is counted.
+    """Any tables. One context is followed, any; what is in flight of it is counted, and of its epoch.
 
-    The router counts a raw tuple some time after it was granted, and a joined one a cycle after,
-    in which the probe it came from may be done. A tuple in flight may become any number of tuples
-    before it is done.
+    The router counts a joined tuple a cycle after it was granted, in which the probe it came from may
+    be done. A tuple in flight may become any number of tuples before it is done.
     """
 
     def __init__(self, *fault: tuple[str, str]) -> None:
@@ -83,7 +84,7 @@ class SequencerSends(Specification):
         self.claim(m, ~takes | (have & (~deals | goes)))
         self.claim(m, ~goes | deals)
         raw = tuple_.raw
-        keeps, leads = Signal(n), Signal(len(unit.destination.as_value()))
+        keeps, leads = Signal(n), Signal(len(unit.destinations_of[0].as_value()))
         kept, led = Signal.like(keeps), Signal.like(leads)
         for what, its_keeps, its_leads in ((tuple_, keeps, leads), (gone, kept, led)):
             with m.If(what.admitted):
@@ -92,59 +93,65 @@ class SequencerSends(Specification):
                     its_leads.eq(Array(d.as_value() for d in unit.destinations)[what.raw.stream]),
                 ]
 
-        # A window that was told to look is not settled in the next cycle, then some time it is,
-        # and stays so (see `test_window`).
+        # A window that was told to look is settled some time, and stays so (see `test_window`).
         settled = anything(m, n, "settled")
         m.d.comb += unit.settled.eq(settled)
-        self.assume(m, ~before(m, unit.check) | (settled == 0))
         self.assume(m, before(m, unit.check) | ((before(m, settled) & ~settled) == 0))
 
-        # What is in flight of the context followed: raw tuples first wait for the router, then to
-        # be counted.
+        # What is in flight of the context followed, and of its epoch, once the router took it.
         context = constant(m, CONTEXT_BITS, "followed")
-        flying = Signal(4)
-        counting, counted_context, counted_places = Signal(), Signal(CONTEXT_BITS), Signal(2)
-        granted = anything(m, 1, "granted") & unit.emit & ~counting
+        epoch = context[_WITHIN:]
+        flying, together = Signal(4), Signal(4)
+        granted = anything(m, OFFERS, "granted") & unit.emit
         m.d.comb += unit.granted.eq(granted)
-        own = counting & anything(m, 1, "own")
-        with m.If(granted):
-            m.d.sync += [
-                counting.eq(1),
-                counted_context.eq(unit.emitted.context),
-                counted_places.eq(sum(unit.destination.as_value())),
-            ]
-        with m.Elif(own):
-            m.d.sync += counting.eq(0)
-        other, places = anything(m, CONTEXT_BITS, "whose"), anything(m, 2, "places")
-        its = unit.emit & (unit.emitted.context == context)
-        counting_it = counting & (counted_context == context)
-        self.assume(m, (other != context) | (flying != 0) | (places == 0))
-        # Of the other contexts, too, only what is in flight is sent on.
-        active, ahead = inside(made, "active"), inside(made, "ahead")
-        self.assume(m, active.bit_select(other, 1) | (places == 0))
-        self.assume(m, ~(unit.emit & (unit.emitted.context == other)) | (places == 0))
-        self.assume(m, ~(counting & (counted_context == other)) | (places == 0))
-        sent = Mux(own, counted_places, places)
-        whose = Mux(own, counted_context, other)
-        m.d.comb += [unit.sent.eq(before(m, sent)), unit.sent_context.eq(before(m, whose))]
-        done = []
+        other, sent = anything(m, CONTEXT_BITS, "whose"), anything(m, 2, "places")
+        self.assume(m, (other != context) | (flying != 0) | (sent == 0))
+        self.assume(m, (other[_WITHIN:] != epoch) | (together != 0) | (sent == 0))
+        m.d.comb += [unit.sent.eq(before(m, sent)), unit.sent_context.eq(before(m, other))]
+        done, done_together = [], []
         for i in range(n + 1):
             pulse, of = anything(m, 1, f"done{i}"), anything(m, CONTEXT_BITS, f"whose{i}")
             m.d.comb += [unit.done[i].eq(pulse), unit.done_contexts[i].eq(of)]
             done.append(pulse & (of == context))
-        less, more = Signal(3), Signal(3)
-        m.d.comb += [less.eq(sum(done)), more.eq(Mux(whose == context, sent, 0))]
-        self.assume(m, (less <= flying) & (flying + more - less < 14))
-        m.d.sync += flying.eq(flying + more - less)
+            done_together.append(pulse & (of[_WITHIN:] == epoch))
+        offers = [
+            (unit.emit[i], unit.emitted[i], unit.destinations_of[i].as_value())
+            for i in range(OFFERS)
+        ]
+        begins = [emit & ~before(m, emit) for emit, _, _ in offers]
+        # Offers of the context, and of its epoch.
+        own = [emit & (reference.context == context) for emit, reference, _ in offers]
+        owned = [emit & (reference.context[_WITHIN:] == epoch) for emit, reference, _ in offers]
+        its, of_epoch = Signal(), Signal()
+        m.d.comb += [its.eq(Cat(own).any()), of_epoch.eq(Cat(owned).any())]
+        begun, begun_together = (
+            sum(Mux(granted[i] & which[i], sum(where), 0) for i, (_, _, where) in enumerate(offers))
+            for which in (own, owned)
+        )
+        less, less_together, more, more_together = (
+            Signal(3, name=name) for name in ("less", "less_together", "more", "more_together")
+        )
+        m.d.comb += [
+            less.eq(sum(done)),
+            less_together.eq(sum(done_together)),
+            more.eq(Mux(other == context, sent, 0)),
+            more_together.eq(Mux(other[_WITHIN:] == epoch, sent, 0)),
+        ]
+        self.assume(m, (less <= flying) & (less_together - less <= together - flying))
+        self.assume(m, together + more_together < 8)
+        m.d.sync += [
+            flying.eq(flying + more + begun - less),
+            together.eq(together + more_together + begun_together - less_together),
+        ]
 
-        flew = (flying != 0) | counting_it
-        flies = flew | its
-        self.claim(m, ~(unit.snapshot & (unit.context == context) & flew))
+        active, ahead = inside(made, "active"), inside(made, "ahead")
+        flies = (flying != 0) | its
+        self.claim(m, ~(unit.snapshot & (unit.context == context) & (flying != 0)))
         behind = (context - unit.oldest)[:CONTEXT_BITS] <= (unit.context - unit.oldest)[
             :CONTEXT_BITS
         ]
         self.claim(m, ~flies | (unit.busy & behind))
-        self.claim(m, ~unit.idle | ~(flies | unit.emit | unit.store.any() | unit.snapshot))
+        self.claim(m, ~unit.idle | ~(flies | unit.store.any() | unit.snapshot))
 
         # Once it is stored where it should be and seen, both at once, while the next is taken.
         leaves = unit.store.any() | unit.snapshot
@@ -174,71 +181,93 @@ class SequencerSends(Specification):
         self.claim(m, unit.tick == (unit.check & ~raw.filler & ~raw.admit))
         self.claim(m, unit.dropped == (unit.check & raw.admit & ~tuple_.admitted))
         # Then sent once where it leads to.
-        begins = unit.emit & ~before(m, unit.emit)
-        self.claim(m, begins == unit.snapshot)
-        with m.If(begins):
-            self.claim(m, unit.emitted.context == unit.context)
-            self.claim(m, unit.emitted.tag == gone.raw.stream)
-            self.claim(m, unit.emitted.carries == 1 << gone.raw.stream)
-            self.claim(m, unit.destination.as_value() == led)
-        waits = before(m, unit.emit & ~granted)
-        what = Cat(unit.emitted.as_value(), unit.destination.as_value())
-        self.claim(m, ~waits | (unit.emit & (what == before(m, what))))
-        self.claim(m, ~before(m, granted) | ~unit.emit)
+        self.claim(m, sum(begins) == unit.snapshot)
+        for i, (emit, reference, leads_to) in enumerate(offers):
+            with m.If(begins[i]):
+                self.claim(m, reference.context == unit.context)
+                self.claim(m, reference.tag == gone.raw.stream)
+                self.claim(m, reference.carries == 1 << gone.raw.stream)
+                self.claim(m, leads_to == led)
+            waits = before(m, emit & ~granted[i])
+            what = Cat(reference.as_value(), leads_to)
+            self.claim(m, ~waits | (emit & (what == before(m, what))))
+            self.claim(m, ~before(m, granted[i]) | ~emit)
+            self.claim(m, ~emit | (leads_to != 0))
 
         # Invariants.
-        for number in range(CONTEXTS):
-            place = (number - unit.oldest)[:CONTEXT_BITS]
-            used = (ahead - unit.oldest)[:CONTEXT_BITS]
-            full = (ahead == unit.oldest) & unit.busy
+        judged = in_state(made, "JUDGE") | in_state(made, "SETTLE")
+        self.claim(m, ~judged | ((inside(made, "sends") == (leads != 0)) & ~unit.check))
+        seen = inside(made, "settled")
+        self.claim(m, ~(in_state(made, "SETTLE") & seen) | settled.all())
+        within, epoch_ahead = ahead[:_WITHIN], ahead[_WITHIN:]
+        open_, oldest = within != 0, unit.oldest[_WITHIN:]
+        beyond = (epoch_ahead + open_)[:EPOCH_BITS]  # the first epoch of which no context was given
+        for number in range(1 << EPOCH_BITS):
+            full = (beyond == oldest) & unit.busy
+            used = (beyond - oldest)[:EPOCH_BITS]
+            place = (number - oldest)[:EPOCH_BITS]
             self.claim(m, active[number] == (full | (place < used)))
-        self.claim(m, ~unit.busy | (ahead == (unit.context + 1)[:CONTEXT_BITS]))
-        counted = Array(inside(made, f"in_flight_{c}") for c in range(CONTEXTS))[context]
-        # What was sent is counted three cycles after the grant, what is done four.
+        self.claim(m, ~open_ | active.bit_select(epoch_ahead, 1))
+
+        def given(which: Value) -> Value:
+            mine = which[_WITHIN:]
+            yet = open_ & (epoch_ahead == mine) & (which[:_WITHIN] >= within)
+            return active.bit_select(mine, 1) & ~yet
+
+        self.claim(m, ~((together != 0) | of_epoch) | active.bit_select(epoch, 1))
+        self.claim(m, flying <= together)
+        self.claim(m, ~flies | given(context))
+        # The rest of an epoch is left out only when nothing is in flight.
+        self.claim(m, ~flies | (ahead == (unit.context + 1)[:CONTEXT_BITS]))
+        counted = Array(inside(made, f"in_flight_{e}") for e in range(1 << EPOCH_BITS))[epoch]
+        # What was sent is counted three cycles after the grant, what is done four; a raw tuple in the
+        # second cycle in which it is offered.
         less_late, more_late = Signal(5), Signal(4)
-        lately = [before(m, less)]
+        lately = [before(m, less_together)]
         for _ in range(2):
             lately.append(before(m, lately[-1]))
         m.d.comb += [
             less_late.eq(sum(lately)),
-            more_late.eq(before(m, more) + before(m, before(m, more))),
+            more_late.eq(before(m, more_together) + before(m, before(m, more_together))),
         ]
-        self.claim(m, counted + more_late == flying + less_late)
-        self.claim(m, ~its | ~flew)
-        self.claim(m, ~counting_it | (flying == 0))
-        self.claim(m, ~(its | counting_it) | (less_late == 0) & (more_late == 0))
-        # A raw tuple waits for the router, or to be counted, or is on its way to be, or is counted
-        # now: one of them.
-        unsent, finished = inside(made, "unsent"), inside(made, "finished")
-        for number in range(CONTEXTS):
-            where = Cat(
-                unit.emit & (unit.emitted.context == number),
-                counting & (counted_context == number),
-                before(m, own) & (unit.sent_context == number),
-                before(m, before(m, own)) & (before(m, unit.sent_context) == number),
-            )
-            self.claim(m, unsent[number] == where.any())
-            self.claim(m, (where & (where - 1)[:4]) == 0)
-            self.claim(m, ~unsent[number] | active[number])
-            self.claim(m, ~(finished[number] & active[number]) | ~unsent[number])
-        # Told by a register that a context is finished, nothing of it has come since.
-        its_end = (finished & active).bit_select(context, 1)
-        self.claim(m, ~its_end | ~(flies | (more_late != 0)))
-        self.claim(m, ~unit.emit | (unit.emitted.context == unit.context))
-        self.claim(m, ~unit.emit | (unit.destination.as_value() != 0))
-        self.claim(m, ~counting | (counted_places != 0))
+        offered = sum(
+            Mux(owned[i] & ~begins[i], sum(leads_to), 0)
+            for i, (_, _, leads_to) in enumerate(offers)
+        )
+        self.claim(m, counted + more_late == together + less_late + offered)
+        placed = inside(made, "places")
+        for i, (_, _, leads_to) in enumerate(offers):
+            self.claim(m, ~begins[i] | (placed == sum(leads_to)))
+        self.claim(m, sum(own) <= 1)
+        self.claim(m, ~its | (flying == 0))
+        # Told by a register that an epoch is finished, nothing of it has come since.
+        finished = inside(made, "finished")
+        its_end = (finished & active).bit_select(epoch, 1)
+        self.claim(m, ~its_end | ~((together != 0) | of_epoch | (more_late != 0)))
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
         self.claim(m, have == inside(made, "have"))
         self.claim(m, ~have | (inside(made, "coming") == coming.as_value()))
-        settling = in_state(made, "SETTLE")
+        settling = in_state(made, "JUDGE") | in_state(made, "SETTLE")
         self.claim(m, deals == (in_state(made, "CHECK") | settling))
         self.claim(m, ~deals | some)
         self.claim(m, in_state(made, "CHECK") == unit.check)
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
-        self.claim(m, ~(settling & inside(made, "free")) | ~active.bit_select(ahead, 1))
+        self.claim(
+            m,
+            ~(in_state(made, "SETTLE") & inside(made, "free"))
+            | open_
+            | ~active.bit_select(epoch_ahead, 1),
+        )
 
-        self.reach(m, unit.snapshot & flew & (unit.context != context))
+        self.reach(m, unit.snapshot & (flying != 0) & (unit.context != context))
+        self.reach(
+            m,
+            unit.snapshot
+            & (unit.context[:_WITHIN] == 0)
+            & (context[:_WITHIN] == 0)
+            & before(m, before(m, unit.busy)),
+        )
         self.reach(m, unit.snapshot & its & (keeps != 0))
         self.reach(m, takes & ~goes & some & (flying == 2))
         self.reach(m, unit.snapshot & unit.store.any() & unit.check)
@@ -255,7 +284,7 @@ def sends(*fault: tuple[str, str]) -> object:
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
-            sends(("~unsent[number] & (count == 0)", "(count == 0)")),
+            sends((" & ~begins & ~given", "")),
             "search",
             16,
             "FAIL",
@@ -269,7 +298,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "stores-unsettled",
-            sends(("m.If(self.settled.all())", "m.If(self.settled.any())")),
+            sends(("settled.eq(self.settled.all())", "settled.eq(self.settled.any())")),
             "search",
             12,
             "FAIL",
@@ -281,7 +310,20 @@ def sends(*fault: tuple[str, str]) -> object:
             12,
             "FAIL",
         ),
-        proof("context-twice", sends(("~active.bit_select(ahead, 1)", "1")), "search", 16, "FAIL"),
+        proof(
+            "context-twice",
+            sends(("(open_ | ~active.bit_select(epoch, 1)) & ~skips", "1")),
+            "search",
+            24,
+            "FAIL",
+        ),
+        proof(
+            "ends-while-open",
+            sends(("ends & ~(open_ & (epoch == oldest))", "ends")),
+            "search",
+            24,
+            "FAIL",
+        ),
     ],
 )
 def test_sequencer(case: Case, tmp_path: Path) -> None:

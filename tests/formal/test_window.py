@@ -22,7 +22,7 @@ def faulty(old: str, new: str) -> object:
         proof("window", WindowKeepsWhatItMust, "meet", 30),
         proof(
             "never-uncountable",
-            faulty("(ages[i][-1] | ranks[i][-1])", "0"),
+            faulty("half = age[-1] | rank[-1]", "half = age[-1] & ~age[-1]"),
             "search",
             16,
             "FAIL",
@@ -30,44 +30,55 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "settles-early",
-            faulty("last = both & ~uncountable[1]", "last = both"),
+            faulty("& ~is_dead & ~half) | (stored == i)", "& ~is_dead) | (stored == i)"),
             "search",
             30,
             "FAIL",
         ),
         proof(
             "rank-forgotten",
-            faulty("too_old & (ranks[i] >= self.rows) & ~forever", "too_old & ~forever"),
+            faulty("too_old & (rank[-1] | ~in_rank)", "too_old"),
             "search",
             14,
             "FAIL",
         ),
         proof(
             "age-off-by-one",
-            faulty("ages[i] > self.ticks", "ages[i] >= self.ticks"),
+            faulty("self.ticks + 1", "self.ticks"),
             "search",
             14,
             "FAIL",
         ),
         proof(
             "second-unknown",
-            faulty("dead[0] & both & dead[1]", "dead[0] & dead[1]"),
+            faulty("dead[i].eq((known > i) & is_dead)", "dead[i].eq(is_dead)"),
             "search",
             17,
             "FAIL",
         ),
         proof(
             "no-room",
-            faulty("~self.wanted | (self._room & spare)", "1"),
+            faulty(
+                "room_now.eq(~self.wanted | (self._room & (~was_full | dead[0])))", "room_now.eq(1)"
+            ),
             "search",
             24,
             "FAIL",
         ),
-        proof("displaced-too-soon", faulty(" & ~lately.any()", ""), "search", 24, "FAIL"),
-        # A real one: a prefetch that began in the cycle of `clear` found a tuple.
+        proof("judged-before", faulty(" & (leave == 0)", ""), "search", 24, "FAIL"),
+        proof(
+            "room-for-one-twice",
+            faulty(
+                "Mux(self.store, self.config.depth - 1, self.config.depth)", "self.config.depth"
+            ),
+            "search",
+            24,
+            "FAIL",
+        ),
+        # What is on its way from the memory in the cycle of `clear` is of before.
         proof(
             "prefetch-in-clear",
-            faulty("lacks & (left == 0) & ~self.clear", "lacks & (left == 0)"),
+            faulty("Cat(on_its_way, ahead,", "Cat(ahead,"),
             "search",
             14,
             "FAIL",

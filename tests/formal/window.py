@@ -19,18 +19,17 @@ from tests.formal.harness import (
     drive,
     in_state,
     inside,
-    machines,
     small,
 )
 
 CONTEXT_BITS, CONTEXTS = 2, 4
-_MEMORY = 2  # the state of the prefetch in which the memory is read
 SMALL = ("import CONTEXT_BITS, CONTEXTS, SELECTIONS", "import SELECTIONS")
 FEW = (
     "class RangeKind",
     f"CONTEXT_BITS, CONTEXTS = {CONTEXT_BITS}, {CONTEXTS}\n\n\nclass RangeKind",
 )
-"""Fewer contexts than a build has."""
+NEAR = ("_JUDGED, _AT_HAND = 3, 8", "_JUDGED, _AT_HAND = 3, 4")
+"""Fewer contexts than a build has, and fewer tuples at hand."""
 
 WIDTH = 4
 HALF = 1 << WIDTH - 1
@@ -128,7 +127,7 @@ class WindowKeepsWhatItMust(Specification):
 
     def __init__(self, make: type | None = None) -> None:
         super().__init__()
-        self.make = make or altered(WindowBuffer, SMALL, FEW)
+        self.make = make or altered(WindowBuffer, SMALL, FEW, NEAR)
 
     def describe(self, m: Module) -> None:
         depth = self.depth
@@ -144,7 +143,7 @@ class WindowKeepsWhatItMust(Specification):
         drive(
             m, window, "now", "counter", "check", "wanted", "store", "tuple", "bits", "snapshot",
             "snapshot_context", "busy", "oldest", "ticks", "kind", "rows", "clear", "leaving",
-            "rewrite",
+            "rewrite", "forget",
         )  # fmt: skip
         ticks, rows = constant(m, WIDTH, "ticks"), constant(m, WIDTH, "rows")
         kind = constant(m, 2, "kind")
@@ -156,9 +155,9 @@ class WindowKeepsWhatItMust(Specification):
 
         head, tail = window.end, window.first
         pointer = len(head)
-        gone = Signal(2)  # how many it is decided of that they leave
+        gone = Signal(2)  # how many leave
         m.d.comb += gone.eq(inside(made, "leave"))
-        left = inside(made, "left")  # they do a cycle later
+        m.d.comb += window.forget.eq(anything(m, 1, "forget") & env.quiet)
         handed = window.leaving.valid & window.leaving.ready
         self.limits = (ticks, rows, kind)
 
@@ -188,19 +187,14 @@ class WindowKeepsWhatItMust(Specification):
                 full = window.occupancy == config.capacity
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
-            with m.If(there & (place >= left) & env.settling & ~env.check & window.settled):
+            with m.If(there & (place >= gone) & env.settling & ~env.check & window.settled):
                 self.claim(m, ~dead & ~uncountable)
             with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
         self.claim(m, window.occupancy <= config.capacity)
         self.claim(m, ~handed | (gone == 1))
-        self.claim(m, ~before(m, env.check) | ~window.settled)
         # Who is stored, or looks, finds everyone gone.
-        self.claim(m, ~(env.check | window.store | window.snapshot) | (left == 0))
-        # An equality index takes so long for what it is given.
-        apart = Signal(range(5), init=4)
-        m.d.sync += apart.eq(Mux(window.store, 1, Mux(apart == 4, 4, apart + 1)))
-        self.claim(m, ~window.store | (apart == 4))
+        self.claim(m, ~(env.check | window.store | window.snapshot) | (gone == 0))
         # What waits to leave stays as it is.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
@@ -230,7 +224,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, (head - tail)[: len(head)] == stored)
         bits = len(window.written)
         known = inside(made, "known")
-        oldest = [inside(made, f"oldest{i}") for i in range(2)]
+        oldest = [inside(made, f"oldest{i}") for i in range(3)]
         ages, ranks = self.ages, self.ranks
 
         # What is stored, and in which order it came.
@@ -251,59 +245,84 @@ class WindowKeepsWhatItMust(Specification):
                 before_it = there & self.there[j] & (self.places[i] < self.places[j])
                 self.claim(m, ~before_it | ((ages[i] >= ages[j]) & (ranks[i] >= ranks[j])))
 
-        # The two oldest, as far as known; one more is on its way.
+        # The oldest, as far as known; those that wait; and those on their way from the memory.
         at = Array(stamps)
-        left = inside(made, "left")
-        self.claim(m, (known <= 2) & (known <= stored) & (left <= known))
-        for i in range(2):
-            slot = (tail + i)[:bits]
-            self.claim(m, (known <= i) | (oldest[i] == at[slot]))
-        arriving = inside(made, "arriving")
-        prefetch, _ = machines(made)
-        lacks = inside(made, "lacks")
-        slot = inside(made, "stamp_slot")
-        self.claim(m, (prefetch != _MEMORY) | (slot == (tail + known)[:bits]))
-        self.claim(m, ~(lacks | prefetch.any() | arriving) | ((known < 2) & (known < stored)))
-        stamp = window._stamp.as_value()
-        self.claim(m, ~arriving | (stamp == at[(tail + known)[:bits]]))
+        ticks, rows, _ = self.limits
+
+        def is_at(it: Value, offset: Value) -> Value:
+            """An entry is that of the tuple so far from the oldest."""
+            stamp = at[(tail + offset)[:bits]]
+            time, number = stamp[:WIDTH], stamp[WIDTH:]
+            dead = Cat((time + ticks + 1)[:WIDTH], (number + rows)[:WIDTH])
+            return it == Cat(stamp, dead)
+
+        self.claim(m, (known <= 3) & (known <= stored))
+        for i in range(3):
+            self.claim(m, (known <= i) | is_at(oldest[i], i))
+        hands = made.submodules.at_hand
+        waits = _few(m, inside(made, "put") - inside(made, "got"), len(inside(made, "put")))
+        self.claim(m, waits <= hands.depth)
+        for j in range(hands.depth):
+            port = hands.read_port(domain="comb")
+            m.d.comb += port.addr.eq(inside(made, "got") + j)
+            self.claim(m, (waits <= j) | is_at(Value.cast(port.data), known + j))
+        way = inside(made, "on_its_way")
+        ahead, asked = inside(made, "ahead"), inside(made, "asked")
+        there = known + waits
+        self.claim(m, ahead == there + way[2] + way[1] + way[0])
+        self.claim(m, (ahead <= hands.depth) & (ahead <= stored))
+        self.claim(m, asked == (tail + ahead)[: len(head)])
+        at_fetched = at[(tail + there)[:bits]]
+        fetched = Cat(window.fetched.timestamp, window.fetched.sequence)
+        self.claim(m, ~way[2] | (fetched == at_fetched))
+        at_stamp = at[(tail + there + way[2])[:bits]]
+        self.claim(m, ~way[1] | (window._stamp.as_value() == at_stamp))
+        offset = there + way[2] + way[1]
+        self.claim(m, ~way[0] | (inside(made, "stamp_slot") == (tail + offset)[:bits]))
+        # What is just being written is not read.
+        (write,) = made.submodules.stamps.write_ports
+        just = before(m, window.store)
+        self.claim(m, write.en == just)
+        self.claim(m, ~just | (write.addr == (head - 1)[:bits]))
+        self.claim(m, ~way[0] | (offset < stored - just))
 
         def state(name: str) -> Value:
             return in_state(made, name)
 
-        self.claim(m, state("SETTLED") | env.settling)
-        self.claim(m, state("SETTLED") == window.settled)
-        self.claim(m, ~env.check | state("SETTLED"))
-        busy = state("COMPARE") | state("DECIDE") | state("LEAVE") | state("DISPLACE")
-        self.claim(m, ~busy | ((known != 0) & (left == 0)))
-        self.claim(m, (left == 0) | (env.settling & ~env.check))
+        self.claim(m, state("SETTLED") | (env.settling & ~env.check))
+        self.claim(m, ~(state("LEAVE") | state("DISPLACE")) | (known != 0))
         # Everyone who is still there stays, but for who makes room.
         decided = state("SETTLED") | state("ROOM") | state("DISPLACE")
         for i in range(depth):
-            stays = self.there[i] & (self.places[i] >= left)
             fate = self.fate(ages[i], ranks[i], *self.limits)
-            self.claim(m, ~(stays & decided & env.settling & ~env.check) | ~(fate[0] | fate[1]))
+            stays = self.there[i] & decided & env.settling & ~env.check
+            self.claim(m, ~stays | ~(fate[0] | fate[1]))
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
         self.claim(m, ~state("LEAVE") | uncountable)
         self.claim(
             m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
         )
-        aged = inside(made, "both_aged")
-        for i in range(2):
-            measured = Cat(inside(made, f"age{i}"), inside(made, f"rank{i}"))
-            it = oldest[i]
-            true = Cat((env.now - it[:WIDTH])[:WIDTH], (env.counter - it[WIDTH:])[:WIDTH])
-            self.claim(m, ~(state("COMPARE") & (aged | (i == 0))) | (measured == true))
-        self.claim(m, ~(state("COMPARE") & aged) | (known == 2))
+        judges = state("JUDGE") & inside(made, "fresh")
+        self.claim(m, ~judges | (inside(made, "was_full") == (stored == capacity)))
+        for i in range(min(3, depth)):
+            place = (tail + i)[:bits]
+            dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)
+            half = (Array(ages)[place] >= HALF) | (Array(ranks)[place] >= HALF)
+            here = known > i
+            stays = (stored == i) | (here & ~dead & ~half)
+            for name, wanted in (
+                ("dead", here & dead), ("stays_at", stays), ("late", here & ~dead & half)
+            ):  # fmt: skip
+                self.claim(m, ~(judges & inside(made, name)[i]) | wanted)
 
         # Views, from the oldest context to the newest: each begins and ends no earlier.
         starts, ends, flies = [], [], []
         for n in range(CONTEXTS):
             context = (env.oldest + n)[:CONTEXT_BITS]
-            tails, counts = (
-                Array(inside(made, f"{name}_of_{c}") for c in range(CONTEXTS))[context]
-                for name in ("tail", "count")
-            )
+            port = made.submodules.views.read_port(domain="comb")
+            m.d.comb += port.addr.eq(context)
+            tails, counts = port.data.tail, port.data.count
             starts.append((head - tails)[: len(head)])
             ends.append((head - tails - counts)[: len(head)])
             flies.append(env.viewed > n)
@@ -320,14 +339,24 @@ class WindowKeepsWhatItMust(Specification):
         heard = (head - inside(made, "kept_from"))[:pointer]
         self.claim(m, before(m, env.clear) | ((held <= heard) & (heard <= depth)))
         self.claim(m, held <= depth)
-        self.claim(m, ~(window._room & ~before(m, window.store)) | (held != depth))
-        settles = env.settling & ~env.check & ~before(m, window.store)
+        self.claim(m, ~window._room | (held != depth))
+        settles = env.settling & ~env.check
         room = (heard != depth) | before(m, env.clear)
         self.claim(m, ~(window._room & settles) | room)
         self.claim(m, ~(settles & window.settled & env.stores) | (heard != depth))
-        self.claim(m, ~(settles & window.settled & env.stores) | (stored - left < capacity))
+        self.claim(
+            m,
+            ~(settles & window.settled & env.stores) | (stored - inside(made, "leave") < capacity),
+        )
         self.claim(m, ~window.store | (stored < capacity))
         self.claim(m, ~window.store | (heard != depth))
+
+
+def _few(m: Module, value: Value, bits: int) -> Signal:
+    """So many bits of a difference."""
+    it = Signal(bits)
+    m.d.comb += it.eq(value)
+    return it
 
 
 def written_or(memory: object, address: Value | int, data: object) -> Value:
@@ -338,7 +367,7 @@ def written_or(memory: object, address: Value | int, data: object) -> Value:
 
 
 def with_fault(specification: type, old: str, new: str) -> object:
-    return lambda: specification(altered(WindowBuffer, SMALL, FEW, (old, new)))
+    return lambda: specification(altered(WindowBuffer, SMALL, FEW, NEAR, (old, new)))
 
 
 def deeper(specification: type, depth: int, lanes: int) -> type:

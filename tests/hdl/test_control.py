@@ -22,6 +22,7 @@ from seustream.hdl.control_words import (
     Verdict,
     units,
 )
+from seustream.hdl.window_tests import SET_BITS, TEST_BITS
 from tests.hdl.bench import PACES, Bench, Driver, Monitor, Scoreboard, simulate
 
 CONFIG = dataclasses.replace(
@@ -111,15 +112,17 @@ class _Rules:
                 return Verdict.OK
             case Target.PROBE_PLAN | Target.TERMS | Target.DESTINATION | Target.QUERIES:
                 good = c.address < config.tags
-            case Target.WINDOW:
-                good = c.address & 63 < config.queries and c.address >> 8 == 0
+            case Target.TEST:
+                good = c.address < 1 << TEST_BITS
+            case Target.SET:
+                good = c.address < 1 << SET_BITS
             case Target.RANGE:
                 good = c.address <= 2
             case Target.INDEX:
                 good = c.address < config.indexes
             case Target.JOIN_ROW:
                 good = c.address < JOIN_ROWS
-            case Target.RAW_ROUTE | Target.ROWS | Target.SEED:
+            case Target.RAW_ROUTE | Target.ROWS | Target.SEED | Target.PART:
                 good = c.address == 0
         return Verdict.OK if good else Verdict.BAD_ADDRESS
 

@@ -10,7 +10,6 @@ from seustream.compiler.wjasip.image import decode, encode
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.control import COMMAND, RESPONSE
 from seustream.hdl.control_words import (
-    KIND_SHIFT,
     LAST_WORD,
     TERMS,
     Command,
@@ -20,12 +19,14 @@ from seustream.hdl.control_words import (
     Verdict,
     load_commands,
 )
+from seustream.hdl.device import Tables
 from seustream.hdl.hashing import seed_of
 from seustream.hdl.isa import Condition
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.program import AreaProgram
 from seustream.hdl.selection import entry_layout
 from seustream.hdl.window import RangeKind
+from seustream.hdl.window_tests import WindowTests
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import build
 from tests.hdl.bench import pack, unpack
@@ -166,11 +167,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
     for c in by_target[Target.QUERIES]:
         route = tables.routes.get(c.address)
         assert c.data == sum(1 << query for query in (route.queries if route else ()))
-    windows = {(c.address & (1 << KIND_SHIFT) - 1, c.unit): c for c in by_target[Target.WINDOW]}
-    for query, row in enumerate(tables.windows):
-        for unit, window in enumerate(row):
-            c = windows[query, unit]
-            assert (c.address >> KIND_SHIFT, c.data) == (window.kind, window.size)
+    _tests_of_windows(tables, written, config)
     for unit, area in enumerate(tables.areas):
         (kind,) = [c for c in by_target[Target.RANGE] if c.unit == unit]
         (rows,) = [c for c in by_target[Target.ROWS] if c.unit == unit]
@@ -181,6 +178,36 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
         assert kind.data == (age if wanted is RangeKind.TICKS else 0)
         (route,) = [c for c in by_target[Target.RAW_ROUTE] if c.unit == unit]
         assert route.data == tables.routes[unit].insert | tables.groups[unit] << 1
+
+
+def _tests_of_windows(tables: Tables, commands: list[Command], config: DeviceConfig) -> None:
+    """What the words say is what was made of the windows (`test_window_tests`)."""
+    wanted, layouts = WindowTests.of(tables, config.streams), Layouts(config)
+    parts = {Target.TEST: 2, Target.SET: 1, Target.QUERIES: 1}
+    kept: list[int] = []
+    found: dict[Target, dict[int, tuple[int, ...]]] = {target: {} for target in parts}
+    for c in commands:
+        if c.target is Target.PART:
+            kept.append(c.data)
+        elif c.target in parts and (kept or c.target is not Target.QUERIES):
+            assert len(kept) == parts[c.target]
+            found[c.target][c.address] = (c.data, *kept)
+            kept = []
+    assert {tag: part for tag, (_, part) in found[Target.QUERIES].items()} == wanted.first
+    for number, test in enumerate(wanted.tests):
+        if number or 0 in wanted.first.values():
+            data, high, low = found[Target.TEST].pop(number)
+            word = data | (low | high << layouts.limit) << layouts.window_test["low"].offset
+            assert unpack(layouts.window_test, word) == {
+                "steps": [{"then": step.then, "index": step.index} for step in test.steps],
+                "kinds": list(test.kinds),
+                "low": test.limits[0],
+                "high": test.limits[1],
+            }
+    assert not found[Target.TEST]
+    for number, left in enumerate(wanted.sets):
+        assert found[Target.SET].pop(number) == (left.queries, left.next)
+    assert not found[Target.SET]
 
 
 def test_a_stream_that_is_not_used_lets_nothing_in() -> None:

@@ -169,7 +169,7 @@ def test_the_widest_attributes_take_every_code() -> None:
 
 def results(*rows: tuple[int, int, int, tuple[int, int, int, int]]) -> Results:
     return Results(
-        np.array([row[0] for row in rows], np.int64),
+        np.array([row[0] for row in rows], np.uint64),
         np.array([row[1] for row in rows], np.int64),
         np.array([row[2] for row in rows], np.int64),
         np.array([row[3] for row in rows], np.int64).reshape(-1, 4),
@@ -182,7 +182,7 @@ def test_results_put_one_after_another() -> None:
     second = results((2, 9, 7, (3, 1, -1, -1)), (1, 10, 10, (4, 4, -1, -1)))
     both = Results.concatenate(iter([first, Results(), second]))
     assert len(both) == 3
-    assert both.query.tolist() == [1, 2, 1]
+    assert both.queries.tolist() == [1, 2, 1]
     assert both.newest.tolist() == [9, 9, 10]
     assert both.oldest.tolist() == [8, 7, 10]
     assert both.sequences.tolist() == [[0, 1, -1, -1], [3, 1, -1, -1], [4, 4, -1, -1]]
@@ -192,10 +192,26 @@ def test_results_put_one_after_another() -> None:
     assert both.handed_over.taken_by.tolist() == [1, 2]
 
 
+def test_a_record_is_a_result_of_each_of_its_queries() -> None:
+    top = (1 << 63) | 1 << 9
+    several = results((5, 9, 8, (0, 1, -1, -1)), (top, 9, 7, (3, 1, -1, -1)))
+    assert len(several) == 2
+    assert several.delivered == 4
+    record, query = several.each()
+    assert list(zip(record.tolist(), query.tolist(), strict=True)) == [
+        (0, 0), (0, 2), (1, 9), (1, 63)
+    ]  # fmt: skip
+    assert several.of(0).tolist() == [True, False]
+    assert several.of(63).tolist() == [False, True]
+    assert several.of(1).tolist() == [False, False]
+
+
 def test_no_results() -> None:
     for none in (Results(), Results.concatenate([])):
         assert len(none) == len(none.handed_over) == 0
         assert none.sequences.shape == (0, 4)
+        assert none.queries.dtype == np.uint64
+        assert none.delivered == len(none.each()[0]) == 0
 
 
 def test_status_starts_from_zero() -> None:

@@ -7,7 +7,7 @@ import pytest
 from seustream.hdl.config import CONFIGURATIONS, CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.device import MAX_STREAMS
 from seustream.hdl.isa import WINDOW_SELECTION_REGISTERS
-from seustream.hdl.layouts import CONTEXT_BITS, QUERY_BITS, STREAM_BITS, TAG_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, STREAM_BITS, TAG_BITS, Layouts
 
 
 def test_a_joined_tuple_of_the_thesis_has_136_bits() -> None:
@@ -18,7 +18,7 @@ def test_a_joined_tuple_of_the_thesis_has_136_bits() -> None:
 def test_numbers_have_room_for_all_there_are(config: DeviceConfig) -> None:
     layouts = Layouts(config)
     for bits, count in (
-        (STREAM_BITS, MAX_STREAMS), (TAG_BITS, config.tags), (QUERY_BITS, config.queries),
+        (STREAM_BITS, MAX_STREAMS), (TAG_BITS, config.tags),
         (CONTEXT_BITS, CONTEXTS), (layouts.slot_bits, config.depth),
         (layouts.level_bits, layouts.levels),
     ):  # fmt: skip

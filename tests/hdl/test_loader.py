@@ -14,7 +14,7 @@ import pytest
 from seustream.hdl.config import CONFIGURATIONS, CONTEXTS
 from seustream.hdl.control_words import ROW_BITS, ROWS_BITS, TERMS
 from seustream.hdl.hashing import bucket_of, seed_bits
-from seustream.hdl.loader import ProbeLoader
+from seustream.hdl.loader import ASKED, ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
 from tests.hdl.programs import places_of
 
@@ -151,7 +151,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert level == told.bit_length() - 1, "not of the highest level"
                 assert since_flush > 1, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
-                assert len(last) < 6, "takes a probe, but has enough"
+                assert len(last) < ASKED + 2, "takes a probe, but has enough"
                 read = queues[level][taken[level]]
                 taken[level] += 1
                 last.append((level, read))

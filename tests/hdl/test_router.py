@@ -9,7 +9,7 @@ import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.layouts import CONTEXTS, OFFERS
 from seustream.hdl.router import Router
 from tests.hdl.bench import PACES, Bench, Scoreboard, simulate
 
@@ -32,12 +32,12 @@ async def to_all_destinations_once(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, router = bench.chance, bench.component
     n, levels = router.config.streams, router.layouts.levels
-    senders = n + 1
+    senders = n + OFFERS
     used = set()
     withdrawn = 0
 
     def offer(sender: int) -> dict:
-        level = -1 if sender == n else chance.randrange(levels)
+        level = -1 if sender >= n else chance.randrange(levels)
         places = chance.randrange(1, 2 << n)
         if level == levels - 1:
             places = 1 << n  # what the highest level makes goes to the output
@@ -107,7 +107,8 @@ async def to_all_destinations_once(dut: object) -> None:
                 emit[sender], waited[sender] = False, 0
                 pushes.expect((each["areas"], each["output"], each["reference"], each["level"] + 1))
                 places = each["areas"].bit_count() + each["output"]
-                sends.expect((places, each["reference"]["context"]))
+                if sender < n:  # a raw tuple is counted by who sends it
+                    sends.expect((places, each["reference"]["context"]))
                 used.add(sender)
             if bench.bits("push") or bench.bits("output"):
                 pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
@@ -120,6 +121,6 @@ async def to_all_destinations_once(dut: object) -> None:
         assert not any(emit)
         pushes.finish()
         sends.finish()
-        assert pushes.seen == sends.seen > 5
+        assert pushes.seen > sends.seen > 5
     assert used == set(range(senders))
     assert withdrawn > 10

@@ -10,7 +10,7 @@ import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.layouts import CONTEXTS, OFFERS
 from seustream.hdl.sequencer import Sequencer
 from tests.hdl.bench import PACES, Bench, Driver, Scoreboard, simulate
 
@@ -61,7 +61,7 @@ async def one_after_the_other(dut: object) -> None:
                     "admitted": admit and chance.random() < 0.7,
                 }
             )
-        events, emitted = Scoreboard("events"), Scoreboard("emitted")
+        events, emitted = Scoreboard("events"), Scoreboard("emitted", lambda item: item[0])
         stored = wanted = snapped = led = 0
         counters = [0] * _N
         flight: dict[int, int] = {}  # of each context, in order, how much is on its way
@@ -71,8 +71,10 @@ async def one_after_the_other(dut: object) -> None:
         coming: deque[dict] = deque()  # taken at the door
         current: dict | None = None  # dealt with
         finished = True  # it went to the windows, or nowhere
-        turn = False  # the router took what is emitted
-        offered: tuple | None = None  # what was emitted a cycle ago, not granted yet
+        turns = 0  # which offers the router took
+        offered: list[tuple | None] = [
+            None
+        ] * OFFERS  # what was emitted a cycle ago, not granted yet
 
         def taken(item: dict, events: Scoreboard = events, coming: deque = coming) -> None:
             raw = item["raw"]
@@ -113,7 +115,7 @@ async def one_after_the_other(dut: object) -> None:
             bench.set("done", done)
             bench.set("done_contexts", whose)
             bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
-            bench.set("granted", turn)
+            bench.set("granted", turns)
             await bench.settle()
             was_settling, settling = settling, [max(each - 1, 0) for each in settling]
             happened = tuple(bench.bits(name) for name in ("taken", "tick", "dropped"))
@@ -147,8 +149,9 @@ async def one_after_the_other(dut: object) -> None:
                 flight.pop(context, None)
                 flight[context] = where["areas"].bit_count() + where["output"]
                 uncounted[context] = flight[context]
-                assert bench.bits("emit")
-                assert offered is None
+                assert bench.bits("emit").bit_count() == 1 + sum(
+                    each is not None for each in offered
+                )
             if bench.bits("check"):
                 assert finished, "the next one is dealt with, but this one went nowhere"
                 current = coming.popleft()
@@ -174,23 +177,26 @@ async def one_after_the_other(dut: object) -> None:
                 assert bench.bits("taker") == raw["stream"]
                 assert bench.bits("taken_by") == raw["sequence"]
                 assert bench.bits("wanted") == keeps << raw["stream"]
-            emits = None
-            if bench.bits("emit"):
-                reference, where = bench.get("emitted"), bench.get("destination")
-                emits = (reference["context"], reference["tag"], reference["carries"], where)
-                assert offered in (None, emits), "what is emitted stays"
-                assert offered or snapshot
+            emits: list[tuple | None] = [None] * OFFERS
+            for i in range(OFFERS):
+                if not bench.bits("emit") >> i & 1:
+                    assert offered[i] is None, "taken back"
+                    continue
+                reference, where = bench.get("emitted")[i], bench.get("destinations_of")[i]
+                it = (reference["context"], reference["tag"], reference["carries"], where)
+                emits[i] = it
+                assert offered[i] in (None, it), "what is emitted stays"
+                assert offered[i] or snapshot
                 assert not bench.bits("idle")
-            else:
-                assert offered is None, "taken back"
-            if turn:
-                emitted.came(emits)
-                context = emits[0]
-                late.append((cycle + chance.choice([1, 1, 2, 4]), context, uncounted[context]))
-                seen["emitted"] += 1
-                emits, turn = None, False
-            elif emits:
-                turn = chance.random() >= pressure
+                if turns >> i & 1:
+                    emitted.came(it)
+                    uncounted[it[0]] = 0
+                    seen["emitted"] += 1
+                    emits[i] = None
+            turns = sum(
+                (each is not None and chance.random() >= pressure) << i
+                for i, each in enumerate(emits)
+            )
             offered = emits
             assert finished or not bench.bits("idle")
             on_its_way = [c for c, count in flight.items() if count]

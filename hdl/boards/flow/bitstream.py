@@ -17,7 +17,14 @@ from seustream.hdl.boards.flow import floorplan, names, picture, placement, synt
 from seustream.hdl.boards.flow.placement import Placed, pack, place
 from seustream.hdl.boards.flow.report import BuildReport
 from seustream.hdl.boards.flow.synthesis import Size, size, synthesise
-from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
+from seustream.hdl.boards.flow.tools import (
+    NEEDED,
+    USB_NEEDED,
+    BitstreamFailed,
+    Note,
+    check,
+    versions,
+)
 from seustream.hdl.boards.identity import code, version
 from seustream.hdl.boards.tops import Setting
 from seustream.hdl.config import DeviceConfig
@@ -62,8 +69,8 @@ class Build:
 
     def netlist(self, note: Note) -> tuple[Path, Size]:
         """The folder with `top.json`, and what the netlist needs."""
-        check()
         setting = self.setting
+        check(needed=self._needed())
         folder = self.cache / f"netlist-{self._key()}"
         with _alone(folder, note):
             if not (folder / "done").exists():
@@ -89,7 +96,9 @@ class Build:
                 break
         best = max(tried, key=lambda placed: placed.clock)
         setting = self.setting
-        report = BuildReport(board, config, version(), setting.baud, best, tried, setting.address)
+        report = BuildReport(
+            board, config, version(), setting.baud, best, tried, setting.address, setting.usb
+        )
         with _alone(folder, note):
             _write(report, folder)
             if best.meets:
@@ -112,9 +121,13 @@ class Build:
             data[name] = {of: tuple(pair) for of, pair in data[name].items()}
         return Placed(**data)
 
+    def _needed(self) -> tuple[str, ...]:
+        return USB_NEEDED if self.setting.usb else NEEDED
+
     def _files(self) -> list[Path]:
         """Pins and clocks of what the top has."""
-        ports = ("", "ethernet_") if self.setting.address else ("",)
+        ethernet, usb = bool(self.setting.address), self.setting.usb
+        ports = ["", *["ethernet_"] * ethernet, *["usb_"] * usb]
         kinds = ("clocks", "pins")
         return [self.constraints / f"{port}{kind}.lpf" for port in ports for kind in kinds]
 
@@ -125,10 +138,11 @@ class Build:
             dataclasses.asdict(self.setting.board) | {"clock": None, "clocks": None},
             self.setting.identity.encode().hex(),
             str(self.setting.address) if self.setting.address else self.setting.divisor,
+            self.setting.usb,
             version(),
             pins,
             [code(Path(module.__file__ or "")) for module in _MAKERS],
-            versions(),
+            versions(self._needed()),
         ]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
 

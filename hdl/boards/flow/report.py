@@ -11,16 +11,20 @@ from seustream.hdl.boards.flow.placement import Placed
 from seustream.hdl.boards.mac import CHECKSUM, GAP
 from seustream.hdl.boards.messages import ATTRIBUTES, HEAD_BITS, bytes_of, widths
 from seustream.hdl.boards.packets import PAYLOAD
-from seustream.hdl.boards.protocol import DATAGRAM, HEADER, MOST, TRAILER
+from seustream.hdl.boards.protocol import DATAGRAM, HEADER, MOST, TRAILER, USB_PACKET
 from seustream.hdl.config import DeviceConfig
 
 _GIGABIT = 125_000_000
 """Bytes a second."""
+_FULL_SPEED = 19 * USB_PACKET * 1000
+"""Bytes a second: as many packets fit into a millisecond."""
 _AROUND = 8 + PAYLOAD + CHECKSUM + GAP
 """Bytes on the cable around those of a datagram, from the preamble to the gap."""
 _OUTER = ("linked", "wjasip")
 _SERIAL_CYCLES = 15
 """A pair takes a unit without lanes, with four conditions (`seustream bench device`)."""
+_FILL = 2
+"""Cycles a message takes beside its bytes."""
 NAMES = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "registers", "DP16KD": "block RAMs"}
 
 
@@ -62,6 +66,7 @@ class BuildReport:
     best     what the bitstream is made of
     tried    every seed
     address  of the Ethernet port, if the host link is there
+    usb      it is at the USB port
     """
 
     board: Board
@@ -71,6 +76,7 @@ class BuildReport:
     best: Placed
     tried: Sequence[Placed]
     address: NetworkAddress | None = None
+    usb: bool = False
 
     @property
     def pairs(self) -> float:
@@ -85,14 +91,17 @@ class BuildReport:
 
     @property
     def line_tuples(self) -> float:
-        """Raw tuples of two columns a second the port brings at most."""
+        """Raw tuples of two columns a second the port brings at most. Behind a network's that is a
+        matter of the processor's clock too: of a byte a cycle, and two cycles a message."""
         fields = widths(self.config)
         message = HEAD_BITS // 8 + sum(bytes_of(fields[name]) for name in ("step", *ATTRIBUTES[:2]))
         frame = MOST + HEADER + TRAILER + 2
-        bytes_a_second = self.baud / 10
-        if self.address:
-            bytes_a_second = _GIGABIT * DATAGRAM / (DATAGRAM + _AROUND)
-        return bytes_a_second * MOST / frame / message
+        if not self.address:
+            line = _FULL_SPEED if self.usb else self.baud / 10
+            return line * MOST / frame / message
+        cycles = self.runs_at * 1e6
+        cable = _GIGABIT * DATAGRAM / (DATAGRAM + _AROUND)
+        return min(min(cable, cycles) * MOST / frame / message, cycles / (message + _FILL))
 
     def short_by(self) -> str:
         """By how much and where timing fails."""
@@ -106,6 +115,11 @@ class BuildReport:
             f" seed{'s' * (len(self.tried) != 1)}{where}"
         )
 
+    def _port(self) -> dict[str, object]:
+        if self.usb:
+            return {"usb": "full speed"}
+        return {"address": str(self.address)} if self.address else {"baud": self.baud}
+
     def to_json(self) -> dict[str, object]:
         best = self.best
         return {
@@ -113,7 +127,7 @@ class BuildReport:
             "part": self.board.part.name,
             "config": self.config.to_json(),
             "version": f"{self.version:08x}",
-            "port": {"address": str(self.address)} if self.address else {"baud": self.baud},
+            "port": self._port(),
             "clock": {"wanted": best.wanted, "reached": round(best.clock, 2), "met": best.meets},
             "seeds": {str(p.seed): round(p.clock, 2) for p in self.tried},
             "seed": best.seed,
@@ -151,10 +165,10 @@ class BuildReport:
             *(
                 f"  {name:<11} {reached:.1f} MHz reached, {wanted:g} MHz asked"
                 for name, (reached, wanted) in best.clocks.items()
-                if self.address
+                if self.address or self.usb
             ),
             f"  tuples      {self.line_tuples:,.0f} a second over the"
-            f" {'Ethernet' if self.address else 'serial'} port at most; what the processor takes",
+            f" {'Ethernet' if self.address else 'USB' if self.usb else 'serial'} port at most; what the processor takes",
             "              depends on the queries (`seustream bench device`)",
             "",
             "  slowest path, in ns of logic and of wire",

@@ -20,11 +20,11 @@ from seustream.hdl.config import MAX_STREAMS
 SEPARATE = (
     # window buffer: a slot that is written is one no probe may see, and masked out of its row;
     "stamps", "selections", "bank*",
-    # equality index: `newest` is not asked during an insert, and the slot inserted is reached only
-    # by chains that have ended;
-    "newest", "older",
+    # equality index: the slot inserted is reached only by chains that have ended (but what is
+    # overwritten in `newest` is what is wanted of it);
+    "older",
     # tables: only the half not in use is written;
-    "plans", "instructions", "destinations", "routes", "windows*", "table",
+    "plans", "instructions", "destinations", "routes", "tests", "sets", "table",
     # queues: what is pushed can be taken in the next cycle at the earliest;
     "probes",
     # host link: what is written belongs to a ring only later.
@@ -33,9 +33,9 @@ SEPARATE = (
 # Lie apart on the chip: what each keeps of something common must not become one register for all.
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
-SHALLOW = ("raws", "tallies", "storage")
+SHALLOW = ("raws", "tallies", "storage", "comparisons*")
 # Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
-DEEP = ("network*.coming", "network*.going")
+DEEP = ("network*.coming", "network*.going", "usb*.coming", "usb*.going")
 
 
 @dataclass(frozen=True, slots=True)

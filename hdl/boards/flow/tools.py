@@ -19,6 +19,10 @@ PACKAGES = {
 }
 WHEELS = tuple(dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values()))
 NEEDED = ("amaranth", *WHEELS)
+USB_NEEDED = (*NEEDED, "luna-usb")
+"""For a USB port."""
+_MODULES = {"luna-usb": "luna"}
+"""Of wheels that are called otherwise."""
 
 
 class BitstreamFailed(RuntimeError):
@@ -31,7 +35,8 @@ class BitstreamFailed(RuntimeError):
 
 def missing(needed: Sequence[str] = NEEDED) -> list[str]:
     """The wheels of those needed that this installation lacks."""
-    return [wheel for wheel in needed if not importlib.util.find_spec(wheel.replace("-", "_"))]
+    modules = {wheel: _MODULES.get(wheel, wheel.replace("-", "_")) for wheel in needed}
+    return [wheel for wheel, module in modules.items() if not importlib.util.find_spec(module)]
 
 
 def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:

@@ -50,7 +50,7 @@ def mirroring() -> Path:
     port = Mirror(CONFIG, build.identity_of(CONFIG), NETWORK_RING)
     text = verilog_of(Networked(port, ADDRESS))
     key = hashlib.sha256((text + build.SHIM.read_text()).encode()).hexdigest()
-    return _kept(f"mirror-{key[:32]}", text, BoardKind.NETWORK)
+    return kept(f"mirror-{key[:32]}", text, BoardKind.NETWORK)
 
 
 def mirror_at_pins() -> SimulatedBoard:
@@ -67,10 +67,10 @@ def _at_pins(setting: Setting) -> Path:
     gateware = str(verilog.convert(top, name="top", ports=top.ports, emit_src=False))
     text = "\n".join([simpler(gateware), CELLS.read_text(), ethernet_pins(setting.board)])
     key = hashlib.sha256((text + build.SHIM.read_text()).encode()).hexdigest()
-    return _kept(f"rgmii-{key[:32]}", text, BoardKind.RGMII)
+    return kept(f"rgmii-{key[:32]}", text, BoardKind.RGMII)
 
 
-def _kept(name: str, text: str, kind: BoardKind) -> Path:
+def kept(name: str, text: str, kind: BoardKind) -> Path:
     """Only who builds waits for who else does."""
     named = cache() / name
     if sound(named / "board.so"):

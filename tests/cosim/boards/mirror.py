@@ -31,7 +31,7 @@ class Mirror(Linked):
             port.commands.ready.eq(port.responses.ready),
             port.results.valid.eq(port.raw.valid & ~raw.filler),
             port.raw.ready.eq(port.results.ready | raw.filler),
-            result.query.eq(raw.stream),
+            result.queries.eq(1 << raw.stream),
             result.carries.eq(0b11),
             result.newest.eq(raw.timestamp),
             result.oldest.eq(raw.timestamp - raw.attributes[1][:12]),

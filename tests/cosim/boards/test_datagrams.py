@@ -121,15 +121,6 @@ def test_a_network_changes_nothing_but_time() -> None:
         assert counts[LinkCounter.BROKEN] == counts[LinkCounter.PASSED] == 0
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.1])
-@pytest.mark.parametrize("seed", range(50))
-def test_random_cases_over_bad_networks(share: float, seed: int) -> None:
-    print(f"seed {seed}")
-    with networked(seed, share, 0.1) as (device, _):
-        same_as_golden(device, random.Random(seed))
-
-
 def test_another_host_takes_the_board() -> None:
     with VirtualUdpBoard(board(TINY)) as virtual:
         first, second = virtual.device(TINY), virtual.device(TINY)

@@ -53,9 +53,15 @@ def _result(query: int, members: int, fields: bytes) -> bytes:
     return (Reply.RESULT | query << 3 | members << 9).to_bytes(2, "little") + fields
 
 
+def _results(queries: int, members: int, fields: bytes) -> bytes:
+    head = (Reply.RESULTS | members << 9).to_bytes(2, "little")
+    return head + fields[:1] + queries.to_bytes(8, "little") + fields[1:]
+
+
 def test_results_are_read_wherever_they_are_cut() -> None:
     time = WIDTHS["newest"] // 8
-    # At its time; 5 later and 300 old; at its time and very old; a mark; 1 later.
+    # At its time; 5 later and 300 old; at its time and very old; a mark; 1 later, of three queries and
+    # 2 old; 1 later.
     said = (
         _result(7, 0b0011001, bytes([0]) + (1000).to_bytes(time, "little") + b"\1\0\2\0")
         + _result(8, 0b0010010, bytes([5]) + b"\x2c\1" + b"\3\0")
@@ -65,13 +71,15 @@ def test_results_are_read_wherever_they_are_cut() -> None:
             bytes([0]) + (99999).to_bytes(time, "little") + (7).to_bytes(time, "little") + b"\4\0",
         )
         + bytes([Reply.MARK, 0, 6])
-        + _result(1, 0, bytes([1]))
+        + _results(1 << 63 | 5, 0b0010010, bytes([1]) + b"\2\0" + b"\7\0")
+        + _result(63, 0, bytes([1]))
     )
     want = [
-        (7, 0b0011, 1000, 1000, 1, 2, 0, 0),
-        (8, 0b0010, 1005, 705, 0, 3, 0, 0),
-        (9, 0b1000, 99999, 7, 0, 0, 0, 4),
-        (1, 0, 100000, 100000, 0, 0, 0, 0),
+        (1 << 7, 0b0011, 1000, 1000, 1, 2, 0, 0),
+        (1 << 8, 0b0010, 1005, 705, 0, 3, 0, 0),
+        (1 << 9, 0b1000, 99999, 7, 0, 0, 0, 4),
+        (1 << 63 | 5, 0b0010, 100000, 99998, 0, 7, 0, 0),
+        (1 << 63, 0, 100001, 100001, 0, 0, 0, 0),
     ]
     for cut in range(len(said) + 1):
         reader, got, marks = MessageReader(TINY), [], []
@@ -80,7 +88,7 @@ def test_results_are_read_wherever_they_are_cut() -> None:
             marks += came.get(Reply.MARK, {"step": np.zeros(0)})["step"].tolist()
             if results := came.get(Reply.RESULT):
                 names = [
-                    "query",
+                    "queries",
                     "carries",
                     "newest",
                     "oldest",

@@ -18,7 +18,6 @@ from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import (
-    KIND_SHIFT,
     LAST_WORD,
     Command,
     ControlOperation,
@@ -30,6 +29,7 @@ from seustream.hdl.control_words import (
 )
 from seustream.hdl.device import LoadRefused, Status
 from seustream.hdl.isa import Condition
+from seustream.hdl.window_tests import SET_BITS, TEST_BITS
 from tests.cosim.contract import EQUAL, SHALLOW, SMALL, TINY
 from tests.cosim.devices import verilated
 from tests.cosim.queries import (
@@ -171,10 +171,15 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
     "plan of no tag": ([BEGIN, write(Target.PROBE_PLAN, R, 256, 0)], Verdict.BAD_ADDRESS),
     "route of no tag": ([BEGIN, write(Target.DESTINATION, 0, 256, 0)], Verdict.BAD_ADDRESS),
     "queries of no tag": ([BEGIN, write(Target.QUERIES, 0, 1023, 0)], Verdict.BAD_ADDRESS),
-    "window of no kind": (
-        [BEGIN, write(Target.WINDOW, R, 4 << KIND_SHIFT, 0)],
+    "window test that is not there": (
+        [BEGIN, write(Target.TEST, 0, 1 << TEST_BITS, 0)],
         Verdict.BAD_ADDRESS,
     ),
+    "query set that is not there": (
+        [BEGIN, write(Target.SET, 0, 1 << SET_BITS, 0)],
+        Verdict.BAD_ADDRESS,
+    ),
+    "part with an address": ([BEGIN, write(Target.PART, 0, 1, 0)], Verdict.BAD_ADDRESS),
     "range of no kind": ([BEGIN, write(Target.RANGE, R, 3, 0)], Verdict.BAD_ADDRESS),
     "rows with an address": ([BEGIN, write(Target.ROWS, R, 1, 0)], Verdict.BAD_ADDRESS),
     "raw route with an address": ([BEGIN, write(Target.RAW_ROUTE, R, 1, 0)], Verdict.BAD_ADDRESS),

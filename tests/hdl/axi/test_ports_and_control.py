@@ -153,7 +153,7 @@ def _leads_to(chance: Any, results: Driver, handed: Driver, want: dict[int, dequ
     if chance.random() < 0.6:
         sequences = [chance.randint(0, count) for _ in range(CONFIG.streams)]
         result = {
-            "query": chance.getrandbits(6), "carries": chance.getrandbits(CONFIG.streams),
+            "queries": chance.getrandbits(CONFIG.queries), "carries": chance.getrandbits(CONFIG.streams),
             "newest": chance.getrandbits(CONFIG.timestamp_width),
             "oldest": chance.getrandbits(CONFIG.timestamp_width),
         }  # fmt: skip

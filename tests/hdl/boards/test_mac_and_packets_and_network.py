@@ -71,7 +71,7 @@ def mirrored(processor: LinkProcessor, count: int, seed: int) -> None:
     oldest = columns["timestamp"] - (columns["attributes.1"] & np.uint64(0xFFF))
     oldest &= np.uint64((1 << CONFIG.timestamp_width) - 1)
     for name, want in (
-        ("query", stream),
+        ("queries", np.uint64(1) << stream),
         ("carries", none + np.uint64(3)),
         ("newest", columns["timestamp"]),
         ("oldest", oldest),
@@ -81,15 +81,19 @@ def mirrored(processor: LinkProcessor, count: int, seed: int) -> None:
         assert np.array_equal(got[name], want), name
 
 
+@pytest.mark.parametrize("clock", [125.0, 100.0])
 @pytest.mark.parametrize(
     ("share", "count", "rate"),
-    [(0.0, 4_000, 4e6), (0.001, 20_000, 4e6), (0.01, 4_000, 1e6), (0.1, 1_000, 1e4)],
+    [(0.0, 20_000, 4e6), (0.001, 20_000, 4e6), (0.01, 4_000, 1e6), (0.1, 1_000, 1e4)],
 )
-def test_four_million_tuples_a_second_each_way(share: float, count: int, rate: float) -> None:
-    """In the time of the simulated PHY, with so much lost, as much repeated, late and damaged."""
+def test_four_million_tuples_a_second_each_way(
+    share: float, count: int, rate: float, clock: float
+) -> None:
+    """In the time of the simulated PHY, with so much lost, as much repeated, late and damaged; and with
+    a processor that is slower than its port."""
     seed = 1
     print(f"seed {seed}")
-    cable = Cable(mirror(), share, seed)
+    cable = Cable(mirror(clock), share, seed)
     processor, session = opened_processor(cable)
     before = cable.now()
     mirrored(processor, count, seed)
@@ -97,6 +101,7 @@ def test_four_million_tuples_a_second_each_way(share: float, count: int, rate: f
     print(f"{reached / 1e6:.2f} M tuples/s, {session.resent} times again, {cable.happened}")
     assert reached > rate
     assert bool(session.resent) == all(cable.happened.values()) == bool(share)
+    assert not counted(processor)[LinkCounter.OVERFLOWS]
     cable.close()
 
 
@@ -188,9 +193,9 @@ def hostile(chance: random.Random) -> bytes:
     return chance.choice(kinds)()
 
 
-def among_strangers(seed: int, rounds: int, packets: int) -> int:
+def among_strangers(seed: int, rounds: int, packets: int) -> dict[LinkCounter, int]:
     """Tuples and their results, with so many hostile packets before each round, all of which the board
-    has counted."""
+    has counted; the counts."""
     chance = random.Random(seed)
     cable = Cable(mirror())
     processor, _ = opened_processor(cable)
@@ -211,8 +216,9 @@ def among_strangers(seed: int, rounds: int, packets: int) -> int:
     assert ours < whole <= cable.sent
     assert counts[LinkCounter.STRANGERS] > 0 < counts[LinkCounter.SESSIONS]
     assert counts[LinkCounter.ASKED] > 0 < counts[LinkCounter.PASSED]
+    assert sum(sent.values()) == rounds * packets
     cable.close()
-    return sum(sent.values())
+    return counts
 
 
 def _judged(line: bytes) -> str:
@@ -252,11 +258,4 @@ def mirrored_next(processor: LinkProcessor, number: int) -> None:
 def test_strangers_change_nothing() -> None:
     seed = 11
     print(f"seed {seed}")
-    assert among_strangers(seed, 6, 60) == 360
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("seed", range(100))
-def test_many_strangers_change_nothing(seed: int) -> None:
-    print(f"seed {seed}")
-    assert among_strangers(seed, 100, 100) == 10_000
+    assert among_strangers(seed, 6, 60)[LinkCounter.WHOLE] > 100

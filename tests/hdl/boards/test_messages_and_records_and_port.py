@@ -60,7 +60,9 @@ def _replies(data: bytes) -> list[tuple[Reply, dict[str, int]]]:
             if name in message.has(head):
                 end = at + bytes_of(WIDTHS[name])
                 values[name], at = int.from_bytes(data[at:end], "little"), end
-        if reply is Reply.RESULT:
+        if reply in (Reply.RESULT, Reply.RESULTS):
+            values.setdefault("queries", 1 << values.get("query", 0))
+            reply = Reply.RESULT
             newest = values.get("newest", newest + values["step"]) % (1 << WIDTHS["newest"])
             values["newest"] = newest
             old = (newest - values.get("age", 0)) % (1 << WIDTHS["newest"])
@@ -126,7 +128,9 @@ async def messages_both_ways(dut: object) -> None:
                     carries = chance.getrandbits(4)
                     want_results.append(
                         {
-                            "query": chance.getrandbits(6),
+                            "queries": chance.choice(
+                                [1 << chance.randrange(64), chance.getrandbits(64) | 3 << 7]
+                            ),
                             "carries": carries,
                             "newest": newest,
                             "oldest": (newest - age) % (1 << WIDTHS["newest"]),
@@ -178,8 +182,9 @@ async def messages_both_ways(dut: object) -> None:
             carries = want["carries"]
             assert [n is not None for n in numbers] == [bool(carries >> i & 1) for i in range(4)]
             assert [n or 0 for n in numbers] == want["sequences"]
-            assert [values[n] for n in ("query", "newest", "oldest")] == [
-                want[n] for n in ("query", "newest", "oldest")
+            assert ("query" in values) == (want["queries"].bit_count() == 1)
+            assert [values[n] for n in ("queries", "newest", "oldest")] == [
+                want[n] for n in ("queries", "newest", "oldest")
             ]
         assert [
             (v["stream"], v["sequence0"], v["taker"], v["sequence1"]) for v in of(Reply.HANDED_OVER)

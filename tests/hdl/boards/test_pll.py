@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
+from amaranth.back import rtlil
 
-from seustream.hdl.boards.pll import CLOSE, DETECTOR, VCO, ClockRefused, PllParameters
+from seustream.hdl.boards.pll import (
+    CLOSE,
+    DETECTOR,
+    VCO,
+    ClockRefused,
+    PllParameters,
+    UsbPll,
+    usb_divider,
+)
 
 
 @pytest.mark.parametrize("oscillator", [12, 25, 48, 100])
@@ -45,3 +54,20 @@ def test_dividers_are_the_best_within_the_data_sheet(oscillator: float, clock: f
 def test_clocks_out_of_reach_are_refused(oscillator: float, clock: float, said: str) -> None:
     with pytest.raises(ClockRefused, match=re.escape(said)):
         PllParameters.of(oscillator, clock)
+
+
+def test_clocks_of_a_usb_port() -> None:
+    """Both of one oscillator within, so that they are in step."""
+    for oscillator in (25, 100):
+        text = rtlil.convert(UsbPll(oscillator))
+        set_to = {
+            name: int(value)
+            for name, value in re.findall(r"parameter (?:signed )?\\(CLK\w+_DIV) (\d+)\n", text)
+        }
+        detector = oscillator / set_to["CLKI_DIV"]
+        within = detector * set_to["CLKFB_DIV"] * set_to["CLKOP_DIV"]
+        assert DETECTOR[0] <= detector <= DETECTOR[1]
+        assert VCO[0] <= within <= VCO[1]
+        assert (within / set_to["CLKOS_DIV"], within / set_to["CLKOS2_DIV"]) == (48, 12)
+    with pytest.raises(ClockRefused, match="48 MHz from 12 MHz: want a multiple of 5"):
+        usb_divider(12)

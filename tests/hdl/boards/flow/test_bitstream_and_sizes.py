@@ -63,6 +63,7 @@ def test_builds_differ_by_all_that_goes_into_them(
         Setting(BOARDS["ecpix5"], TINY),
         Setting(BOARDS["ecpix5"], TINY, address=NetworkAddress.parse("192.168.1.50")),
         Setting(BOARDS["ecpix5"], TINY, address=NetworkAddress.parse("192.168.1.51")),
+        Setting(ULX3S, TINY, usb=True),
     ]
     keys = {Build(setting, tmp_path, tmp_path)._key() for setting in settings}
     (tmp_path / "pins.lpf").write_text("#")

@@ -128,8 +128,19 @@ def test_a_report_of_an_ethernet_port() -> None:
     assert "over the Ethernet port" in said
     assert "clk         55.0 MHz reached, 50 MHz asked" in said
     assert report.to_json()["port"] == {"address": "10.0.0.7"}
-    # tiny: 248 of 264 bytes a frame, 1472 of 1538 a packet, a tuple of 7 bytes.
-    assert report.line_tuples == pytest.approx(125e6 * 248 / 264 * 1472 / 1538 / 7)
+    # tiny: a tuple of 7 bytes, and 2 cycles; the cable brings more.
+    assert report.line_tuples == pytest.approx(50e6 / (7 + 2))
+    fast = dataclasses.replace(report, best=dataclasses.replace(report.best, wanted=300.0))
+    # 248 of 264 bytes a frame, 1472 of 1538 a packet.
+    assert fast.line_tuples == pytest.approx(125e6 * 248 / 264 * 1472 / 1538 / 7)
+
+
+def test_a_report_of_a_usb_port() -> None:
+    """What full speed carries: 19 packets of 64 bytes a millisecond."""
+    report = dataclasses.replace(made(55.0), usb=True)
+    assert "over the USB port" in report.to_text()
+    assert report.to_json()["port"] == {"usb": "full speed"}
+    assert report.line_tuples == pytest.approx(19 * 64_000 * 248 / 264 / 7)
 
 
 def test_what_is_deep_is_said_after_what_is_shallow() -> None:

@@ -1,0 +1,85 @@
+"""A board on a USB port: the gateware at its two wires, a host there that sends packets of which some are
+damaged, and pyusb in front of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from seustream.cosim.boards import build
+from seustream.cosim.boards.usb import SimulatedUsbBoard, VirtualUsbBoard
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.errors import BoardRefused, NoPort
+from seustream.cosim.link.usb import UsbAddress, UsbLine
+from seustream.cosim.verilated.build import missing
+from seustream.hdl.config import CONFIGURATIONS
+from tests.cosim.link.test_device_faults import same_as_golden
+
+usb_core = pytest.importorskip("usb.core", reason="without pyusb; nox -s tests installs it")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LUNA, at elaboration
+
+TINY = CONFIGURATIONS["tiny"]
+
+
+def board() -> SimulatedUsbBoard:
+    """A processor with a USB port, or the test is skipped."""
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    return SimulatedUsbBoard(build.usb(TINY))
+
+
+@pytest.fixture
+def virtual() -> Iterator[VirtualUsbBoard]:
+    with VirtualUsbBoard(board()) as made:
+        yield made
+
+
+def case(seed: int, share: float) -> dict[str, int]:
+    """A random case on a line of whose packets a share is damaged, and what happened there."""
+    simulated = board()
+    simulated.damage(share, seed)
+    with VirtualUsbBoard(simulated) as made:
+        device = made.device(TINY)
+        same_as_golden(device, random.Random(seed))
+        found = {"damaged": simulated.damaged, "sent again": device.session.resent}
+        device.close()
+    return found
+
+
+def test_a_bad_cable_changes_nothing_but_time() -> None:
+    seed = 5
+    print(f"seed {seed}")
+    found = case(seed, 0.05)
+    assert found["damaged"] > 100
+    # The host of a USB sends again by itself.
+    assert found["sent again"] < found["damaged"] / 10
+
+
+def test_a_bus_shows_what_the_board_says_of_itself(virtual: VirtualUsbBoard) -> None:
+    """To whoever looks, with pyusb's own means."""
+    (found,) = usb_core.find(find_all=True, backend=virtual.bus)
+    assert (found.idVendor, found.idProduct, found.bcdUSB) == (0x1209, 0x0001, 0x0200)
+    assert (found.manufacturer, found.product) == ("SEUSTREAM", "WJASIP")
+    interface = found.get_active_configuration()[(0, 0)]
+    ends = [(end.bEndpointAddress, end.bmAttributes, end.wMaxPacketSize) for end in interface]
+    assert ends == [(0x01, 2, 64), (0x81, 2, 64)]
+    assert interface.bInterfaceClass == 0xFF
+
+
+def test_the_next_host_finds_it_as_new(virtual: VirtualUsbBoard) -> None:
+    for _ in range(2):
+        device: BoardDevice = virtual.device(TINY)
+        assert not device.status().taken
+        same_as_golden(device, random.Random(2))
+        device.close()
+    with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis"):
+        virtual.device(CONFIGURATIONS["thesis"])
+
+
+def test_boards_are_named_by_their_places(virtual: VirtualUsbBoard) -> None:
+    UsbLine(UsbAddress((1, 1)), virtual.bus).close()
+    with pytest.raises(NoPort, match=r"usb://1:7: no board of ours is there") as refused:
+        UsbLine(UsbAddress((1, 7)), virtual.bus)
+    assert refused.value.hint == "there is one at usb://1:1"

@@ -1,0 +1,53 @@
+"""The buffer of a stream: all comes through in order, at full speed, and nothing goes through it within
+a cycle."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.sim import Simulator
+
+from seustream.hdl.boards.buffer import StreamBuffer
+
+
+def through(idle: float, pressure: float, count: int, seed: int) -> tuple[list[int], int]:
+    """What comes of the numbers up to `count`, and in how many cycles."""
+    dut = StreamBuffer(16)
+    chance = random.Random(seed)
+    got: list[int] = []
+    cycles = 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal cycles
+        nexts, offered = 0, False
+        while len(got) < count:
+            offered = nexts < count and (offered or chance.random() >= idle)
+            before = ctx.get(dut.coming.ready), ctx.get(dut.going.valid), ctx.get(dut.going.payload)
+            ctx.set(dut.coming.valid, offered)
+            ctx.set(dut.coming.payload, nexts)
+            takes = chance.random() >= pressure
+            ctx.set(dut.going.ready, takes)
+            after = ctx.get(dut.coming.ready), ctx.get(dut.going.valid), ctx.get(dut.going.payload)
+            assert before == after, "within a cycle"
+            if takes and after[1]:
+                got.append(after[2])
+            if offered and after[0]:
+                nexts, offered = nexts + 1, False
+            await ctx.tick()
+            cycles += 1
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return got, cycles
+
+
+@pytest.mark.parametrize(("idle", "pressure"), [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.5), (0.1, 0.9)])
+def test_all_comes_through_in_order(idle: float, pressure: float) -> None:
+    got, cycles = through(idle, pressure, 500, 7)
+    assert got == [*range(500)]
+    if not idle and not pressure:
+        assert cycles == 501
