@@ -165,8 +165,8 @@ class Bridge:
                 return self.reset()
             case "close", _:
                 return self.forget()
-            case "flush", _:
-                self.session.flush()
+            case "flush", p.Flush(wait_ms):
+                self.session.flush(None if wait_ms is None else wait_ms / 1000)
                 return {}
             case "statement", p.Statement():
                 return self.registry().statement(request)
@@ -210,8 +210,8 @@ class Bridge:
         session = self._session
         if session is not None:
             with session.changed:
-                faults = session.run.report.faults
-                found["faults"] = faults
+                found["faults"] = session.run.report.faults
+                found["full"] = session.delivery.waits_for if session.delivery.full else None
         return found
 
     def _as_run_here(self, load: p.Load) -> p.Load:
@@ -309,7 +309,7 @@ class Bridge:
                         self.counts.vanished += 1
                     raise BridgeError("malformed", "the rows end without an end message")
                 if chunk.data is not None and chunk.data.num_rows:
-                    part.write(self._taken(stream, chunk.data))
+                    part.write(self._taken(stream, chunk.data), chunk.data.num_rows)
                 if part.content.rows > self.limits.epoch_rows:
                     what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
                     raise BridgeError("too-large", what, "let the source give less at a time")
@@ -322,7 +322,8 @@ class Bridge:
                     raise BridgeError("stopping", "the bridge is going down")
                 if chunk.app_metadata is not None:
                     break
-            said, rows = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows, part.content.rows
+            said = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows
+            rows = part.content.rows + part.timeless
             if said != rows:
                 raise BridgeError("conflict", f"{rows:,} rows came, the client sent {said:,}")
             return session.keep(part)

@@ -99,8 +99,8 @@ class BridgeClient:
     def health(self, patience: float | None = None) -> dict[str, Any]:
         return dict(self.act("health", patience=patience))
 
-    def status(self) -> dict[str, Any]:
-        return dict(self.act("status"))
+    def status(self, patience: float | None = None) -> dict[str, Any]:
+        return dict(self.act("status", patience=patience))
 
     def metrics(self) -> str:
         return str(self.act("metrics")["text"])

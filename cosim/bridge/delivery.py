@@ -3,7 +3,7 @@
 A query of a set that was loaded keeps its results until every reader has trimmed them, and processing
 waits when there are too many. Of one that was registered by a statement only the last are kept: readers
 come and go, and a query without readers holds up no other. Neither do results of a query that has
-ended or failed.
+ended or failed, and late rows that a stream WITH (late = 'side') keeps, not the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Delivery:
     def waited_for(self) -> list[ResultLog]:
         """Those whose readers processing may wait for."""
         return [
-            log for name, log in self.logs.items() if name.startswith(p.LATE) or self._is_kept(name)
+            log
+            for name, log in self.logs.items()
+            if (name.startswith(p.LATE) and log.most is None) or self._is_kept(name)
         ]
 
     def _is_kept(self, name: str) -> bool:
@@ -52,16 +54,32 @@ class Delivery:
         size = sum(log.bytes for log in self.waited_for)
         return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
 
+    @property
+    def waits_for(self) -> str:
+        """Says of which query most results are kept, and who is last to read them."""
+        most = max(self.waited_for, key=len)
+        what = f"{len(most):,} results of {most.name} wait for a reader"
+        if not most.readers:
+            return f"{what}, and nobody has read any"
+        last = min(most.readers, key=lambda name: most.readers[name])
+        return f"{what}; {last or 'one'} has read {most.readers[last]:,} of {most.end:,}"
+
     def make(self, schemas: Mapping[str, pa.Schema], run: p.Run) -> None:
         """A log for all that can be read; those there are stay."""
         for name, schema in schemas.items():
-            free = name.startswith(p.LATE) or run.keep is None or name in self.runs
-            self.make_one(name, schema, free or name in (run.keep or ()))
+            late = name.startswith(p.LATE)
+            if late and name in self.logs and self.logs[name].schema != schema:
+                del self.logs[name], self.positions[name]  # another stream of that name
+            free = late or run.keep is None or name in self.runs
+            self.make_one(name, schema, free or name in (run.keep or ()), late and not run.late)
 
-    def make_one(self, name: str, schema: pa.Schema, kept: bool = True) -> None:
+    def make_one(
+        self, name: str, schema: pa.Schema, kept: bool = True, bounded: bool = False
+    ) -> None:
         if name not in self.logs:
             readers = self.positions.setdefault(name, {})
-            most = (self.limits.live_rows, self.limits.live_bytes) if name in self.runs else None
+            bounded |= name in self.runs
+            most = (self.limits.live_rows, self.limits.live_bytes) if bounded else None
             run = self.runs.get(name, 1)
             self.logs[name] = ResultLog(name, schema, kept, readers, most, run)
 

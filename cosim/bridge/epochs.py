@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,16 +44,19 @@ class Past:
 
 @dataclass(slots=True)
 class EpochWriter:
-    """The last epoch that was committed, the streams it feeds, and its last epochs."""
+    """The last epoch that was committed, the streams it feeds, and its last epochs; of those that were
+    committed again, with other parts of the same content, what these commits named."""
 
     epoch: int = -1
     streams: set[str] = field(default_factory=set)
     past: dict[int, Past] = field(default_factory=dict)
+    again: dict[int, deque[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A staged part on disk: whose it is, what is in it, its file, seal and bytes."""
+    """A staged part on disk: whose it is, what is in it, its file, seal and bytes, and how many rows came
+    without a time and are not in it."""
 
     stage: p.Stage
     content: Content
@@ -60,6 +64,7 @@ class Kept:
     name: str
     seal: str
     size: int
+    timeless: int = 0
 
     @property
     def rows(self) -> int:
@@ -149,12 +154,24 @@ class Epochs:
         rows = sum(part.rows for part in commit.parts)
         if rows != past.rows:
             said = f"was committed with {past.rows:,} rows, now has {rows:,}"
-        elif _named(commit) == past.named or _content(self.parts(commit)) == past.content:
+        elif self._is_known(commit, writer):
+            return True
+        elif _content(self.parts(commit)) == past.content:
+            # The parts go. If the answer is lost, this commit comes once more and cannot be compared.
+            writer.again.setdefault(commit.epoch, deque(maxlen=ATTEMPTS)).append(_named(commit))
             return True
         else:
             said = f"was committed with other rows, as many as now: {rows:,}"
         hint = "a source must give the same rows for the same epoch"
         raise BridgeError("conflict", f"{what} {said}", hint)
+
+    def _is_known(self, commit: p.Commit, writer: EpochWriter) -> bool:
+        """Returns whether this very commit was answered before, and its parts are gone. While they are
+        there they are compared: names alone prove nothing."""
+        if commit.parts and all(part.staging in self.staged for part in commit.parts):
+            return False
+        past = writer.past[commit.epoch].named
+        return _named(commit) in (past, *writer.again.get(commit.epoch, ()))
 
     def parts(self, commit: p.Commit) -> list[Kept]:
         """The staged parts of an epoch, in the order of their partitions."""
@@ -190,6 +207,9 @@ class Epochs:
 
     def record(self, commit: p.Commit, parts: list[Kept], streams: set[str]) -> Record:
         """Returns what the journal keeps of an epoch."""
+        timeless = Counter[str]()
+        for part in parts:
+            timeless[part.stage.stream] += part.timeless
         return {
             "kind": "epoch",
             "writer": commit.writer,
@@ -200,6 +220,7 @@ class Epochs:
             "named": _named(commit),
             "streams": sorted(streams),
             "seen": commit.seen,
+            "timeless": {name: count for name, count in timeless.items() if count},
             "parts": [[k.stage.stream, k.name, k.stage.staging, k.seal] for k in parts],
         }
 
@@ -217,7 +238,8 @@ class Epochs:
         writer.epoch = record["epoch"]
         writer.streams.update(record["streams"])
         writer.past[writer.epoch] = Past(record["rows"], record["content"], record["named"])
-        writer.past.pop(writer.epoch - REMEMBERED, None)
+        for known in (writer.past, writer.again):
+            known.pop(writer.epoch - REMEMBERED, None)
         for _, _, staging, _ in record["parts"]:
             self.staged.pop(staging, None)
         self.discard(record["writer"], 0, record["epoch"])
@@ -252,7 +274,7 @@ class PartWriter:
 
     def __init__(self, journal: Journal, stage: p.Stage, schema: pa.Schema) -> None:
         self.journal, self.stage = journal, stage
-        self.content = Content()
+        self.content, self.timeless = Content(), 0
         self.highest: int | None = None
         self._partial, self._writer = journal.begin_part()
         with storage():
@@ -262,7 +284,9 @@ class PartWriter:
     def bytes(self) -> int:
         return self._writer.length
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, rows: pa.Table, came: int | None = None) -> None:
+        """Takes rows that are left of those that came: others had no time."""
+        self.timeless += 0 if came is None else came - rows.num_rows
         self.content += content_of(rows)
         if rows.num_rows:
             top = int(timestamps(rows).max())
@@ -275,6 +299,7 @@ class PartWriter:
         with storage():
             self._rows.close()
         name, meta = file_name(self.stage), _meta(self.stage, self.content, self.highest)
+        meta["timeless"] = self.timeless
         sealed = self.journal.end_part(self._partial, self._writer, name, meta)
         return _kept(name, sealed)
 
@@ -303,7 +328,9 @@ def _meta(stage: p.Stage, content: Content, highest: int | None) -> dict[str, An
 def _kept(name: str, part: Sealed) -> Kept:
     meta = part.meta
     stage, content = p.Stage(**meta["stage"]), Content.parse(meta["content"])
-    return Kept(stage, content, meta["highest"], name, part.seal, part.size)
+    return Kept(
+        stage, content, meta["highest"], name, part.seal, part.size, meta.get("timeless", 0)
+    )
 
 
 def _content(parts: list[Kept]) -> str:

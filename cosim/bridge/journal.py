@@ -23,17 +23,9 @@ from seustream.cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, wr
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalHeld
 from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.mark import FORMAT, MARK, MOST_BYTES, head, line
 from seustream.cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
-from seustream.cosim.bridge.survey import (
-    FORMAT,
-    LOCK,
-    MARK,
-    STAGED,
-    Survey,
-    check_owned,
-    mark,
-    survey,
-)
+from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, check_owned, survey
 
 
 class Journal:
@@ -64,6 +56,10 @@ class Journal:
     def _open(self, found: Survey) -> None:
         if found.damages:
             raise found.damages[0]
+        assert found.mark is not None
+        # One that is damaged or not there is written once the log that it names is.
+        self._marked = 0 if found.mark.damage is not None else found.mark.size
+        self._named = found.mark.generation
         # A name that is found may be one whose sync failed; what comes now relies on all of them.
         with storage():
             self.disk.sync(self.folder)
@@ -86,9 +82,11 @@ class Journal:
             with storage():
                 for file in self._files:
                     file.sync()
-        if not found.marked:
-            write_whole(self.disk, self.folder / MARK, mark())
-            self.disk.sync(self.folder)
+        with storage():
+            if not self._marked:
+                self._write_mark()
+            elif self._named != self._generation:
+                self._mark()
         self._remove_old()
         self._remove_partials()
         for name, damage in found.spoilt.items():
@@ -262,6 +260,8 @@ class Journal:
             for copy in log.COPIES:
                 write_whole(self.disk, log.path_of(self.folder, self._highest, copy), data)
             self.disk.sync(self.folder)
+            if self._marked:
+                self._mark()
             before, self._generation = self._generation, self._highest
             try:
                 self._reopen()
@@ -271,6 +271,23 @@ class Journal:
         self._begin, self._payloads, self._pending = begin, payloads, b""
         self.size, self.failure = len(data) - len(lines[0]), None
         self._remove_old()
+
+    def _mark(self) -> None:
+        """Says in another file that this generation is there: a disk may forget all names of a folder."""
+        said = line(self._highest)
+        with contextlib.closing(self.disk.open(self.folder / MARK, fresh=False)) as file:
+            file.write(said)
+            file.sync()
+        self._named = self._highest
+        self._marked += len(said)
+        if self._marked > MOST_BYTES:
+            self._write_mark()
+
+    def _write_mark(self) -> None:
+        data = head() + line(self._highest)
+        write_whole(self.disk, self.folder / MARK, data)
+        self.disk.sync(self.folder)
+        self._marked = len(data)
 
     def _remove_old(self) -> None:
         """Returns what this generation has taken the place of."""

@@ -45,15 +45,15 @@ BATCH = pa.schema(
 )
 RESULTS = pa.schema(
     [
-        ("query", pa.int64()),
+        ("queries", pa.uint64()),
         ("newest", pa.int64()),
         ("oldest", pa.int64()),
         ("sequences", pa.list_(pa.int64(), MAX_STREAMS)),
     ]
 )
-_HANDED_OVER = -1
-"""In place of a query: the row is a hand-over, its stream, sequence number, taker and taken_by in
-`sequences`."""
+_HANDED_OVER = np.uint64(0)
+"""In place of queries, which are never none: the row is a hand-over, its stream, sequence number,
+taker and taken_by in `sequences`."""
 
 
 # --- columns ------------------------------------------------------------------
@@ -94,7 +94,7 @@ def results_to_arrow(results: Results) -> pa.RecordBatch:
     moved = np.stack([handed.stream, handed.sequence, handed.taker, handed.taken_by], axis=1)
     sequences = np.concatenate((results.sequences, moved)).astype(np.int64).reshape(-1)
     columns = [
-        pa.array(np.concatenate((results.query, none + _HANDED_OVER))),
+        pa.array(np.concatenate((results.queries, np.full(count, _HANDED_OVER)))),
         pa.array(np.concatenate((results.newest, none))),
         pa.array(np.concatenate((results.oldest, none))),
         pa.FixedSizeListArray.from_arrays(pa.array(sequences), MAX_STREAMS),
@@ -103,12 +103,12 @@ def results_to_arrow(results: Results) -> pa.RecordBatch:
 
 
 def results_from_arrow(rows: pa.RecordBatch) -> Results:
-    query, newest, oldest = (rows.column(i).to_numpy() for i in range(3))
+    queries, newest, oldest = (rows.column(i).to_numpy() for i in range(3))
     sequences = rows.column(3).flatten().to_numpy().reshape(-1, MAX_STREAMS)
-    own = query != _HANDED_OVER
+    own = queries != _HANDED_OVER
     moved = sequences[~own]
     handed = HandedOver(moved[:, 0], moved[:, 1], moved[:, 2], moved[:, 3])
-    return Results(query[own], newest[own], oldest[own], sequences[own], handed)
+    return Results(queries[own], newest[own], oldest[own], sequences[own], handed)
 
 
 def _named(schema: pa.Schema) -> str:

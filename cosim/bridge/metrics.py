@@ -43,6 +43,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "epochs_total": ("counter", "epochs committed", ()),
     "rows_total": ("counter", "rows processed, by stream", ("stream",)),
     "late_total": ("counter", "late rows, by stream", ("stream",)),
+    "timeless_total": ("counter", "rows without a time, left out, by stream", ("stream",)),
     "untimed_total": ("counter", "rows without a time patterns can use, by stream", ("stream",)),
     "results_total": ("counter", "results, by query", ("query",)),
     "faults_total": (
@@ -184,6 +185,7 @@ def _of_session(session: Session) -> Samples:
             name = (stream.name,)
             found.append(("rows_total", name, report.taken.get(stream.name, 0)))
             found.append(("late_total", name, report.late.get(stream.name, 0)))
+            found.append(("timeless_total", name, report.timeless.get(stream.name, 0)))
             found.append(("rows_held", name, waiting[stream.name]))
             if (watermark := session.run.promises.get(stream.name)) is not None:
                 found.append(("stream_watermark_ms", name, watermark))

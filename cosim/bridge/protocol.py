@@ -16,7 +16,7 @@ Actions (Flight DoAction; the body is the request, the one result is an object):
     abort    Abort            forgets what is staged of an epoch; idempotent
     promise  Promise          a stream sends nothing before a timestamp any more
     end      End              streams send nothing more
-    flush                     waits until everything committed is processed
+    flush    Flush            waits until everything committed is processed
     latest   Latest           how far a query's results reach
     trim     Trim             a reader has read a query's results up to an offset
     reset                     the same queries from the beginning: no rows, no results, no epochs
@@ -154,6 +154,13 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Flush:
+    """Answers `busy` after `wait_ms`; without one, after the patience of the bridge."""
+
+    wait_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Latest:
     """Answers when there are results past `beyond`, the input has ended, or after `wait_ms`."""
 
@@ -232,7 +239,7 @@ ACTIONS: dict[str, tuple[type[Any], str]] = {
     "abort": (Abort, "forget what is staged of an epoch"),
     "promise": (Promise, "a stream sends nothing before a timestamp any more"),
     "end": (End, "streams send nothing more"),
-    "flush": (Nothing, "wait until everything committed is processed"),
+    "flush": (Flush, "wait until everything committed is processed"),
     "latest": (Latest, "how far a query's results reach"),
     "trim": (Trim, "a reader has read a query's results up to an offset"),
     "reset": (Nothing, "the same queries from the beginning"),

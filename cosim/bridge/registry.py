@@ -267,6 +267,8 @@ class Catalogue:
                 rejected = Counter(one["rejected"])
                 if report.late.get(name):
                     rejected["late"] += report.late[name]
+                if report.timeless.get(name):
+                    rejected["without_time"] += report.timeless[name]
                 found.append(
                     {
                         "name": name,

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError
 from seustream.compiler.logical.program import Program
 from seustream.compiler.pipeline import Compilation, without
@@ -59,9 +60,8 @@ class Runner:
     def schemas(self) -> dict[str, pa.Schema]:
         """The columns of everything that can be read, by name; of late rows too if wanted."""
         found = answer_schemas(self.loaded.program)
-        if self.load.run.late:
-            streams = self.run.streams
-            found |= {p.LATE + stream.name: stream_schema(stream) for stream in streams}
+        kept = [stream for stream in self.run.streams if self._keeps_late(stream)]
+        found |= {p.LATE + stream.name: stream_schema(stream) for stream in kept}
         return found
 
     def apply(self, record: Record) -> Iterator[Answer]:
@@ -69,6 +69,7 @@ class Runner:
         iterated to its end."""
         match record["kind"]:
             case "epoch":
+                self.run.timeless.update(record.get("timeless", {}))
                 for stream in record["streams"]:
                     rows = self._rows_of(record, stream)
                     if rows is not None:
@@ -174,8 +175,11 @@ class Runner:
             raise BridgeError("refused", str(error)) from None
 
     def _take_late(self, stream: str, rows: pa.Table) -> None:
-        if self.load.run.late:
+        if p.LATE + stream in self.schemas:
             self._late.append((p.LATE + stream, rows))
+
+    def _keeps_late(self, stream: Stream) -> bool:
+        return self.load.run.late or stream.late == "side"
 
 
 def check_queries(program: Program, run: p.Run) -> None:

@@ -38,13 +38,16 @@ class Address:
     @classmethod
     @functools.lru_cache(maxsize=64)
     def parse(cls, text: str) -> Address:
-        parts = urlsplit(text)
+        hint = f"want grpc://127.0.0.1:{DEFAULT_PORT}, or grpc+tls://…"
+        try:
+            parts = urlsplit(text)
+        except ValueError:  # of a bracket that is left open
+            raise AddressRefused(f"{text}: no address of a bridge", hint) from None
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
             raise AddressRefused(f"{text}: the port is no port", "0 to 65535") from None
         if parts.scheme not in SCHEMES or not parts.hostname or parts.path.strip("/"):
-            hint = f"want grpc://127.0.0.1:{DEFAULT_PORT}, or grpc+tls://…"
             raise AddressRefused(f"{text}: no address of a bridge", hint)
         return cls(parts.hostname, port, parts.scheme == "grpc+tls")
 

@@ -257,9 +257,10 @@ class Session:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
-    def flush(self) -> None:
+    def flush(self, patience: float | None = None) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
-        until = self.world.now() + self.limits.patience
+        longest = self.limits.patience
+        until = self.world.now() + (longest if patience is None else min(patience, longest))
         with self.changed:
             last = self.taken
             while self.applied < last:
@@ -455,9 +456,7 @@ class Session:
         return f"the bridge has {have >> 20:,} MB of memory, and may have {most >> 20:,}"
 
     def busy(self, what: str) -> BridgeError:
-        if self.delivery.full:
-            most = max(self.delivery.waited_for, key=len)
-            what = f"{len(most):,} results of {most.name} wait for a reader"
+        what = self.delivery.waits_for if self.delivery.full else what
         return BridgeError("busy", what, "read and trim results while writing")
 
     def check_running(self) -> None:

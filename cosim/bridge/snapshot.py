@@ -33,6 +33,7 @@ def save(
                 "ended": one.ended,
                 "taken": one.taken,
                 "late": one.late,
+                "timeless": one.timeless,
             }
             for name, one in state.gates.items()
         },

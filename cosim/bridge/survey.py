@@ -1,7 +1,7 @@
 """Surveys a journal's folder: what is in it and what of it can be trusted. Changes nothing.
 
     folder/
-      journal            a mark: whose folder this is, and of which format
+      journal            a mark: whose folder this is, and how far it has come (`seustream.cosim.bridge.mark`)
       lock               held by the bridge that writes here
       log-N.a, log-N.b   the records since generation N began (`seustream.cosim.bridge.log`)
       snapshot-N         a session's state when it began, if the log names it; sealed
@@ -21,10 +21,10 @@ from pathlib import Path
 from seustream.cosim.bridge import log
 from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
-from seustream.cosim.bridge.sealed import Sealed, digest, read_sealed
+from seustream.cosim.bridge.mark import FORMAT, MARK, Mark, other_format, read_mark
+from seustream.cosim.bridge.sealed import Sealed, read_sealed
 
-FORMAT = 2
-MARK, LOCK, STAGED = "journal", "lock", "staged"
+LOCK, STAGED = "lock", "staged"
 
 _OURS = re.compile(rf"{LOCK}|{STAGED}/|({MARK}|log-\d+\.[ab]|snapshot-\d+)(\.partial)?", re.ASCII)
 _PART = re.compile(r"[0-9a-f]{40}\.part|\d+\.partial", re.ASCII)
@@ -32,14 +32,7 @@ _LOG = re.compile(r"log-(\d+)\.[ab]", re.ASCII)
 _FIRST_FORMAT = re.compile(
     rf"{LOCK}|{STAGED}/|session\.json|journal-\d+\.log|snapshot-\d+/|.*\.partial/?", re.ASCII
 )
-_MARKED = re.compile(rb"seustream journal, format (\d+)\n([0-9a-f]{32})\n")
 _MOST_NAMED = 5
-
-
-def mark() -> bytes:
-    """Returns what the file that marks a journal says."""
-    said = b"seustream journal, format %d\n" % FORMAT
-    return said + digest(said).encode() + b"\n"
 
 
 @dataclass(slots=True)
@@ -56,7 +49,7 @@ class Survey:
     parts: dict[str, Sealed] = field(default_factory=dict)
     waiting: dict[str, Sealed] = field(default_factory=dict)
     spoilt: dict[str, JournalDamaged] = field(default_factory=dict)
-    marked: bool = False
+    mark: Mark | None = None
     uneven: bool = False
     notes: list[str] = field(default_factory=list)
     damages: list[JournalDamaged] = field(default_factory=list)
@@ -89,7 +82,7 @@ def check_owned(disk: Disk, folder: Path) -> None:
             "give a folder that is empty, or not there yet",
         )
     if first:
-        raise _other_format(folder, 1)
+        raise other_format(folder, 1)
 
 
 def survey(disk: Disk, folder: Path) -> Survey:
@@ -99,14 +92,19 @@ def survey(disk: Disk, folder: Path) -> Survey:
     staged = disk.names(folder / STAGED)
     found = Survey(folder)
     numbers = {int(m[1]) for name in names if (m := _LOG.fullmatch(name))}
-    found.marked = MARK in names and _read_mark(disk, folder)
+    found.mark = read_mark(disk, folder)
     if not numbers:
         _without_log(found, names, staged)
         _read_parts(disk, found, staged)
         return found
     found.generation = max(numbers)
-    if not found.marked:
-        found.notes.append(f"{folder / MARK}: byte 0: missing or damaged")
+    if found.mark.damage is not None:
+        found.notes.append(str(found.mark.damage))
+    latest = found.mark.generation
+    if latest is not None and latest > found.generation:
+        what = f"the file is missing, but {folder / MARK} names it; log-{found.generation} is older"
+        path = log.path_of(folder, latest, "a")
+        found.damages.append(JournalDamaged(path, 0, f"{what}: what was taken since is lost"))
     _read_log(disk, found)
     if found.snapshot is not None:
         path, seal = found.snapshot
@@ -116,27 +114,6 @@ def survey(disk: Disk, folder: Path) -> Survey:
             found.damages.append(error)
     _read_parts(disk, found, staged)
     return found
-
-
-def _read_mark(disk: Disk, folder: Path) -> bool:
-    """Returns whether the mark is whole; raises for one of another format."""
-    try:
-        said = disk.read(folder / MARK)
-    except OSError:
-        return False
-    match = _MARKED.fullmatch(said)
-    if match is None or digest(said[: said.index(b"\n") + 1]) != match[2].decode():
-        return False
-    if int(match[1]) != FORMAT:
-        raise _other_format(folder, int(match[1]))
-    return True
-
-
-def _other_format(folder: Path, number: int) -> JournalRefused:
-    return JournalRefused(
-        f"{folder}: a journal of format {number}; this bridge has format {FORMAT}",
-        "let the release that wrote it bring it to its end, or give another folder",
-    )
 
 
 def _without_log(found: Survey, names: list[str], staged: list[str]) -> None:
@@ -160,7 +137,7 @@ def _read_log(disk: Disk, found: Survey) -> None:
     if not records:
         return
     if records[0].get("format") != FORMAT:
-        raise _other_format(found.folder, records[0].get("format", 0))
+        raise other_format(found.folder, records[0].get("format", 0))
     found.begin, found.records = records[0], records[1:]
     found.payloads = read.payloads[1:]
 

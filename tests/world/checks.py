@@ -22,6 +22,7 @@ class Checks:
         self.job = job
         self.steps = 0
         self._promises: tuple[Any, dict[str, int]] = (None, {})
+        self._retained: tuple[Session | None, int | None] = (None, 0)
         self._staged: tuple[Any, dict[str, int], dict[str, Any]] = (None, {}, {})
 
     def is_quiet(self) -> bool:
@@ -62,7 +63,7 @@ class Checks:
         if session.applied >= session.replayed:  # a restart takes up what was taken before
             waiting = session.waiting_rows
             assert waiting <= limits.waiting_rows, f"{waiting} rows wait"
-        assert session.delivery.retained < limits.result_rows + 60, "results wait without a bound"
+        self._look_at_results(session)
         assert job.disk.used < 250_000, f"the journal has {job.disk.used:,} bytes"
         self._look_at_staged(session)
         now = job.simulation.time
@@ -70,6 +71,19 @@ class Checks:
             since = now if one.waiting is None else one.waiting
             assert now - since < 2 * job.idle, "an idle exchange stays open"
         self._look_at_failure(session.failure)
+
+    def _look_at_results(self, session: Session) -> None:
+        """A replay goes on past a full room for a reader that is ahead of it (decision 0230). What is
+        too much then is not added to afterwards."""
+        found, (of, before) = session.delivery.retained, self._retained
+        if session.applied < session.replayed or (of is not session and session.replayed):
+            before = None
+        elif of is not session:
+            before = 0
+        usual = session.limits.result_rows + 60
+        assert before is None or found < max(usual, before + 1), "results wait without a bound"
+        # Of the last steps of a replay only the next look sees what came of them.
+        self._retained = (session, None if session.applied < session.replayed else found)
 
     def _look_at_staged(self, session: Session) -> None:
         """What was staged for an epoch goes when that is in, also what was staged in vain."""

@@ -41,10 +41,12 @@ KINDS: dict[str, float] = {
     "queries swapped": 0.05,
     "query registered": 0.04,
     "rows forged": 0.1,
+    "power lost after a stop": 0.3,
+    "folder forgotten": 0.1,
 }
-"""How likely each is where it can happen: at a call of the disk, a request, a task, a batch, or at
-the tick of a world's clock."""
-DAMAGE = ("disk lost", "bit flipped", "file cut")
+"""How likely each is where it can happen: at a call of the disk, a request, a task, a batch, a
+loss of power, or at the tick of a world's clock."""
+DAMAGE = ("disk lost", "bit flipped", "file cut", "folder forgotten")
 """After these, and no others, a bridge may refuse to go on. A file that is cut is the only damage of its
 job: of two that meet in one record nothing may be left that shows them."""
 

@@ -96,7 +96,9 @@ class Operators:
             return
         start, end = job.feeds[name].offsets[last]
         rows = job.rows[name].slice(start, end - start)
-        other = rows.set_column(1, rows.schema.names[1], pc.add(rows.column(1), 1).cast("int32"))
+        column = 2 if name == "R" else 1  # one without NULL, of which one more is NULL
+        changed = pc.add(rows.column(column), 1).cast("int32")
+        other = rows.set_column(column, rows.schema.names[column], changed)
         way = chance.choice(("other rows", "two attempts", "another writer"))
         if f"feed {name}" in job.finished:
             way = chance.choice(("after the end", way))

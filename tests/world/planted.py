@@ -27,6 +27,7 @@ PLANTED = {
         _B + "journal:Journal._open", "file.sync()", "pass"),
     "names of a new log are not synced": (
         _B + "journal:Journal._turn", "self.disk.sync(self.folder)", "pass"),
+    "a generation is not named elsewhere": (_B + "journal:Journal._turn", "self._mark()", "pass"),
     "names of parts are not synced": (
         _B + "journal:Journal.end_part", "self.disk.sync(self.staged)", "pass"),
     "parts are not synced": (_B + "sealed:SealedWriter.seal", "self._file.sync()", "pass"),
@@ -120,10 +121,10 @@ PLANTED = {
     "a load begins anew": (
         _B + "bridge:Bridge.load", "if self._session is not None:", "if False:"),
     "a batch is staged twice": (
-        _B + "bridge:Bridge.stage", "part.write(self._taken(stream, chunk.data))",
-        "[part.write(self._taken(stream, chunk.data)) for _ in range(2)]"),
+        _B + "bridge:Bridge.stage", "part.write(self._taken(stream, chunk.data), chunk.data.num_rows)",
+        "[part.write(self._taken(stream, chunk.data), chunk.data.num_rows) for _ in range(2)]"),
     "other rows are taken for the same": (
-        _B + "epochs:Epochs.is_in", "elif _named(commit) == past.named or", "elif True or"),
+        _B + "epochs:Epochs.is_in", "elif _content(self.parts(commit)) == past.content", "elif True"),
     "two attempts of a partition count": (
         _B + "epochs:Epochs.parts",
         "(one.stage.stream, one.stage.partition) == (",

@@ -34,6 +34,7 @@ from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.mark import MARK
 from seustream.cosim.bridge.statements import Entry, entries_of
 from seustream.engine.assembly import answer_schemas
 from seustream.spark_feeder import source
@@ -62,7 +63,7 @@ DRAINED = 300.0
 """And those after the last in which all must be over."""
 SLACK = 24
 """Milliseconds by which rows are out of order in some jobs."""
-SIZES = (60, 10, 24, 10, 24, 10)
+SIZES = (60, 10, 24, 10, 10, 10)
 """Rows of each stream, by seed."""
 DATASETS = 6
 LIBRARIES = Libraries()
@@ -186,6 +187,9 @@ class Job:
             self.fail("a bridge that is asked to stop goes on")
         if process is self.bridge:
             self.restart_bridge(1.0)
+            if self.faults.happens("power lost after a stop", self.simulation.time):
+                soon = 1.0 + 3 * self.faults.of("power lost after a stop").random()
+                self.simulation.at(self.simulation.time + soon, self.lose_power)
 
     def restart_bridge(self, after: float, power: bool = False) -> None:
         process = self.bridge
@@ -196,6 +200,10 @@ class Job:
 
         def again() -> None:
             if power:
+                # The mark of the folder is where it was; a disk that forgets both is not promised.
+                forgets = self.faults.happens("folder forgotten", self.simulation.time)
+                if forgets and self.disk.forget(FOLDER, FOLDER / MARK):
+                    self.simulation.tell("disk: the last sync of the folder is forgotten")
                 self.disk.lose_power(self.faults.of("power lost"))
             self.disk.restart()
             self.boot()
@@ -249,7 +257,9 @@ class Job:
         driver.client().end(name)
 
     def _over(self, driver: Driver, name: str) -> bool:
-        """A reader has come to the end."""
+        """A reader has come to the end. It asks once its streams are fed: before there is none."""
+        if not all(f"feed {one}" in self.finished for one in self.rows):
+            return False
         kept = self.readers[name]
         last = kept.offsets[kept.next - 1][1]["0"] if kept.next else 0
         found = driver.client().latest(name, last)
@@ -377,11 +387,13 @@ def patched(simulation: Simulation) -> Iterator[None]:
         mock.patch.object(registry, "entries_of", lambda c: _entries_of(c.source.text)),
         mock.patch.object(registry, "_CLOCK", 1.0),
     ):
+        collected = gc.isenabled()
         gc.disable()
         try:
             yield
         finally:
-            gc.enable()
+            if collected:
+                gc.enable()
 
 
 def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> Job:

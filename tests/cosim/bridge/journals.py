@@ -17,7 +17,7 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.journal import Journal
-from seustream.cosim.bridge.survey import FORMAT
+from seustream.cosim.bridge.mark import FORMAT
 from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import EVERYTHING, TINY, compiled, cut, stage_epoch, streams
 from tests.cosim.bridge.simdisk import SimDisk

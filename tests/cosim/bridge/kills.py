@@ -1,6 +1,7 @@
 """kill -9 of the bridge, or of the client that feeds it, at random moments, or other queries beside its
 own, again and again; the results must be those of an undisturbed run. `python -m tests.cosim.bridge.kills
---kills 50` is the campaign of kills, `--swaps 50` that of swaps.
+--kills 50` is the campaign of kills, `--swaps 50` that of swaps. Most bridges and clients of a campaign are forked
+with their imports done, so that more of the time goes into what is killed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import argparse
 import math
 import os
 import random
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from tests import campaigns
+from tests.cosim.bridge.nursery import Forked, forked
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     Process,
@@ -31,10 +31,12 @@ from tests.cosim.bridge.serving import (
     streams,
     wanted,
 )
-from tests.docs.blocks import ROOT
 
 ROWS, EPOCHS = 3000, 25
 KINDS = ("bridge", "client")
+KILLS, COLD = 25, 21
+"""Kills of one run of the campaign, as many as it has time for; one run in so many has cold bridges,
+and three."""
 SWAPS = 20
 """In one run, as many as it has time for."""
 MORE = EVERYTHING + "REGISTER QUERY more AS SELECT S.d, S.name FROM S WHERE S.d > 3 WINDOW NOW;"
@@ -43,7 +45,7 @@ MORE = EVERYTHING + "REGISTER QUERY more AS SELECT S.d, S.name FROM S WHERE S.d 
 def feed(url: str, seed: int) -> None:
     """A client that goes on where the bridge says the last one came to."""
     epochs = cut(streams(ROWS, seed), EPOCHS)
-    with BridgeClient(url, patience=60) as client:
+    with BridgeClient(url, patience=300) as client:
         client.load(compiled(EVERYTHING))
         begin = int(client.status().get("writer_epoch", {}).get("w", -1)) + 1
         for epoch in range(begin, EPOCHS):
@@ -65,32 +67,39 @@ class Feeder:
     """`feed` in a process that can be killed and started again."""
 
     def __init__(self, url: str, seed: int) -> None:
-        self.command = [sys.executable, "-m", "tests.cosim.bridge.kills", "--feed", url, str(seed)]
+        self.arguments = (url, seed)
         self.start()
 
     def start(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(self.command, env=environment, cwd=ROOT)
+        self.process = forked(feed, *self.arguments)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
 
-def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = None) -> int:
-    """One run with a few kills, or swaps; gives how many. Reads results while all that goes on; `recovered`
-    gets the seconds from a bridge's start until all that was in its journal is processed."""
+def case(
+    seed: int,
+    folder: Path,
+    kind: str,
+    recovered: list[float] | None = None,
+    kills_at_most: int = 3,
+    cold: bool = True,
+) -> int:
+    """One run with kills, or swaps; gives how many. Reads results while all that goes on; `recovered`
+    gets the seconds from a bridge's start until all that was in its journal is processed. A `cold` bridge
+    has its imports to do at each start."""
     chance = random.Random(seed)
     want = wanted(compiled(EVERYTHING), streams(ROWS, seed))
-    bridge = Process(folder / "journal")
+    bridge = Process(folder / "journal") if cold else Forked(folder / "journal")
     feeder = Feeder(bridge.url, seed)
     done = threading.Event()
     kills = 0
 
     def killer() -> None:
         nonlocal kills
-        for _ in range(chance.randint(1, 3)):
-            if done.wait(chance.uniform(0.0, 2.5)):
+        for _ in range(kills_at_most):
+            if done.wait(chance.uniform(0.0, 2.5 if cold else 0.8)):
                 return
             if kind == "client":
                 feeder.kill()
@@ -99,7 +108,7 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
                 bridge.kill()
                 begun = time.monotonic()
                 bridge.start()
-                with BridgeClient(bridge.url, patience=60) as other:
+                with BridgeClient(bridge.url, patience=300) as other:
                     while not _replayed(other):
                         time.sleep(0.02)
                 if recovered is not None:
@@ -109,7 +118,7 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
     def swapper() -> None:
         nonlocal kills
         sets = [compiled(MORE), compiled(EVERYTHING)]
-        with BridgeClient(bridge.url, patience=60) as other:
+        with BridgeClient(bridge.url, patience=300) as other:
             while not _is_loaded(other):
                 time.sleep(0.02)
             for number in range(SWAPS):
@@ -121,7 +130,7 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
     pool = ThreadPoolExecutor(1)
     running = pool.submit(swapper if kind == "swap" else killer)
     try:
-        with BridgeClient(bridge.url, patience=60) as client:
+        with BridgeClient(bridge.url, patience=300) as client:
             found = {}
             for query in want:
                 counted: Counter[tuple[object, ...]] = Counter()
@@ -131,8 +140,7 @@ def case(seed: int, folder: Path, kind: str, recovered: list[float] | None = Non
     finally:
         done.set()
         pool.shutdown()
-        feeder.process.kill()
-        feeder.process.wait()
+        feeder.kill()
         bridge.terminate()
     running.result()
     for query, rows in want.items():
@@ -164,14 +172,10 @@ def _read(client: BridgeClient, query: str):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--feed", nargs=2, metavar=("URL", "SEED"), help=argparse.SUPPRESS)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--swaps", type=int, default=0, help="so many swaps, and no kills")
     campaigns.add_options(parser)
     options = parser.parse_args()
-    if options.feed:
-        feed(options.feed[0], int(options.feed[1]))
-        return
     kinds = ("swap",) if options.swaps else KINDS
     work = campaigns.Work("swaps" if options.swaps else "kills", options)
     recovered: list[float] = []
@@ -181,7 +185,10 @@ def main() -> None:
         kind = kinds[seed % len(kinds)]
         with tempfile.TemporaryDirectory() as folder:
             before = len(recovered)
-            work.found[kind] += case(seed, Path(folder), kind, recovered)
+            cold = seed % COLD == 0
+            work.found[kind] += case(
+                seed, Path(folder), kind, recovered, 3 if cold else KILLS, cold
+            )
         for took in recovered[before:]:
             work.found[f"restarts within {math.ceil(took)} s"] += 1
         print(f"seed {seed}: {kind}, results as without; so far {dict(work.found)}", flush=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -130,12 +132,22 @@ def bridge(
         made.close()
 
 
+def lasting_url() -> str:
+    """An address that a bridge can have again and again. A port that the system gives away may be a
+    client's while the bridge is down: of one that only asks whether it is back."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as asked:
+            asked.bind(("127.0.0.1", port))
+            return f"grpc://127.0.0.1:{port}"
+
+
 class Process:
     """`seustream serve` in a process that can be killed and started again at its address."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder, self.options = folder, options
-        self.url = "grpc://127.0.0.1:0"
+        self.url = lasting_url()
         self.start()
 
     def start(self) -> None:

@@ -67,6 +67,7 @@ class SimDisk:
         self.power = True
         self.happened: Counter[str] = Counter()
         self._lost_names: dict[Path, _Inode | None] = {}
+        self._before: dict[str, dict[Path, _Inode]] = {}
         self._locks: set[Path] = set()
         self._mutex = threading.RLock()
 
@@ -144,7 +145,8 @@ class SimDisk:
         here = str(folder)
 
         def sync() -> None:
-            for path in [p for p in self.stable if _folder(p) == here]:
+            self._before[here] = {p: i for p, i in self.stable.items() if _folder(p) == here}
+            for path in self._before[here]:
                 del self.stable[path]
             for path in [p for p in self.files if _folder(p) == here]:
                 self.stable[path] = self.files[path]
@@ -209,11 +211,24 @@ class SimDisk:
     def used(self) -> int:
         return sum(len(inode.data) for inode in self.files.values())
 
+    def forget(self, folder: Path, kept: Path) -> bool:
+        """Makes it forget the last sync of a folder: all its names are as they were before. Returns
+        whether it did: only if a file had been kept under the same name by then."""
+        before = self._before.get(str(folder), {})
+        if kept not in self.files or before.get(kept) is not self.files[kept]:
+            return False
+        for names in (self.files, self.stable):
+            for path in [p for p in names if p.parent == folder]:
+                del names[path]
+            names.update(before)
+        return True
+
     def lose_power(self, chance: random.Random) -> None:
         """What was not synced may have come to the disk or not: writes from their beginning on
         as far as they did, names each by itself."""
         with self._mutex:
             self.power = False
+            self._before.clear()
             names = dict(self.stable)
             for path, inode in self.files.items():
                 if path not in self._lost_names and chance.random() < 0.5:

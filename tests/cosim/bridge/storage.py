@@ -119,13 +119,15 @@ def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
         if fault == "lost" and re.search(r"/j/[\w/.-]+: byte [\d,]+: ", str(error)):
             return "refused"
         raise AssertionError(f"{told}: {error}") from error
+    except AssertionError as error:
+        raise AssertionError(f"{told}: {error}") from error
     assert not disk.faults, f"{told}: the call never came"
     return "right"
 
 
 def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power: bool) -> None:
     """What a client does until an epoch is acknowledged; the power may go afterwards."""
-    bridge = restarted(disk, chance)
+    bridge, errors = restarted(disk, chance), list[str]()
     try:
         for attempt in range(10):
             try:
@@ -136,13 +138,14 @@ def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power:
                 bridge.session.flush()
                 break
             except BridgeError as error:
+                errors.append(f"{error.kind}: {error}; {disk.changes} calls")
                 if not disk.power:
                     bridge.close()
                     bridge = restarted(disk, chance)
                 elif error.kind not in ("storage", "unknown"):
                     raise
         else:
-            raise AssertionError("storage works, and nothing is taken")
+            raise AssertionError(f"storage works, and nothing is taken: {errors}")
     finally:
         bridge.close()
         if cut_power:

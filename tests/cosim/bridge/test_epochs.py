@@ -113,6 +113,25 @@ def test_an_epoch_that_is_in_is_only_repeated_with_its_rows(tmp_path: Path) -> N
         assert results(client, NAMES) == wanted(compiled(), streams(60, 1))
 
 
+def test_a_repetition_whose_answer_was_lost_is_answered_again(tmp_path: Path) -> None:
+    """An epoch is in, a client that knows nothing of it commits it anew, and hears nothing of the answer.
+    Its parts are gone by then. The names of a commit do not hide other rows."""
+    epochs = cut(streams(40, 1), 2)
+    other = {name: epochs[1][name].slice(0, table.num_rows) for name, table in epochs[0].items()}
+    with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        first = p.Commit("w", 0, tuple(feed_epoch(client, 0, epochs[0])))
+        anew = feed_epoch(client, 0, epochs[0], attempt="anew", commit=False)
+        second = p.Commit("w", 0, tuple(anew))
+        for commit in (second, second, first, second):
+            assert client.commit(commit)["already"]
+        assert not made.session.epochs.staged
+        for attempt in ("", "anew"):
+            with pytest.raises(BridgeError, match="with other rows, as many as now") as caught:
+                feed_epoch(client, 0, other, attempt=attempt)
+            assert kind_of(caught) == "conflict"
+
+
 def test_what_was_staged_again_is_compared_after_a_restart(tmp_path: Path) -> None:
     epochs = cut(streams(40, 1), 2)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:

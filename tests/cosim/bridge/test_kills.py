@@ -9,7 +9,11 @@ import pytest
 from tests.cosim.bridge.kills import case
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(1, "bridge"), (2, "bridge"), (3, "client")])
-def test_killed_at_random_results_are_as_without(seed: int, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "kind", "cold"), [(1, "bridge", True), (2, "bridge", False), (3, "client", False)]
+)
+def test_killed_at_random_results_are_as_without(
+    seed: int, kind: str, cold: bool, tmp_path: Path
+) -> None:
     print(f"seed {seed}")
-    case(seed, tmp_path, kind)
+    case(seed, tmp_path, kind, cold=cold)

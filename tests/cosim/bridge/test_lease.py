@@ -34,10 +34,11 @@ def test_columns_come_back_as_they_were() -> None:
     for name in ("stream", "timestamp", "sequence", "admit", "attributes"):
         assert np.array_equal(getattr(found, name), getattr(batch, name))
     handed = HandedOver(*(chance.integers(0, 9, 7) for _ in range(4)))
-    three = [chance.integers(0, 9, n) for _ in range(3)]
-    results = Results(*three, chance.integers(-1, 9, (n, 4)), handed)
+    maps = chance.integers(1, 2**64, n, np.uint64)
+    times = [chance.integers(0, 9, n) for _ in range(2)]
+    results = Results(maps, *times, chance.integers(-1, 9, (n, 4)), handed)
     back = results_from_arrow(results_to_arrow(results))
-    for name in ("query", "newest", "oldest", "sequences"):
+    for name in ("queries", "newest", "oldest", "sequences"):
         assert np.array_equal(getattr(back, name), getattr(results, name))
     for name in ("stream", "sequence", "taker", "taken_by"):
         assert np.array_equal(getattr(back.handed_over, name), getattr(handed, name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.world import World
 from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import (
+    QUERIES,
     TINY,
+    Process,
     bridge,
     compiled,
     cut,
@@ -26,6 +30,7 @@ from tests.cosim.bridge.serving import (
     stage_epoch,
     streams,
 )
+from tests.cosim.bridge.soak import resident
 
 
 def test_large_epochs_are_refused(tmp_path: Path) -> None:
@@ -80,3 +85,45 @@ def test_above_its_memory_a_bridge_takes_no_rows_and_goes_on_below(tmp_path: Pat
         made.session.limits = replace(limits, patience=30.0)  # a busy machine is no refusal
         made.session.flush()
         assert made.session.epochs.last("w") == 1
+
+
+def test_an_explosion_of_results_stays_in_its_bounds(tmp_path: Path) -> None:
+    """6,000 rows and 6,000 of one key have 36 million results, which come as they are read. All at once
+    they took 1.95 GB."""
+    text = QUERIES.partition("REGISTER")[0] + (
+        "REGISTER QUERY pairs AS SELECT R.b FROM R, S WHERE R.a = S.d WINDOW UNBOUNDED;"
+    )
+    rows, one = streams(6000, 1), pa.array([1] * 6000, pa.int32())
+    rows["R"], rows["S"] = (
+        rows[name].set_column(1, key, one) for name, key in (("R", "a"), ("S", "d"))
+    )
+    made = Process(tmp_path, "--backend", "engine", "--most-result-rows", "100000")
+    read = most = 0
+    with BridgeClient(made.url) as client:
+        client.load(compiled(text))
+        before = resident(made.process.pid)
+        feed_epoch(client, 0, rows)
+        client.end()
+        before_readers = _at_rest(client, made.process.pid)
+        assert 100_000 <= before_readers < 1 << 21
+        while not (latest := client.latest("pairs", read, 1000))["over"] or read < latest["end"]:
+            most = max(most, resident(made.process.pid))
+            end = min(latest["end"], read + (1 << 18))
+            assert client.read("pairs", read, end).num_rows == end - read
+            client.trim("pairs", end, "r")
+            read = end
+    made.terminate()
+    assert read == 6000**2
+    assert most - before < 600 << 20
+
+
+def _at_rest(client: BridgeClient, pid: int) -> int:
+    """Waits until a bridge has results and its process has nothing to do; returns how many."""
+    before = 0.0
+    while True:
+        said = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        spent = (int(said[11]) + int(said[12])) / os.sysconf("SC_CLK_TCK")
+        if spent - before < 0.1 and (end := client.latest("pairs")["end"]):
+            return int(end)
+        before = spent
+        time.sleep(1.5)

@@ -9,7 +9,7 @@ import pytest
 from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
 from seustream.cosim.bridge.sealed import digest
-from tests.cosim.bridge.journals import RECORDS, reopened, written
+from tests.cosim.bridge.journals import written
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -73,14 +73,3 @@ def test_a_journal_without_its_log_is_not_taken_for_a_new_one(
     with pytest.raises(JournalDamaged, match="there is no log, but"):
         Journal(tmp_path)
     assert not list(tmp_path.glob("log-*"))
-
-
-@pytest.mark.parametrize("cut", [0, 1, 40, 60])
-def test_a_damaged_mark_is_written_anew(cut: int, tmp_path: Path) -> None:
-    written(tmp_path)
-    mark = (tmp_path / "journal").read_bytes()
-    (tmp_path / "journal").write_bytes(mark[:cut] + b"x" * (cut % 2))
-    records, notes = reopened(tmp_path)
-    assert records == RECORDS
-    assert "missing or damaged" in notes[0]
-    assert (tmp_path / "journal").read_bytes() == mark

@@ -1,0 +1,83 @@
+"""The mark of a journal's folder: whose it is, its format, and the latest generation of the log.
+
+    seustream journal, format 2
+    <digest of that line>
+    generation 00000003 <digest of these two words>
+    generation 00000004 …
+
+A generation adds its line when its log is on disk, and counts afterwards. The mark is older than the log
+it names, so a folder whose new names a disk has forgotten is not taken for the older state it shows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
+from seustream.cosim.bridge.sealed import digest
+
+FORMAT = 2
+MARK = "journal"
+MOST_BYTES = 8_192
+"""A mark that is longer is written anew, with its last line alone."""
+
+_HEAD = re.compile(rb"seustream journal, format (\d+)\n([0-9a-f]{32})\n")
+_GENERATION = re.compile(rb"(generation ([0-9a-f]{8})) ([0-9a-f]{32})\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The latest `generation` that the mark names, its `size`, and where it is damaged, if it is."""
+
+    generation: int | None
+    size: int
+    damage: JournalDamaged | None
+
+
+def head() -> bytes:
+    """Returns what a mark begins with."""
+    said = b"seustream journal, format %d\n" % FORMAT
+    return said + digest(said).encode() + b"\n"
+
+
+def line(generation: int) -> bytes:
+    """Returns what a generation adds to the mark."""
+    said = b"generation %08x" % generation
+    return b"%s %s\n" % (said, digest(said).encode())
+
+
+def read_mark(disk: Disk, folder: Path) -> Mark:
+    """Reads the mark of a folder; raises `JournalRefused` for one of another format."""
+    path = folder / MARK
+    try:
+        said = disk.read(path)
+    except FileNotFoundError:
+        return Mark(None, 0, JournalDamaged(path, 0, "the file is missing"))
+    except OSError as error:
+        return Mark(None, 0, JournalDamaged(path, 0, f"cannot be read: {error.strerror or error}"))
+    begin = _HEAD.match(said)
+    whole = begin is not None and digest(said[: begin.start(2)]) == begin[2].decode()
+    if whole and begin is not None and int(begin[1]) != FORMAT:
+        raise other_format(folder, int(begin[1]))
+    end = len(head()) if whole else 0
+    found = [one for one in _GENERATION.finditer(said) if digest(one[1]) == one[3].decode()]
+    for one in found:
+        if one.start() != end:
+            break
+        end = one.end()
+    damaged = not whole or end != len(said)
+    what = JournalDamaged(path, end, "not what was written")
+    return Mark(
+        max((int(one[2], 16) for one in found), default=None), len(said), what if damaged else None
+    )
+
+
+def other_format(folder: Path, number: int) -> JournalRefused:
+    """Names the format of a journal that this release cannot read, and its own."""
+    return JournalRefused(
+        f"{folder}: a journal of format {number}; this bridge has format {FORMAT}",
+        "let the release that wrote it bring it to its end, or give another folder",
+    )
