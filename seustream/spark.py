@@ -57,7 +57,8 @@ def sql_streams(
     then is read, the streams end, and so does the query after its last row.
 
     Args:
-        bridge: the address of a bridge; without one the queries run in this process.
+        bridge: the address of a bridge; without one the queries run in this process. With "spark" those that
+            go by key run inside Spark's executors, each with its state in the checkpoint of its reader.
         checkpoint: a folder that keeps the progress of the feed, and the journal of a bridge in
             this process, so that the same call goes on from there.
         slack: milliseconds a stream's times may fall back before a row is late.

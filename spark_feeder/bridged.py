@@ -99,12 +99,12 @@ def bridged(
     select: Mapping[str, str] | None = None,
 ) -> BridgedQueries:
     """A query set over these sources, not loaded yet."""
-    spark = _spark_of(sources)
+    spark = spark_of(sources)
     compilation = (
         queries if isinstance(queries, Compilation) else compiled_for(connection.client(), queries)
     )
     key_of = _keys(compilation, len(connection.bridges))
-    frames, given = _frames(compilation, sources, select or {})
+    frames, given = frames_of(compilation, sources, select or {})
     for name in (stream.name for stream in compilation.streams if stream.table):
         if name in frames and (frames[name].isStreaming or len(connection.bridges) > 1):
             streaming = frames[name].isStreaming
@@ -112,12 +112,12 @@ def bridged(
             raise FeedError(f"table {name}: {what}", "spark.read it, for one bridge")
     columns = answer_schemas(compilation.program)
     columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
-    _check_times(spark, columns)
+    check_times(spark, columns)
     times = Times(compilation.program, given)
     return BridgedQueries(spark, compilation, connection, frames, key_of, columns, times)
 
 
-def _check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
+def check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
     """A session that is not of `session` may not have Spark's type for times of day."""
     if spark.conf.get("spark.sql.timeType.enabled", "false") == "true":
         return
@@ -130,13 +130,13 @@ def _check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
                 )
 
 
-def _spark_of(sources: Mapping[str, DataFrame]) -> SparkSession:
+def spark_of(sources: Mapping[str, DataFrame]) -> SparkSession:
     if not sources:
         raise FeedError("no sources", "give each stream a streaming frame")
     return next(iter(sources.values())).sparkSession
 
 
-def _frames(
+def frames_of(
     compilation: Compilation, sources: Mapping[str, DataFrame], select: Mapping[str, str]
 ) -> tuple[dict[str, DataFrame], dict[str, pa.DataType]]:
     """Each stream's rows, and the type their times had; every stream some query reads must have a

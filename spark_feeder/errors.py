@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from seustream.compiler.errors import CompileError
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.engine.host.errors import RowsRefused
+from seustream.engine.stream.errors import EngineError
 
 
 class FeedError(Exception):
@@ -20,18 +22,23 @@ class FeedError(Exception):
 
 @contextlib.contextmanager
 def as_feed_errors() -> Iterator[None]:
-    """Errors of the bridge as Spark will show them: as text, with their kind."""
+    """Errors of the bridge, or of a run, as Spark will show them: as text, with their kind."""
     try:
         yield
-    except (CompileError, BridgeError, FeedError) as error:
+    except (CompileError, BridgeError, FeedError, EngineError) as error:
         # The worker ends with this error; Spark would show the worker's stack before it.
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         if isinstance(error, FeedError):
             raise
         if isinstance(error, CompileError):
             raise FeedError(f"compile: {error}") from None
-        hint = f" ({error.hint})" if error.hint else ""
-        raise FeedError(f"{error.kind}: {error}{hint}") from None
+        if isinstance(error, BridgeError):
+            kind, hint = error.kind, error.hint
+        else:
+            kind, hint = "schema", getattr(error, "hint", None)
+            if not isinstance(error, RowsRefused):
+                kind = "failed"
+        raise FeedError(f"{kind}: {error}{f' ({hint})' if hint else ''}") from None
 
 
 def cause(text: str) -> tuple[str | None, str]:

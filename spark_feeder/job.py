@@ -13,6 +13,7 @@ streams end at the bridge, the rest of the results is delivered, and the job is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import tempfile
@@ -30,14 +31,17 @@ from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.access import NONE, Access
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
-from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
+from seustream.cosim.bridge.protocol import LATE, PLAIN, Flush, Run
 from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.checkpoints import check, held
 from seustream.spark_feeder.errors import FeedError, cause
+from seustream.spark_feeder.keyed import FOLDER, INSIDE
+from seustream.spark_feeder.patterns import settings
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
 from seustream.spark_feeder.source import Connection
+from seustream.spark_feeder.stall import TRIES, Stall, budget, pause, warned
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
 """The destination of a query's results: its name and rows in, a writer that only has to be started out."""
@@ -46,8 +50,8 @@ Start = tuple[str, Callable[[str], StreamingQuery], str]
 """A name of a query, what starts it, and what of."""
 _BETWEEN = 0.2
 """Seconds between looks at a job."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
-"""Seconds until a query that has failed is started again; twice as many each time."""
+_FLUSH = 1.0
+"""Seconds a bridge gets to come to its end, before the job looks around."""
 _COMING_UP = 10.0
 """Seconds a query gets for that; it goes on by itself."""
 _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
@@ -57,6 +61,12 @@ and is staged again."""
 
 SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """For a session of a minute: a JVM that compiles little. A longer one is the slower for it."""
+LOCAL = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""For checkpoints on this machine: Spark's usual way to rename a file starts eight processes for each."""
 
 
 def session(master: str = "local[2]", **conf: str) -> SparkSession:
@@ -89,9 +99,11 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "250ms",
+        **settings,
         "spark.python.authenticate.socketTimeout": "60s",
     }
-    for name, value in {**usual, **conf}.items():
+    local = LOCAL if master.startswith("local") else {}
+    for name, value in {**usual, **local, **conf}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -151,14 +163,22 @@ class Job:
     writers: list[Flow]
     readers: list[Flow]
     bounded: bool
-    most_restarts: int = 10
+    most_restarts: int = TRIES
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     prefilter: Prefilter | None = None
     world: World = MACHINE
     restarts: int = 0
+    say: Callable[[str], None] = warned
+    """Called with a line on what the job waits for, when its bridge stands still."""
 
     def __post_init__(self) -> None:
         self.began = self.world.now()
+
+    @functools.cached_property
+    def stall(self) -> Stall:
+        """Notices bridges at which nothing moves."""
+        longest = budget(self.most_restarts, self.connection.patience)
+        return Stall(self.world, longest, self.say)
 
     def wait(
         self, show: Callable[[FeedCounts, float], None] | None = None, timeout: float | None = None
@@ -179,6 +199,7 @@ class Job:
         will not. `wait` does it all the time."""
         self._restart(self.writers)
         self._restart(self.readers)
+        self.stall.look(self.connection.clients())
 
     def finish(
         self, show: Callable[[FeedCounts, float], None] | None = None, ends: bool = True
@@ -227,10 +248,11 @@ class Job:
 
     def _deliver_rest(self, show: Callable[[FeedCounts, float], None] | None) -> None:
         """Lets the readers come to the end of the results, and gives these up at the bridge."""
-        while not all(self._flushed(client) for client in self.connection.clients()):
-            self._restart(self.readers)
-            if show is not None:
-                show(self.counts(), self.world.now() - self.began)
+        for client in self.connection.clients():
+            while not self._flushed(client):
+                self._restart(self.readers)
+                if show is not None:
+                    show(self.counts(), self.world.now() - self.began)
         for flow in self.readers:
             while True:
                 try:
@@ -244,10 +266,16 @@ class Job:
 
     def _flushed(self, client: BridgeClient) -> bool:
         try:
-            client.act("flush", patience=0)
+            client.act("flush", Flush(wait_ms=int(1000 * _FLUSH)), patience=0)
         except BridgeError as error:
             if not error.retriable:
                 raise
+            try:
+                self.stall.check([client])
+            except FeedError:
+                self.stop()
+                raise
+            self.world.sleep(_BETWEEN)
             return False
         return True
 
@@ -271,8 +299,7 @@ class Job:
                 tried = f" (started again {flow.restarts} times)" if flow.restarts else ""
                 raise FeedError(f"{flow.name}: {message}{tried}") from error
             self.restarts += 1
-            pause = min(_FIRST_PAUSE * 2**flow.restarts, _LONGEST_PAUSE)
-            flow.again = self.world.now() + pause
+            flow.again = self.world.now() + pause(flow.restarts)
 
 
 def run(
@@ -287,19 +314,28 @@ def run(
     how: Run = PLAIN,
     select: Mapping[str, str] | None = None,
     access: Access = NONE,
-    restarts: int = 10,
+    restarts: int = TRIES,
     late: Sink | None = None,
     prefilter: bool = False,
+    say: Callable[[str], None] = warned,
 ) -> Job:
     """Starts a job and gives it. `queries` are a compilation, X-SQL, or a file of it; `sources`
     a streaming frame for each stream, `select` how to make the stream's columns of theirs. With
-    several bridges, tuples are divided among them by the key the compiler finds. Without a
+    several bridges, tuples are divided among them by the key the compiler finds; `spark` in place of one
+    runs the queries inside Spark. Without a
     checkpoint the job begins anew, and the bridge must have nothing of another. `late` takes the
     late rows of each stream, by its name. With `prefilter` tuples that can join nothing stay
-    where they were read."""
+    where they were read. `say` is called with a line that names the
+    query whose results fill the bridge, if no reader comes; by default it is a warning."""
     if late is not None:
         how = replace(how, late=True)
     addresses = (bridge,) if isinstance(bridge, str) else tuple(bridge)
+    if INSIDE in addresses:
+        from seustream.spark_feeder.keyed_job import start  # it is made of this module
+
+        _alone(addresses, prefilter)
+        trigger = Trigger(bounded, every)
+        return start(queries, sources, sink, checkpoint, trigger, how, select, restarts, late)
     at = bridged(queries, sources, Connection(addresses, access), select)
     if prefilter:
         needed(at.compilation)
@@ -309,12 +345,25 @@ def run(
             folder = stack.enter_context(made)
         place = Path(folder).absolute()
         stack.enter_context(held(place))
+        if (place / FOLDER).exists():
+            what = f"{place} is the checkpoint of a job inside Spark"
+            raise FeedError(what, f"name another one, or {INSIDE} for the bridge")
         check(place)
         at.load(how, fresh=checkpoint is None)
         at.put_whole()
         job = _started(at, place, sink, Trigger(bounded, every), how, late, prefilter)
-        job.most_restarts, job.held = restarts, stack.pop_all()
+        job.most_restarts, job.say, job.held = restarts, say, stack.pop_all()
     return job
+
+
+def _alone(addresses: tuple[str, ...], prefilter: bool) -> None:
+    """Raises `FeedError` for what a job inside Spark has no use for."""
+    if len(addresses) > 1:
+        raise FeedError(f"{INSIDE} beside bridges", f"either bridges, or {INSIDE} alone")
+    if prefilter:
+        raise FeedError(
+            "the prefilter saves ways to a bridge, and inside Spark there is none", "leave it out"
+        )
 
 
 def _started(

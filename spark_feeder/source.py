@@ -57,16 +57,12 @@ from seustream.hdl.config import DeviceConfig
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
+from seustream.spark_feeder.stall import checking
 from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000
-_ACCESS = {
-    "tokenFile": "token_file",
-    "tlsCa": "tls_ca",
-    "tlsCert": "tls_cert",
-    "tlsKey": "tls_key",
-}
+_ACCESS = {"tokenFile": "token_file", "tlsCa": "tls_ca", "tlsCert": "tls_cert", "tlsKey": "tls_key"}
 _QUERY = "query"
 _PART_ROWS = 1 << 18
 """Results of one task."""
@@ -106,14 +102,18 @@ _CLIENTS: dict[tuple[int, Connection, int], BridgeClient] = {}
 
 def compiled_for(client: BridgeClient, queries: str | Path) -> Compilation:
     """A text, or a file of it, for what a bridge serves."""
-    text, name = str(queries), "<sql>"
-    if isinstance(queries, Path) or queries.endswith(".xsql"):
-        name = text
-        try:
-            text = Path(queries).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise FeedError(f"{name}: cannot be read: {error}") from None
-    return compile_text(text, name, Options(config_of(client)))
+    return compile_text(*text_of_file(queries), Options(config_of(client)))
+
+
+def text_of_file(queries: str | Path) -> tuple[str, str]:
+    """A text, or that of a file, with its name."""
+    if not isinstance(queries, Path) and not queries.endswith(".xsql"):
+        return queries, "<sql>"
+    name = str(queries)
+    try:
+        return Path(queries).read_text(encoding="utf-8-sig"), name
+    except (OSError, UnicodeDecodeError) as error:
+        raise FeedError(f"{name}: cannot be read: {error}") from None
 
 
 def config_of(client: BridgeClient) -> DeviceConfig:
@@ -198,8 +198,7 @@ class Written(WriterCommitMessage):
 
 
 class SourceWriter(DataSourceStreamArrowWriter):
-    """Two-phase commit of one stream. The writer the bridge knows is the Spark query, whose
-    identity lives in its checkpoint."""
+    """Two-phase commit of one stream. The writer the bridge knows is the Spark query, by its checkpoint."""
 
     def __init__(self, connection: Connection, stream: str, key: str | None) -> None:
         self.connection, self.stream, self.key = connection, stream, key
@@ -394,7 +393,9 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[SourceRange]:
         results = self.results
         results.close_streams()
+        check = checking(results.connection.clients(), results.connection.patience)
         while not results.processed():
+            check()
             time.sleep(_LOOK)
         latest = results.latest()
         first, end = results.offset(latest, "first"), results.offset(latest, "end")
@@ -433,19 +434,20 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.most)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """With `availableNow`, no new offset ends the query: it is given when all rows that were
-        there have been processed."""
-        # The last commit may not have come through, or the bridge has lost it with its power;
-        # while there are no more results, there is no other.
+        """With `availableNow`, no new offset ends the query: then all that was there is processed."""
+        # The last commit may be lost, on its way or with a bridge's power; without results none follows.
         self._trim(start)
         if self.drain is not None and not self._bounded:
             self.drain.ask(all_there=False)
+        connection = self.results.connection
+        check = checking(connection.clients() if self.drain is None else (), connection.patience)
         while True:
             if self._bounded and self._target is None and self._processed():
                 self._target = self.results.offset(self.results.latest(), "end")
             found = self._beyond(start, limit)
             if found != start or not self._bounded or self._target is not None:
                 return found
+            check()
 
     def _processed(self) -> bool:
         return self.results.processed() if self.drain is None else self.drain.answered()

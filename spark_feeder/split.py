@@ -1,4 +1,4 @@
-"""Rows over several bridges by key: equal keys meet on the same one, whatever their type.
+"""Rows over several bridges, or the shards inside Spark, by key: equal keys meet on the same one, whatever their type.
 
 A key is hashed as the number or text it is, so that the `int` of one stream and the `bigint` of
 another go the same way. NULL joins with nothing, so any bridge will do.
@@ -13,11 +13,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seustream.compiler.logical.program import Program
+from seustream.compiler.plan.keys import Keys, keys_of_each
+from seustream.spark_feeder.errors import FeedError
+
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NoKey(ValueError):
     """A column of a type that is no key."""
+
+
+def keys_inside(program: Program) -> dict[str, Keys]:
+    """The keys of each query inside Spark; raises `FeedError` if one has none."""
+    found = keys_of_each(program)
+    for one in found.values():
+        if one.columns is None:
+            raise FeedError(
+                f"inside Spark queries go by key: {one.why}",
+                "run it at a bridge: `seustream serve`, and its address grpc://HOST:8815 in place of spark;"
+                " `seustream explain` shows the keys",
+            )
+    return found
 
 
 def places(key: pa.Array, bridges: int) -> npt.NDArray[np.int64]:

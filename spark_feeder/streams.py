@@ -13,7 +13,7 @@ import atexit
 import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +32,7 @@ from seustream.spark_feeder.checkpoints import check, held
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Job, Trigger, feeding, started
+from seustream.spark_feeder.keyed import INSIDE, keyed
 from seustream.spark_feeder.progress import OBSERVED
 from seustream.spark_feeder.source import Connection, config_of
 
@@ -47,32 +48,54 @@ _RUNNING: dict[Path, SqlStreams] = {}
 class SqlStreams(dict[str, DataFrame]):
     """The results of each query as a streaming frame, by the query's name.
 
-    `bridge` is the address the queries run at. `stop` ends the feed and a bridge in this process;
+    `bridge` is the address the queries run at, or `spark`. `stop` ends the feed and a bridge in this process;
     it is called at exit, too. With a checkpoint, the same streams go on another time.
     """
+
+    bridge = INSIDE
+
+    def __init__(
+        self, frames: Iterable[tuple[str, DataFrame]], place: Path, stack: contextlib.ExitStack
+    ) -> None:
+        self._place, self._stack = place, stack
+        super().__init__(frames)
+        _RUNNING[place] = self
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """Ends what runs here."""
+        atexit.unregister(self.stop)
+        self._stack.close()
+        _RUNNING.pop(self._place, None)
+
+
+class _Stopped(Exception):
+    """Ends a feed whose results are not wanted any more."""
+
+
+class BridgedStreams(SqlStreams):
+    """Those of queries at a bridge, with the feed that brings it the streams."""
 
     def __init__(
         self, at: BridgedQueries, place: Path, drain: Drain, ends: bool, stack: contextlib.ExitStack
     ) -> None:
         self.bridge = at.connection.bridges[0]
-        self._at, self._place, self._drain, self._ends = at, place, drain, ends
-        self._stack, self._stopped = stack, threading.Event()
+        self._at, self._drain, self._ends = at, drain, ends
+        self._stopped = threading.Event()
         self._job: Job | None = None
         program = at.compilation.program
-        super().__init__(
+        frames = (
             (name, at.results(name, f"{OBSERVED}_{name}", drain=drain.folder))
             for name in program.names
         )
+        super().__init__(frames, place, stack)
         self._thread = threading.Thread(target=self._feed, name="seustream feed", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what runs here."""
-        atexit.unregister(self.stop)
         self._stopped.set()
         self._thread.join()
-        self._stack.close()
-        _RUNNING.pop(self._place, None)
+        super().stop()
 
     def _feed(self) -> None:
         """Brings rows once they are wanted; the thread's work."""
@@ -104,8 +127,13 @@ class SqlStreams(dict[str, DataFrame]):
             self._job.look()
             if self._stopped.wait(_LOOK):
                 return
-        self._job.finish(ends=self._ends)
-        self._drain.answer()
+        with contextlib.suppress(_Stopped):
+            self._job.finish(self._check_wanted, ends=self._ends)
+            self._drain.answer()
+
+    def _check_wanted(self, *counts: object) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
 
     def _started(self, trigger: Trigger) -> Job:
         self._at.put_whole()
@@ -124,14 +152,21 @@ def sql_streams(
     ends: bool = True,
     access: Access = NONE,
 ) -> SqlStreams:
-    """The results of a query set over these frames. `compile` gives it for the device of the bridge;
-    `ends` says that a reader of all there is ends the streams."""
+    """The results of a query set over these frames. `compile` gives it for the device of the bridge, which
+    may be `INSIDE`; `ends` says that a reader of all there is ends the streams."""
     with contextlib.ExitStack() as stack:
         place = _place(checkpoint, stack)
         if place in _RUNNING:
             _RUNNING[place].stop()
         stack.enter_context(held(place))
         check(place)
+        if bridge == INSIDE:
+            inside = keyed(compile(DeviceConfig()), sources, place, how, ends=ends)
+            return SqlStreams(
+                [(name, inside.results(name, f"{OBSERVED}_{name}")) for name in inside.names],
+                place,
+                stack.pop_all(),
+            )
         url = bridge or stack.enter_context(_local(spark, place / "journal"))
         connection = Connection((url,), access)
         at = bridged(compile(config_of(connection.client())), sources, connection)
@@ -145,10 +180,7 @@ def sql_streams(
                 "name another one, or give the text it was begun with",
             ) from None
         drain = Drain(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-feed-")))
-        made = SqlStreams(at, place, drain, ends, stack.pop_all())
-    _RUNNING[place] = made
-    atexit.register(made.stop)
-    return made
+        return BridgedStreams(at, place, drain, ends, stack.pop_all())
 
 
 def _place(checkpoint: str | Path | None, stack: contextlib.ExitStack) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seustream.compiler.pipeline import Options, compile_text
-from seustream.spark_feeder.bridged import _check_times, _keys
+from seustream.spark_feeder.bridged import _keys, check_times
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, read
 from seustream.spark_feeder.job import files, run
@@ -60,10 +60,10 @@ def test_a_session_without_times_of_day_is_refused_where_one_is_needed() -> None
     for conf in ({}, {option: "false"}):
         session: Any = SimpleNamespace(conf=conf)
         with pytest.raises(FeedError, match="T: a is a time of day") as caught:
-            _check_times(session, {"T": schema})
+            check_times(session, {"T": schema})
         assert option in (caught.value.hint or "")
-        _check_times(session, {"S": pa.schema({"a": pa.int64()})})
-    _check_times(SimpleNamespace(conf={option: "true"}), {"T": schema})  # type: ignore[arg-type]
+        check_times(session, {"S": pa.schema({"a": pa.int64()})})
+    check_times(SimpleNamespace(conf={option: "true"}), {"T": schema})  # type: ignore[arg-type]
 
 
 def test_a_query_set_is_divided_by_the_columns_it_joins_by() -> None:

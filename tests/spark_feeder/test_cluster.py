@@ -1,15 +1,18 @@
-"""The same job on a Spark standalone cluster with two workers on this machine."""
+"""The same job on a Spark standalone cluster with two workers on this machine: at bridges, and inside Spark,
+where one worker is killed on the way."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -32,17 +35,29 @@ from tests.cosim.bridge.serving import compiled
 from tests.spark_feeder.feeding import frames
 
 folder, master, *urls = sys.argv[1:]
+place = Path(folder)
 spark = session(master)
-sources = frames(spark, compiled(), Path(folder) / "in")
-run(compiled(), sources, files(Path(folder) / "out"), bridge=tuple(urls)).wait(timeout=900)
+sources = frames(spark, compiled(), place / "in")
+run(compiled(), sources, files(place / "out"), bridge=tuple(urls), checkpoint=place / "state").wait(timeout=900)
 print("executors", spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1)
 spark.stop()
 """
 
 
+@dataclass
+class Cluster:
+    """A master and two workers, each the leader of its group of processes."""
+
+    url: str
+    processes: list[subprocess.Popen[bytes]]
+
+    def kill_a_worker(self) -> None:
+        """Ends it with its executors, at once."""
+        os.killpg(self.processes[-1].pid, signal.SIGKILL)
+
+
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """A master and two workers; gives the master's address."""
+def cluster(folder: Path) -> Iterator[Cluster]:
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -56,6 +71,7 @@ def cluster(folder: Path) -> Iterator[str]:
     for number in range(2):
         work = ["--work-dir", str(folder / f"work{number}"), *small]
         commands.append([f"{deploy}.worker.Worker", *where, *work, url])
+    made = Cluster(url, [])
     with contextlib.ExitStack() as stack:
         for command in commands:
             process = stack.enter_context(
@@ -64,11 +80,13 @@ def cluster(folder: Path) -> Iterator[str]:
                     env=environment,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
             )
             stack.callback(process.terminate)
+            made.processes.append(process)
             time.sleep(0.5)
-        yield url
+        yield made
 
 
 @pytest.mark.parametrize("bridges", [1, 2])
@@ -82,7 +100,7 @@ def test_a_cluster_of_two_workers(bridges: int, tmp_path: Path) -> None:
         ]
         master = stack.enter_context(cluster(tmp_path))
         done = subprocess.run(
-            [sys.executable, "-c", JOB, str(tmp_path), master, *urls],
+            [sys.executable, "-c", JOB, str(tmp_path), master.url, *urls],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
@@ -90,4 +108,34 @@ def test_a_cluster_of_two_workers(bridges: int, tmp_path: Path) -> None:
         )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "executors 2" in done.stdout
+    assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
+
+
+def test_inside_spark_with_a_worker_killed(tmp_path: Path) -> None:
+    """The worker is killed behind the first micro-batch; its shard goes on where its state is read."""
+    rows, compilation = streams(800, 4), compiled()
+    write(tmp_path / "in", rows, 8)
+    log = tmp_path / "out" / NAMES[0] / "_spark_metadata"
+    with cluster(tmp_path) as master:
+        job = subprocess.Popen(
+            [sys.executable, "-c", JOB, str(tmp_path), master.url, "spark"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            until = time.monotonic() + 900
+            while job.poll() is None and not (log / "0").exists() and time.monotonic() < until:
+                time.sleep(0.1)
+            done = len(list(log.glob("[0-9]")))
+            if job.poll() is not None:
+                raise AssertionError(f"the job ended by itself: {job.communicate()[1][-3000:]}")
+            assert 0 < done < 8, f"{done} micro-batches of 8 are done: no time to kill a worker"
+            master.kill_a_worker()
+            out, errors = job.communicate(timeout=900)
+        finally:
+            job.kill()
+    assert job.returncode == 0, errors[-3000:]
+    assert "executors 1" in out
     assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)

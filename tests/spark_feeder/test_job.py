@@ -56,6 +56,26 @@ def test_a_new_session_is_quiet_unless_the_environment_sets_spark_up(
         assert "rootLogger.level = fatal" in (Path(folder or "") / "log4j2.properties").read_text()
 
 
+def test_checkpoints_here_are_renamed_without_processes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The manager that Spark makes for a folder of this machine, and what it says of a file that is there."""
+    jvm = spark._jvm
+    assert jvm is not None
+    package = jvm.org.apache.spark.sql.execution.streaming.checkpointing
+    path = jvm.org.apache.hadoop.fs.Path(f"file:{tmp_path}/0")
+    made = package.CheckpointFileManager.create(
+        path, spark._jsparkSession.sessionState().newHadoopConf()
+    )
+    assert made.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
+    first, second = (made.createAtomic(path, False) for _ in range(2))
+    first.write(b"once")
+    first.close()
+    with pytest.raises(Exception, match="FileAlreadyExists"):
+        second.close()
+    assert (tmp_path / "0").read_bytes() == b"once"
+
+
 def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
     """Stopped in the middle, gone on with from its checkpoint, repeated when all is done: the
     files hold every result once."""

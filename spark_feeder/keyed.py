@@ -1,0 +1,181 @@
+"""Queries that go by key inside Spark: without a bridge or a device, each a stateful operator of its frames.
+
+    spark.readStream… → shards by the hash of the key → the engine's graph → results
+
+Each query is a streaming frame of its own, with what it reads and nothing else. Its state is in Spark's state
+store, and so in the checkpoint of whatever query reads the frame. There is a shard of the keys for each of
+`spark.sql.shuffle.partitions`.
+
+The end of a bounded run is Spark's last micro-batch, one without rows, which there is since the watermark
+of the operator is the time of the micro-batch before: no source has rows any more. Then the streams end, and
+the rest of the results comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from seustream.compiler.logical.levels import part
+from seustream.compiler.pipeline import Compilation
+from seustream.compiler.plan.keys import Keys
+from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
+from seustream.engine.assembly import answer_schemas
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.times import Times
+from seustream.spark_feeder.bridged import check_times, frames_of, spark_of
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.patterns import settings
+from seustream.spark_feeder.progress import OBSERVED, observed
+from seustream.spark_feeder.shards import KeyedGraph
+from seustream.spark_feeder.split import keys_inside
+from seustream.spark_feeder.stateful import (
+    PACKED,
+    Packing,
+    PackingRuns,
+    ShardProcessor,
+    Unpacking,
+    answered,
+)
+from seustream.spark_feeder.trigger import runs
+from seustream.spark_feeder.types import spark_schema, timed
+
+INSIDE = "spark"
+"""In place of a bridge's address: the queries run inside Spark."""
+FOLDER = "inside"
+"""Of a checkpoint, for the queries of a job inside Spark."""
+COUNTED = "seustream_counts_"
+"""Followed by the name of a query, or of a stream whose late rows it has: the counts of its operator."""
+_BEGIN = 1_735_689_600_000
+"""Milliseconds, 2025. Times of micro-batches count from here, so that they are before those of a frame that has a
+watermark of its own: Spark takes the least watermark of a query."""
+_DELAY = "30 days"
+"""The clock may be set back by so much. Rows of an earlier time Spark would drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedQueries:
+    """A query set inside Spark. `place` is the folder for the rows of frames that are not streaming; `ends` says
+    that the streams end with a bounded run."""
+
+    spark: SparkSession
+    compilation: Compilation
+    frames: Mapping[str, DataFrame]
+    keys: Mapping[str, Keys]
+    columns: Mapping[str, pa.Schema]
+    times: Times
+    place: Path
+    how: Run
+    ends: bool
+    shards: tuple[int, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return self.compilation.program.names
+
+    def results(self, query: str, name: str = OBSERVED) -> DataFrame:
+        """The results of a query as a stream; their counts are observed under a name."""
+        program = part(self.compilation.program, query)
+        rows = self._operator(query, replace(self.compilation, program=program), late=False)
+        rows = observed(self._unpacked(rows, query), name)
+        return timed(rows, self.times.schema(query, self.columns[query]))
+
+    def late(self, stream: str) -> DataFrame:
+        """The late rows of a stream."""
+        (own,) = (one for one in self.compilation.program.base if one.name == stream)
+        program = type(self.compilation.program)(streams=(own,))
+        rows = self._operator(stream, replace(self.compilation, program=program), late=True)
+        what = LATE + stream
+        rows = observed(self._unpacked(rows, what))
+        return timed(rows, self.times.schema(what, self.columns[what]))
+
+    def _operator(self, answer: str, c: Compilation, late: bool) -> DataFrame:
+        bare = Compilation(c.source, c.options, program=replace(c.program, requests=()))
+        by = None if late else self.keys[answer]
+        packed = runs(self.spark).mapInArrow(PackingRuns(self.shards), PACKED)
+        whole = set()
+        for stream in bare.program.base:
+            rows = self.frames[stream.name]
+            if not rows.isStreaming:
+                rows = self._whole(stream.name, rows)
+                whole.add(stream.name)
+            pack = Packing(stream.name, None if by is None else by.of(stream.name), self.shards)
+            packed = packed.unionByName(rows.mapInArrow(pack, PACKED))
+        at = f.timestamp_millis(f.unix_millis(f.current_timestamp()) - _BEGIN)
+        packed = packed.withColumn("at", at).withWatermark("at", _DELAY)
+        how = self.how
+        graph = KeyedGraph(bare, answer, frozenset(whole), how.slack, how.lag, how.strict, late)
+        rows = packed.groupBy("shard").transformWithState(
+            statefulProcessor=ShardProcessor(graph, len(self.shards), self.ends),
+            outputStructType=answered(stream.name for stream in bare.program.base),
+            outputMode="Append",
+            timeMode="EventTime",
+        )
+        counts = [f.sum("results").alias("results"), f.collect_list("faults").alias("faults")]
+        for number, stream in enumerate(bare.program.base):
+            counts.append(f.sum(f"taken_{number}").alias(f"taken {stream.name}"))
+            counts.append(f.sum(f"late_{number}").alias(f"late {stream.name}"))
+        return rows.observe(COUNTED + answer, *counts)
+
+    def _unpacked(self, rows: DataFrame, what: str) -> DataFrame:
+        schema = spark_schema(self.columns[what])
+        return rows.select("rows").mapInArrow(Unpacking(schema), schema)
+
+    def _whole(self, name: str, rows: DataFrame) -> DataFrame:
+        """A frame that is not streaming as one micro-batch, of files beside the checkpoint."""
+        folder = self.place / "whole" / name
+        if not (folder / "_SUCCESS").exists():
+            rows.write.mode("overwrite").parquet(str(folder))
+        return self.spark.readStream.schema(rows.schema).parquet(str(folder))
+
+
+def keyed(
+    compilation: Compilation,
+    sources: Mapping[str, DataFrame],
+    place: Path,
+    how: Run = PLAIN,
+    select: Mapping[str, str] | None = None,
+    ends: bool = True,
+) -> KeyedQueries:
+    """A query set over these sources inside Spark; raises `FeedError` for a query without a key."""
+    spark = spark_of(sources)
+    found = keys_inside(compilation.program)
+    for name, wanted in _WANTED.items():
+        if spark.conf.get(name) != wanted:
+            raise FeedError(
+                "queries inside Spark need a setting that this Spark session does not have",
+                f"set {name}={wanted}, as seustream.spark.session does",
+            )
+    frames, given = frames_of(compilation, sources, select or {})
+    for stream in compilation.program.base:
+        if stream.table and stream.name in frames and frames[stream.name].isStreaming:
+            raise FeedError(f"table {stream.name}: its frame is streaming", "spark.read it")
+    columns = answer_schemas(compilation.program)
+    columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
+    check_times(spark, columns)
+    times = Times(compilation.program, given)
+    return KeyedQueries(
+        spark, compilation, frames, found, columns, times, place, how, ends, _shards(spark)
+    )
+
+
+_WANTED = {**settings, "spark.sql.streaming.noDataMicroBatches.enabled": "true"}
+
+
+def _shards(spark: SparkSession) -> tuple[int, ...]:
+    """The names of the shards, one for each partition of a shuffle: Spark places them by their hash."""
+    many = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    found: dict[int, int] = {}
+    size = 8 * many
+    while len(found) < many:
+        numbers = spark.range(size).select(f.col("id").cast("int").alias("shard"))
+        where = f.pmod(f.hash("shard"), f.lit(many)).alias("place")
+        for shard, place in numbers.select("shard", where).collect():
+            found.setdefault(place, shard)
+        size *= 4
+    return tuple(found[place] for place in range(many))
