@@ -410,7 +410,7 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
     _bits_entry("bit_and", operator.eq, "The bits that are set in the integers of all rows."),
     _bits_entry("bit_or", lambda count, _: count > 0, "The bits that are set in the integer of some row."),
     _best_entry("first", _never, "The value of the row that came first.", ordered=True,
-                aliases=("first_value", "any_value")),
+                aliases=("first_value", "any_value", "arbitrary")),
     _best_entry("last", _always, "The value of the row that came last.", ordered=True,
                 aliases=("last_value",)),
     _best_entry("min_by", _less, "The value of the first row whose second value is the least.",

@@ -15,6 +15,8 @@ _INSTEAD = {
     ("rowtime",): "ts is the time of a row, as is the column that WITH (time = 'column') names",
     ("mz_now",): "WINDOW RANGE 1 hour at the end keeps the rows of the last hour; nothing here asks a clock",
     ("date_bin",): "GROUP BY TUMBLE(t, 5 minutes), or date_trunc('hour', t)",
+    ("tumble_rowtime", "hop_rowtime", "session_rowtime", "window_time"):
+        "window_end - 1 is the last instant of the window, and the time of its row",
     ("latest_by_offset",): "last(x)",
     ("earliest_by_offset",): "first(x)",
     ("topk", "topkdistinct"): "QUALIFY row_number() OVER (PARTITION BY k ORDER BY x DESC) <= 3",
@@ -27,7 +29,7 @@ _INSTEAD = {
     ("from_unixtime", "to_timestamp_ltz", "timestamp_seconds"): "timestamp_millis(1000 * x)",
     ("strptime", "str_to_date", "parse_timestamp"): "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')",
     ("date", "to_date", "timestamp", "string", "int", "bigint", "double"): "CAST(x AS type)",
-    ("instr", "charindex", "locate", "strpos"): "position(text, part)",
+    ("instr", "charindex", "locate", "strpos"): "position(part, text)",
     ("regexp", "regexp_full_match"): "regexp_matches(x, 'pattern')",
     ("rand", "random", "uuid", "gen_random_uuid"): "hash(x) is the same in every run",
     ("iif", "nvl2", "decode"): "if(condition, a, b), or CASE WHEN condition THEN a ELSE b END",

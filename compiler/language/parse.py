@@ -28,11 +28,14 @@ MAX_NESTING = 200
 
 TOKEN_NAMES = {
     "_FOR": "FOR",
+    "_ARROW": "'=>'",
+    "ARGUMENT": "the name of an argument",
     "OR_REPLACE": "OR REPLACE",
     "IF_NOT_EXISTS": "IF NOT EXISTS",
     "IF_EXISTS": "IF EXISTS",
     "NAME": "a name",
     "QUOTED_NAME": "a quoted name",
+    "POSITION": "a name",
     "INTEGER": "a number",
     "DECIMAL": "a number",
     "PERCENTAGE": "a percentage",
@@ -267,6 +270,13 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         if isinstance(first, s.Reference):
             first = s.Constant(str(first).lower(), first.span)
         return s.FunctionCall((function,), (first, *given), span_of(meta), extracts=True)
+
+    def position_in(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
+        return s.FunctionCall((token_name(c[0]),), tuple(c[1:]), span_of(meta))
+
+    def position(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
+        given = tuple(argument for argument in c[1:] if argument is not None)
+        return s.FunctionCall((token_name(c[0]),), given, span_of(meta))
 
     def filter(self, meta: Meta, c: list[Any]) -> tuple[str, s.Expression]:
         return "filter", c[0]

@@ -9,6 +9,7 @@ A derived stream is an edge, from the query of any language that defines it to t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.logical import program as logical
@@ -62,6 +63,32 @@ def levels(program: logical.Program) -> dict[str, int]:
 def level(node: Node, streams: Mapping[str, int]) -> int:
     """The level of a query: 0 if it reads base streams alone."""
     return max((streams.get(name, 0) for name in reads(node)), default=0)
+
+
+def part(program: logical.Program, query: str) -> logical.Program:
+    """A query with the streams and definitions that it reads, its own or through others."""
+    defined = definitions(program)
+    asked = (*program.asked_relations, *program.asked_patterns, *program.asked_apas)
+    (root,) = (node for node in asked if node.name == query)
+    needed = {id(root)}
+    waiting: list[Node] = [root]
+    streams: set[str] = set()
+    while waiting:
+        for name in reads(waiting.pop()) - streams:
+            streams.add(name)
+            if (node := defined.get(name)) is not None:
+                needed.add(id(node))
+                waiting.append(node)
+    return replace(
+        program,
+        streams=tuple(stream for stream in program.streams if stream.name in streams),
+        queries=tuple(one for one in program.queries if id(one) in needed),
+        operations=tuple(one for one in program.operations if id(one) in needed),
+        patterns=tuple(one for one in program.patterns if id(one) in needed),
+        apas={name: one for name, one in program.apas.items() if id(one) in needed},
+        asked_apas=tuple(one for one in program.asked_apas if id(one) in needed),
+        requests=(),
+    )
 
 
 def used(roots: list[Node], derivations: Mapping[str, Node]) -> set[str]:

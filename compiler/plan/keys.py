@@ -1,23 +1,38 @@
-"""Keys by which a query set can be divided over several devices: a column of each stream.
+"""Keys by which a query set can be divided: a column of each stream.
 
 of     SELECT … FROM R, S, T WHERE R.a = S.d AND S.d = T.f AND R.b > S.e WINDOW RANGE 100
 keys   R by a, S by d, T by f
 
 If every result of every query has the same key in all its components, tuples of different keys
-never meet: each device takes its share of the keys and all windows, and the results are those of
-one device. That is so where a condition implies the equalities, and where windows do not count
-tuples, since ROWS counts those of other keys too. Groups must be of one key, so GROUP BY has to
-have it; and so has PARTITION BY of a pattern. Other queries over one stream go with any key.
+never meet: each device, or each task of Spark, takes its share of the keys and all windows, and the
+results are those of one. That is so where a condition implies the equalities, and where windows do
+not count tuples, since ROWS counts those of other keys too. Groups must be of one key, so GROUP BY has
+to have it; and so have PARTITION BY of a pattern and of functions OVER. Other queries over one stream go
+with any key.
+
+A column of a derived stream is a key where it has the value of one: it goes back to the columns of base
+streams by which these must be divided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import (
+    JoinKind,
+    JoinSide,
+    JoinTree,
+    members,
+    optional,
+)
+from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, part, reads
 from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.pattern import ir
 from seustream.hdl.device import WindowKind
@@ -26,7 +41,13 @@ from seustream.hdl.isa import Condition
 Pair = tuple[tuple[int, str], tuple[int, str]]
 """Two columns, each by the position of its stream in the FROM list, that are equal."""
 Choice = dict[str, str]
-"""A column of each stream."""
+"""A column of each base stream."""
+Way = tuple[Choice, set[tuple[int, str]]]
+"""A choice, and the columns of a FROM list that have the key then."""
+Origins = Mapping[str, Mapping[str, list[Choice]]]
+"""By stream and column, the ways to divide base streams such that each row is where its value says."""
+_MANY = 256
+"""The most ways of one group of columns that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +62,36 @@ class Keys:
         return dict(self.columns or ()).get(stream)
 
 
+def keys_of_each(program: Program) -> dict[str, Keys]:
+    """The keys of each query alone, with what it reads. One may have some where the set has none."""
+    return {name: keys(part(program, name)) for name in program.names}
+
+
+class _NoKey(Exception):
+    """A query brings rows of several keys together; the text goes on after its name."""
+
+
 def keys(program: Program) -> Keys:
     """The keys of a query set."""
-    offers = []
-    for query in program.queries:
-        if query.where == x.FALSE:
-            continue  # no results, wherever its tuples go
-        if reason := _never(query):
-            return Keys(None, f"query {query.name} {reason}")
-        if len(query.sources) == 1 and not query.aggregated:
-            continue
-        if not (choices := list(_choices(query))):
-            return Keys(None, f"query {query.name} does not equate a column of each of its streams")
-        if query.aggregated and not (choices := [c for c in choices if _grouped(query, c)]):
-            return Keys(None, f"query {query.name} has groups of several keys")
-        offers.append(choices)
-    for operation in program.operations:
-        return Keys(None, f"query {operation.name} brings rows of several keys together")
-    for pattern in program.patterns:
-        if pattern.stream.defined_by is not None:
-            return Keys(None, f"query {pattern.name} reads a derived stream")
-        if not (choices := list(_partitions(pattern))):
-            return Keys(None, f"query {pattern.name} is not partitioned by a key")
-        offers.append(choices)
+    at, defined = levels(program), definitions(program)
+    origins: dict[str, Mapping[str, list[Choice]]] = {
+        stream.name: {c.name: [{stream.name: c.name}] for c in stream.columns if _is_key(c.type)}
+        for stream in program.base
+    }
+    names = {id(node): name for name, node in defined.items()}
+    streams = {stream.name: stream for stream in program.streams}
+    offers: list[list[Choice]] = []
+    joined = False
+    for node in sorted(nodes(program), key=lambda one: level(one, at)):
+        try:
+            ways = _Ways(node, origins)
+            mine = ways.offers()
+        except _NoKey as error:
+            return Keys(None, f"query {_written(node)} {error}")
+        offers += mine
+        joined |= bool(mine) and ways.several
+        if (name := names.get(id(node))) is not None:
+            origins[name] = ways.results(streams[name])
     found = _agreed(offers, {})
     if found is None:
         return Keys(None, "the queries equate different columns of their streams")
@@ -71,76 +99,288 @@ def keys(program: Program) -> Keys:
         return Keys((), "no query brings tuples together")
     for stream in _read(program):
         if stream.name not in found:
-            if not (own := [c.name for c in stream.columns if _same_key(c.type, c.type)]):
+            if not (own := [c.name for c in stream.columns if _is_key(c.type)]):
                 return Keys(None, f"stream {stream.name} has no column that is a key")
             found[stream.name] = own[0]
     columns = tuple((s.name, found[s.name]) for s in program.streams if s.name in found)
-    alone = not any(len(query.sources) > 1 for query in program.queries)
-    return Keys(columns, "every group has one" if alone else "every join equates them")
+    return Keys(columns, "every join equates them" if joined else "every group has one")
 
 
-def _read(program: Program) -> list[Stream]:
-    """The streams of all queries and patterns; those no join has go by any key they have."""
-    found = {s.stream.name: s.stream for query in program.queries for s in query.sources}
-    found |= {pattern.stream.name: pattern.stream for pattern in program.patterns}
-    return list(found.values())
+def _written(node: Node) -> str:
+    """The query as one wrote it that a node is a part of."""
+    return node.name.partition("#")[0]
 
 
-def _never(query: Query) -> str | None:
-    if any(source.stream.defined_by is not None for source in query.sources):
-        return "reads a derived stream"
+def _read(program: Program) -> Iterator[Stream]:
+    """The base streams of all nodes; those no join has go by any key they have."""
+    names = {name for node in nodes(program) for name in reads(node)}
+    return (stream for stream in program.base if stream.name in names)
+
+
+class _Ways:
+    """The ways to divide the base streams of a node by key."""
+
+    def __init__(self, node: Node, origins: Origins) -> None:
+        self.node, self.origins = node, origins
+        self.several = len(reads(node)) > 1 or len(getattr(node, "sources", ())) > 1
+
+    def offers(self) -> list[list[Choice]]:
+        """Choices of which each list must have one that holds; raises `_NoKey` if some list had none."""
+        match self.node:
+            case Compiled():
+                raise _NoKey("is APAS, whose tuples meet by their times alone")
+            case ir.MatchQuery() as pattern:
+                return [self._partitioned(pattern)]
+            case Query() as query:
+                return self._query(query)
+            case JoinTree() as tree:
+                return self._tree(tree)
+            case logical.PeriodGroups() as groups:
+                return [self._periods(groups)]
+            case logical.Distinct() as distinct:
+                return [self._distinct(distinct)]
+            case logical.OverRows() as over:
+                return self._over(over)
+            case logical.UnionAll():
+                return []
+        raise _NoKey("brings rows of several keys together")
+
+    def results(self, stream: Stream) -> Mapping[str, list[Choice]]:
+        """The columns of the stream that a node defines which have the value of a key."""
+        return {
+            column.name: ways
+            for column, ways in zip(stream.columns, self._columns(), strict=False)
+            if ways
+        }
+
+    # --- nodes ------------------------------------------------------------------
+
+    def _query(self, query: Query) -> list[list[Choice]]:
+        if query.where == x.FALSE:
+            return []  # no results, wherever its tuples go
+        _no_rows(query)
+        if len(query.sources) == 1 and not query.aggregated:
+            return []
+        ways = self._joined(query)
+        if not ways and len(query.sources) > 1:
+            raise _NoKey("does not equate a column of each of its streams")
+        return [self._grouped(query, ways)] if query.aggregated else [_some(ways)]
+
+    def _tree(self, tree: JoinTree) -> list[list[Choice]]:
+        _no_rows(tree.query)
+        ways = self._joined(tree)
+        if not ways and len(tree.sources) > 1:
+            raise _NoKey("does not equate a column of both sides of each join")
+        return [self._grouped(tree.query, ways)] if tree.aggregated else [_some(ways)]
+
+    def _grouped(self, query: Query, ways: list[Way]) -> list[Choice]:
+        """The ways in which rows of one group have one key."""
+        if len(query.sources) == 1:
+            stream = query.sources[0].stream.name
+            ways = [
+                (choice, {(0, name)})
+                for name, some in self.origins[stream].items()
+                for choice in some
+            ]
+        missing = self._missing()
+        by = {
+            (e.source, e.name)
+            for e in query.group_by
+            if isinstance(e, x.ColumnReference) and e.source not in missing
+        }
+        if not (found := [choice for choice, group in ways if group & by]):
+            raise _NoKey("has groups of several keys")
+        return found
+
+    def _periods(self, node: logical.PeriodGroups) -> list[Choice]:
+        if isinstance(node.every, logical.Periodic) and node.every.by_rows:
+            raise _NoKey("counts tuples (windows by rows), also those of other keys")
+        if node.limit is not None:
+            raise _NoKey("compares groups of several keys (LIMIT)")
+        found = [w for e in node.group_by for w in self._leaf(node.columns, e)]
+        if not found:
+            raise _NoKey("has groups of several keys")
+        return found
+
+    def _distinct(self, node: logical.Distinct) -> list[Choice]:
+        if node.window.kind is WindowKind.ROWS:
+            raise _NoKey("counts tuples (ROWS), also those of other keys")
+        found = [way for some in self.origins.get(node.inputs[0].name, {}).values() for way in some]
+        if not found:
+            raise _NoKey("compares rows without a key")
+        return found
+
+    def _over(self, node: logical.OverRows) -> list[list[Choice]]:
+        read = [item.expression for item in node.items]
+        read += [] if node.qualify is None else [node.qualify]
+        found = [leaf for e in read for leaf in x.leaves(e) if isinstance(leaf, logical.Over)]
+        if isinstance(node, logical.RankedRows) and node.best is not None:
+            found.append(node.best[0])
+        offers = []
+        for over in dict.fromkeys(found):
+            ways = [w for e in over.partition for w in self._leaf(node.columns, e)]
+            if not ways:
+                raise _NoKey(f"has partitions of several keys ({over.function} OVER)")
+            offers.append(ways)
+        return offers
+
+    def _partitioned(self, pattern: ir.MatchQuery) -> list[Choice]:
+        own = self.origins.get(pattern.stream.name, {})
+        found = [
+            way for name, some in own.items() if name.lower() in pattern.partition for way in some
+        ]
+        if not found:
+            raise _NoKey("is not partitioned by a key")
+        return found
+
+    # --- columns ----------------------------------------------------------------
+
+    def _columns(self) -> list[list[Choice]]:
+        """By result column, the ways in which it has the value of a key."""
+        node = self.node
+        match node:
+            case logical.PeriodGroups():
+                own = [item.expression for item in node.items]
+                return [self._leaf(node.columns, e) if e in node.group_by else [] for e in own]
+            case logical.OverRows():
+                return [self._leaf(node.columns, item.expression) for item in node.items]
+            case logical.Distinct():
+                return [self._input(0, item.expression) for item in node.items]
+            case logical.UnionAll():
+                parts = [
+                    [self.origins.get(one.name, {}).get(c.name, []) for c in one.columns]
+                    for one in node.inputs
+                ]
+                return [_together(some) for some in zip(*parts, strict=False)]
+            case Query() | JoinTree():
+                return [self._joined_column(item.expression) for item in node.items]
+            case ir.PatternQuery():
+                return [self._element(node, column.expression) for column in node.outputs]
+        return []
+
+    def _leaf(self, columns: Sequence[x.ColumnReference], e: x.Expression) -> list[Choice]:
+        """The ways of an expression over the leaves that the one input has, in their order."""
+        node = self.node
+        assert isinstance(node, logical.Operation)
+        (stream,) = node.inputs
+        if not isinstance(e, x.ColumnReference) or e not in columns:
+            return []
+        name = stream.columns[list(columns).index(e)].name
+        return self.origins.get(stream.name, {}).get(name, [])
+
+    def _input(self, number: int, e: x.Expression) -> list[Choice]:
+        node = self.node
+        assert isinstance(node, logical.Operation)
+        name = e.name if isinstance(e, x.ColumnReference) else ""
+        return self.origins.get(node.inputs[number].name, {}).get(name, [])
+
+    def _element(self, pattern: ir.PatternQuery, e: object) -> list[Choice]:
+        own = self.origins.get(pattern.stream.name, {})
+        if not isinstance(e, ir.Value) or e.attribute not in pattern.partition:
+            return []
+        return [way for name, some in own.items() if name.lower() == e.attribute for way in some]
+
+    def _joined_column(self, e: x.Expression) -> list[Choice]:
+        node = self.node
+        assert isinstance(node, Query | JoinTree)
+        if not isinstance(e, x.ColumnReference) or e.source not in range(len(node.sources)):
+            return []
+        if e.source in self._missing() or (node.aggregated and e not in node.group_by):
+            return []
+        if len(node.sources) == 1:
+            return self.origins.get(node.sources[0].stream.name, {}).get(e.name, [])
+        return [choice for choice, group in self._joined(node) if (e.source, e.name) in group]
+
+    def _missing(self) -> frozenset[int]:
+        """The sources that a result may lack."""
+        return optional(self.node.tree) if isinstance(self.node, JoinTree) else frozenset()
+
+    def _joined(self, node: Query | JoinTree) -> list[Way]:
+        """The ways to have one column of each source, all of them equal wherever tuples meet."""
+        sources, met = node.sources, [implied(node.where)]
+        if isinstance(node, JoinTree):
+            parts = list(_meetings(node.tree, met[0]))
+            met = [pairs for _, _, pairs in parts]
+        found: list[Way] = []
+        for group in groups(set().union(*met)):
+            at_source = [sorted(name for at, name in group if at == i) for i in range(len(sources))]
+            ways = self._one_each(sources, at_source, {}, ())
+            if isinstance(node, JoinTree):
+                ways = (way for way in ways if all(_meets(way[1], *part) for part in parts))
+            found += itertools.islice(ways, _MANY)
+        return found
+
+    def _one_each(
+        self,
+        sources: Sequence[logical.Source],
+        columns: list[list[str]],
+        chosen: Choice,
+        names: tuple[str, ...],
+    ) -> Iterator[Way]:
+        at = len(names)
+        if at == len(sources):
+            yield chosen, set(enumerate(names))
+            return
+        own = self.origins.get(sources[at].stream.name, {})
+        for name in columns[at]:
+            for way in own.get(name, ()):
+                # Two aliases of one stream have one key.
+                if (both := _both(chosen, way)) is not None:
+                    yield from self._one_each(sources, columns, both, (*names, name))
+
+
+def _some(ways: list[Way]) -> list[Choice]:
+    return [choice for choice, _ in ways]
+
+
+def _together(parts: Iterable[list[Choice]]) -> list[Choice]:
+    """The ways in which one of each part hold together."""
+    found: list[Choice] = [{}]
+    for ways in parts:
+        both = [_both(before, way) for before in found for way in ways]
+        found = [one for one in both if one is not None][:_MANY]
+    return found
+
+
+def _both(a: Choice, b: Choice) -> Choice | None:
+    """Both choices as one, None if one is against the other."""
+    return {**a, **b} if all(a.get(stream, name) == name for stream, name in b.items()) else None
+
+
+def _no_rows(query: Query) -> None:
     counts = any(source.window.kind is WindowKind.ROWS for source in query.sources)
     if counts and (len(query.sources) > 1 or query.aggregated):
-        return "counts tuples (ROWS), also those of other keys"
-    return None
+        raise _NoKey("counts tuples (ROWS), also those of other keys")
 
 
-def _choices(query: Query) -> Iterator[Choice]:
-    """The ways to choose one column of each of a query's streams so that all are equal."""
-    if len(query.sources) == 1:
-        stream = query.sources[0].stream
-        yield from ({stream.name: c.name} for c in stream.columns if _same_key(c.type, c.type))
-    for group in groups(implied(query.where)):
-        by_source = [
-            sorted(name for at, name in group if at == i) for i in range(len(query.sources))
-        ]
-        yield from _one_each(query, by_source, {})
+def _meetings(side: JoinSide, given: set[Pair]) -> Iterator[tuple[set[int], set[int], set[Pair]]]:
+    """The sides of each join of a tree, and the equalities of all that it brings together. `given` holds
+    for whatever of it gets into a result, and so does the condition of an inner join above."""
+    if isinstance(side, int):
+        return
+    inner = side.kind is JoinKind.INNER
+    own = implied(side.condition) | (given if inner else set())
+    yield set(members(side.left)), set(members(side.right)), own
+    above = own if inner else given
+    yield from _meetings(side.left, set() if side.kind.keeps_right else above)
+    yield from _meetings(side.right, above if inner else set())
 
 
-def _grouped(query: Query, choice: Choice) -> bool:
-    """Says whether rows of one group have one key."""
-    streams = [source.stream.name for source in query.sources]
+def _meets(chosen: set[tuple[int, str]], left: set[int], right: set[int], pairs: set[Pair]) -> bool:
+    """Says if what meets in a join has one key, where each side has: a column of each side that are equal."""
     return any(
-        isinstance(e, x.ColumnReference) and choice.get(streams[e.source]) == e.name
-        for e in query.group_by
+        {at for at, _ in group & chosen} & left and {at for at, _ in group & chosen} & right
+        for group in groups(pairs)
     )
 
 
-def _partitions(pattern: ir.MatchQuery) -> Iterator[Choice]:
-    for column in pattern.stream.columns:
-        if column.name.lower() in pattern.partition and _same_key(column.type, column.type):
-            yield {pattern.stream.name: column.name}
-
-
-def _one_each(query: Query, by_source: list[list[str]], chosen: Choice) -> Iterator[Choice]:
-    at = len(query.sources) - len(by_source)
-    if not by_source:
-        yield dict(chosen)
-        return
-    stream = query.sources[at].stream.name
-    for name in by_source[0]:
-        # Two aliases of one stream have one key.
-        if chosen.get(stream, name) == name:
-            yield from _one_each(query, by_source[1:], {**chosen, stream: name})
-
-
 def _agreed(offers: list[list[Choice]], chosen: Choice) -> Choice | None:
-    """One choice of each query, none against another."""
+    """One choice of each list, none against another."""
     if not offers:
         return chosen
     for choice in offers[0]:
-        if all(chosen.get(stream, name) == name for stream, name in choice.items()):
-            found = _agreed(offers[1:], {**chosen, **choice})
+        if (both := _both(chosen, choice)) is not None:
+            found = _agreed(offers[1:], both)
             if found is not None:
                 return found
     return None
@@ -159,6 +399,10 @@ def implied(e: x.Expression) -> set[Pair]:
                 first, second = sorted(((left.source, left.name), (right.source, right.name)))
                 return {(first, second)}
     return set()
+
+
+def _is_key(kind: Type) -> bool:
+    return _same_key(kind, kind)
 
 
 def _same_key(a: Type, b: Type) -> bool:

@@ -25,8 +25,9 @@ from seustream.compiler.xsql import intervals, tree
 from seustream.compiler.xsql.definitions import defined, statement_of
 from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement
-from seustream.compiler.xsql.relations import Relations, timed
+from seustream.compiler.xsql.relations import Relations
 from seustream.compiler.xsql.select import SelectBinder
+from seustream.compiler.xsql.times import timed
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
 
@@ -238,7 +239,7 @@ class Analysis:
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
-        query = relations.relation(s.name.text, s.query, s.query.span)
+        query = relations.untimed(relations.relation(s.name.text, s.query, s.query.span))
         columns = relations.select.columns_of(query, s.query.span)
         text, time = self._text(s.query.span), timed(query, columns)
         stream = Stream(s.name.text, columns, text, time=time)
@@ -321,7 +322,7 @@ class Analysis:
                 "stream-in-use",
                 f"stream {stream.name} is used by {', '.join(map(' '.join, users))}",
                 name.span,
-                f"DROP {users[0][0].upper()} {users[0][1]} first",
+                f"{'; '.join(f'DROP {kind.upper()} {of}' for kind, of in users[:5])} first",
             )
             return
         del self.streams[name.text.lower()]

@@ -39,23 +39,18 @@ MISTAKES: dict[str, list[str]] = {
     "WHERE is followed by a condition, such as R.a = S.b": [
         "select * from R where and a = 1 window 1",
     ],
-    "a scalar subquery is a join with a derived stream: CREATE STREAM m AS SELECT max(x) AS x FROM ...": [
-        "select (select max(d) from S) from R window 1",
-        "select a, (select max(d) from S) from R window 1",
-        "select a from R where b > (select avg(d) from S) window 1",
-    ],
     "a bracket is not closed; the form is SELECT items FROM streams": ["select (a from R window 1"],
-    "write EXISTS (SELECT ...), NOT EXISTS (SELECT ...)": [
-        "select a from R where a = any (select a from S) window 1",
-    ],
-    "position(text, part) looks for a part": [
-        "select position('x' in c) from R",
-        "select a from R where position('x' in c) > 0",
-    ],
     "lag(x) and lead(x) look at the rows around; a frame ends with CURRENT ROW": [
         "select sum(a) over (order by ts rows between current row and 2 following) from R",
         "select sum(a) over (order by ts rows between 3 preceding and 1 preceding) from R",
         "select sum(a) over (order by ts rows between current row and unbounded following) from R",
+    ],
+    "windows in FROM are TUMBLE(TABLE R, DESCRIPTOR(ts), 1 minute)": [
+        "select a from tumble(table R, ts, 4)",
+        "select a from tumble(table (select a from R), descriptor(ts), 4)",
+        "select a from tumble(R, ts, 4)",
+        "register query q as select a from tumble(table R, ts, 4)",
+        "register query q as select a from tumble(R, ts, 4)",
     ],
     "a table is the rows of a file; results are streams: CREATE STREAM name AS SELECT ...": [
         "create table t as select a from R window 1",
@@ -116,6 +111,7 @@ WORDS: dict[str, str] = {
         ("SIMILAR", "SIMILAR TO"), "regexp_matches(x, 'pattern') compares with a pattern"
     ),
     "VALUES": _SOURCES,
+    "FINAL": "leave EMIT FINAL out: without EMIT CHANGES a group of a window gives its row once, when it is over",
     "CHANGES LIMIT": "LIMIT stands before it: LIMIT 10 EMIT CHANGES",
     "OFFSET": "QUALIFY row_number() OVER (ORDER BY x) > 5 leaves the first rows out",
 }
@@ -143,14 +139,19 @@ def sql_parser() -> Lark:
 
 def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Problems) -> None:
     """Adds what is wrong with a statement that cannot be read."""
-    hint = _of_a_word(error, source, span) or error.match_examples(
-        _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
+    at = error.pos_in_stream or 0
+    so_far = source.text[span.start : at]
+    hint = (
+        _of_a_bracket(so_far, source.text[at : at + 8])
+        or _of_a_word(error, source, span)
+        or error.match_examples(
+            _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
+        )
     )
     if hint is None:
         first = next(written(source, span)).group().split()[0].upper()
         hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
     if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream or 0
         char = source.text[at]
         if char == "[":
             hint = "strings stand in single quotes, names in double quotes"
@@ -164,7 +165,10 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     token = error.token
     possible = error.accepts or error.expected
     if token.type == "COMMA" and {*possible} == {"RPAR"}:
-        hint = "EXISTS (SELECT * FROM S WHERE S.a = R.a AND S.b = R.b) compares several columns"
+        listed = re.compile(r"(?i)[^()]*\)\s*(not\s+)?in\s*\(\s*\(").match(
+            source.text, token.start_pos or 0
+        )
+        hint = _BY_ONE if listed else _BY_EXISTS
     expected = sorted({TOKEN_NAMES.get(name, name) for name in possible})
     wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
     if token.type == "$END":
@@ -177,7 +181,6 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
         return
     keywords = [name for name in possible if name not in TOKEN_NAMES]
     start = token.start_pos or 0
-    so_far = source.text[span.start : start]
     unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", so_far)
     if unit is not None:
         hint = "units are ms, seconds, minutes, hours, days and weeks; a month has no fixed length"
@@ -206,6 +209,15 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     )
 
 
+def _of_a_bracket(so_far: str, here: str) -> str | None:
+    """The hint of a query or an order in brackets that has no place where it stands."""
+    query = re.search(r"(?i)(\w*)\s*\(\s*SELECT\s+$", so_far)
+    if query is not None:
+        return _QUANTIFIED if query[1].upper() in ("ANY", "ALL", "SOME") else _SCALAR
+    ordered = re.match(r"(?i)ORDER\s", here) and re.search(r"\w\s*\([^()]*$", so_far)
+    return _IN_TIME if ordered else None
+
+
 def _of_a_word(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:
     """The hint of a word that stands where the statement cannot be read, or before it."""
     at = error.pos_in_stream or 0
@@ -221,6 +233,11 @@ def _close(word: str, keywords: list[str]) -> str | None:
     return near[0] if near and near[0] != word.upper() else None
 
 
+_SCALAR = "a scalar subquery is a join with a derived stream: CREATE STREAM m AS SELECT max(x) AS x FROM ..."
+_QUANTIFIED = "write EXISTS (SELECT ...), NOT EXISTS (SELECT ...)"
+_IN_TIME = "values are taken in the order of time: array_agg(x), string_agg(x, ','); min_by(x, y) is the first by y"
+_BY_EXISTS = "EXISTS (SELECT * FROM S WHERE S.a = R.a AND S.b = R.b) compares several columns"
+_BY_ONE = "compare one by one: a = 1 AND b = 2 OR a = 3 AND b = 4"
 _INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}
 
 

@@ -23,6 +23,7 @@ from seustream.compiler.pattern import parse as patterns
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.clauses import WindowBuilder
+from seustream.compiler.xsql.lengths import in_order
 from seustream.compiler.xsql.mistakes import report, sql_parser
 from seustream.compiler.xsql.statements import durations, split
 
@@ -203,7 +204,7 @@ class _Builder(WindowBuilder):
         )
 
     def union(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
-        return tree.UnionClause(c[0], c[2], span_of(meta), c[1] is None)
+        return tree.UnionClause(c[0], c[2], span_of(meta), c[1] is None or c[1].type == "DISTINCT")
 
     def items(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.SelectItem, ...]]:
         return ("items", tuple(c))
@@ -237,8 +238,15 @@ class _Builder(WindowBuilder):
     def windowing(
         self, meta: Meta, c: list[Any]
     ) -> tuple[s.Name, s.FunctionCall, tuple[s.Expression, ...]]:
-        function, stream, partition, time, *lengths = c
-        return stream, s.FunctionCall(function, (time, *lengths), span_of(meta)), partition
+        function, _, stream, partition, _, time, *lengths = c
+        arguments = in_order(function[0].text, lengths)
+        return stream, s.FunctionCall(function, (time, *arguments), span_of(meta)), partition
+
+    def length(self, meta: Meta, c: list[Any]) -> tuple[str | None, s.Expression]:
+        return c[0], c[1]
+
+    def called(self, meta: Meta, c: list[Token]) -> str:
+        return str(c[0]).lower()
 
     def partition(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
         return tuple(c)

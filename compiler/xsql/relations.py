@@ -9,21 +9,22 @@ after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import ChangeLog, JoinTree, timing
+from seustream.compiler.logical.joins import ChangeLog, JoinTree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
 from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
+from seustream.compiler.xsql.times import ends, is_time, timed
 from seustream.compiler.xsql.windowed import rows_of, wanted
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.device import Window, WindowKind
@@ -138,13 +139,41 @@ class Relations:
 
     def _derive(self, name: str, query: tree.Query) -> Stream:
         """A hidden stream of a part's results, with the columns these have."""
-        relation = self.relation(name, query, query.span)
+        relation = self.untimed(self.relation(name, query, query.span))
         columns = self.select.columns_of(relation, query.span)
         columns = tuple(map(_marked, columns, ends(relation)))
         stream = Stream(self._free(name), columns, relation.text, time=timed(relation, columns))
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         self.written[stream.name] = query
         return stream
+
+    def untimed(self, of: logical.Relation) -> logical.Relation:
+        """A relation whose results become a stream, without a result that is called as the time of every stream is,
+        and is nothing but that."""
+        for place, item in enumerate(of.items):
+            if item.name.lower() in TIMESTAMP_NAMES and len(of.items) > 1 and is_time(of, place):
+                return self._without(of, place) or of
+        return of
+
+    def _without(self, of: logical.Relation, place: int) -> logical.Relation | None:
+        """A relation without one of its results; None if it tells rows apart by it."""
+        items = (*of.items[:place], *of.items[place + 1 :])
+        if isinstance(of, logical.Distinct):
+            return None
+        if not isinstance(of, logical.UnionAll):
+            return replace(of, items=items)
+        inputs, made = [], {}
+        for stream in of.inputs:
+            at = [one.name for one, _ in self.hidden].index(stream.name)
+            part = self._without(self.hidden[at][1], place)
+            if part is None:
+                return None
+            columns = (*stream.columns[:place], *stream.columns[place + 1 :])
+            inputs.append(replace(stream, columns=columns))
+            made[at] = (inputs[-1], part)
+        for at, both in made.items():
+            self.hidden[at] = both
+        return replace(of, inputs=tuple(inputs), items=items)
 
     def _distinct(
         self,
@@ -347,61 +376,6 @@ class Relations:
         while (free := f"{name}#{number}").lower() in made or free.lower() in self.taken:
             number += 1
         return free
-
-
-def ends(of: logical.Relation) -> list[int | None]:
-    """For each result column, if it says when the window ends that the row is of, how long before that the
-    row is at most."""
-    found: list[int | None] = []
-    for e in (item.expression for item in of.items):
-        column = None
-        if isinstance(of, logical.OverRows) and e in of.columns:
-            column = of.inputs[0].columns[of.columns.index(e)]
-        elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
-            column = _of_every(part.column(e.name) for part in of.inputs)
-        elif isinstance(of, logical.Query) and len(of.sources) == 1:
-            column = of.sources[0].stream.column(getattr(e, "name", ""))
-        last = None if column is None else column.ends
-        if isinstance(of, logical.PeriodGroups) and e == logical.WINDOW_END:
-            # The row of a group has the last instant of its window, or one in it as long as the group grows.
-            periods = isinstance(of.every, logical.Periodic)
-            last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
-        found.append(last)
-    return found
-
-
-def timed(of: logical.Relation, columns: Sequence[Column]) -> str | None:
-    """Of the columns of a relation's results the one that has the time of the rows, if there is one."""
-    found = (_is_time(of, place) for place in range(len(of.items)))
-    return next((column.name for column, here in zip(columns, found, strict=False) if here), None)
-
-
-def _is_time(of: logical.Relation, place: int) -> bool:
-    """Says whether a result is nothing but the time of its row."""
-    e = of.items[place].expression
-    if isinstance(of, logical.RankChanges | ChangeLog) or not isinstance(e, x.ColumnReference):
-        return False  # a row that leaves does so later
-    match of:
-        case logical.Query() | JoinTree() if not of.aggregated:
-            newest = [at for at, one in enumerate(of.sources) if not one.stream.table]
-            newest = [*timing(of.tree, of.sources)] if isinstance(of, JoinTree) else newest
-            return e.timed and newest == [e.source]
-        case logical.UnionAll():
-            return all(part.is_time(part.columns[place].name) for part in of.inputs)
-        case logical.Distinct():
-            return of.inputs[0].is_time(e.name)
-        case logical.OverRows() if e in of.columns:
-            (stream,) = of.inputs
-            return stream.is_time(stream.columns[of.columns.index(e)].name)
-    return False
-
-
-def _of_every(columns: Iterable[Column | None]) -> Column | None:
-    """The column of a union: it says when a window ends only if that of each part does, and a row is before
-    that as long as in any part."""
-    parts = [column for column in columns if column is not None]
-    last = [part.ends for part in parts if part.ends is not None]
-    return replace(parts[0], ends=max(last)) if len(last) == len(parts) > 0 else None
 
 
 def _within(of: logical.Relation, e: x.Expression) -> x.Expression:

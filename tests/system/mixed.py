@@ -60,6 +60,8 @@ class Relation:
     numbers: tuple[str, ...]
     texts: tuple[str, ...] = ()
     base: bool = False
+    patterns: int = 0
+    """Patterns one over another below it. Pairs of pairs of pairs would be too many to compare."""
 
 
 @dataclass
@@ -162,7 +164,7 @@ class _Statements:
             f"SELECT {one.name}.{key} AS k, {one.name}.{number} + {one.name}.{key} AS n{texts}"
             f" FROM {one.name}{where} WINDOW NOW"
         )
-        return body, Relation(name, ("k",), ("n",), one.texts)
+        return body, Relation(name, ("k",), ("n",), one.texts, patterns=one.patterns)
 
     def join(self, name: str) -> tuple[str, Relation]:
         r = self.chance
@@ -174,7 +176,8 @@ class _Statements:
             f"SELECT l.{keys[0]} AS k, r.{number} AS n{texts} FROM {one.name} AS l, {other.name} AS r"
             f" WHERE l.{keys[0]} = r.{keys[1]}{more} WINDOW {self.window()}, {self.window()}"
         )
-        return body, Relation(name, ("k",), ("n",), one.texts)
+        deepest = max(one.patterns, other.patterns)
+        return body, Relation(name, ("k",), ("n",), one.texts, patterns=deepest)
 
     def groups(self, name: str) -> tuple[str, Relation]:
         r = self.chance
@@ -185,11 +188,13 @@ class _Statements:
             f"SELECT {one.name}.{key} AS k, count(*) AS n, max({one.name}.{number}) AS most FROM"
             f" {one.name} GROUP BY {one.name}.{key}{having} WINDOW {r.choice(('RANGE', 'ROWS'))} 9"
         )
-        return body, Relation(name, ("k",), ("n", "most"))
+        return body, Relation(name, ("k",), ("n", "most"), patterns=one.patterns)
 
     def pattern(self, name: str) -> tuple[str, Relation]:
         r = self.chance
         one = self.relation()
+        while one.patterns > 1:
+            one = self.relation()
         key, number = r.choice(one.keys), r.choice(one.numbers)
         types = one.texts and r.random() < 0.7
         x, y, z = ("n1", "n2", "n3") if types else ("ANY",) * 3
@@ -205,7 +210,7 @@ class _Statements:
             f"PATTERN {x} x; {y} y{negated} FROM {one.name}{by}{partition} WHERE {condition}"
             f" WITHIN {within} ms{how} RETURN x.{key} AS k, y.{number} AS n"
         )
-        return body, Relation(name, ("k",), ("n",))
+        return body, Relation(name, ("k",), ("n",), patterns=one.patterns + 1)
 
     def apas(self, name: str) -> tuple[str, Relation]:
         r = self.chance
@@ -216,6 +221,7 @@ class _Statements:
             (*(f"window.range({a}, {size})" for size in (0, 5, 15)), f"mine.last({a}, 3)",
              f"mine.tumbling({a}, 6)", f"window.table({a}, {a}.{key})")
         )  # fmt: skip
+        deepest = one.patterns
         if r.random() < 0.5:
             body = (
                 f"APAS $$ where {window}"
@@ -223,6 +229,7 @@ class _Statements:
             )
         else:
             other = self.relation()
+            deepest = max(one.patterns, other.patterns)
             b, its = f"${other.name}", r.choice(other.keys)
             if other.name == one.name:
                 conditions = [window, f"{a}.{key} > 1"]
@@ -234,7 +241,7 @@ class _Statements:
             body = (
                 f"APAS $$ where {', '.join(conditions)} select {name}[k = {a}.{key}, {picked}] $$"
             )
-        return body, Relation(name, ("k",), ("n",))
+        return body, Relation(name, ("k",), ("n",), patterns=deepest)
 
 
 # --- ways to run a set ----------------------------------------------------------

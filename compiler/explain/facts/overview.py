@@ -113,7 +113,7 @@ class Overview:
         ("Cross products", "crossing"),
         ("Join areas", "areas", AREAS),
         ("What runs where", "queries", WHERE),
-        ("Share of the device", "uses"),
+        ("Share of the device", "shares"),
         ("Over several devices", "several"),
         ("Warning: state without bound", "endless"),
     )
@@ -170,8 +170,8 @@ class Overview:
         return self.split.queries
 
     @property
-    def uses(self) -> tuple[Use, ...]:
-        return self.split.uses
+    def shares(self) -> tuple[Use, ...]:
+        return self.split.shares
 
     @property
     def several(self) -> NamedLines:

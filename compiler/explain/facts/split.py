@@ -17,7 +17,7 @@ from seustream.compiler.explain.facts.routes import CrossProduct, cross_products
 from seustream.compiler.explain.marks import bar
 from seustream.compiler.explain.text import Columns, NamedLines
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.keys import Keys, keys
+from seustream.compiler.plan.keys import Keys, keys, keys_of_each
 from seustream.compiler.plan.normalise import Normalised
 from seustream.hdl import isa
 from seustream.hdl.device import WindowKind
@@ -116,13 +116,22 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryKeys:
+    """The keys of one query alone."""
+
+    query: str
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
-    """`keys` is of the whole query set, whatever part of it is shown."""
+    """`keys` is of the whole query set, whatever part of it is shown, `each` of each query alone
+    where the set has none."""
 
     BELOW: ClassVar = (
         ("", "queries"),
         ("what the device sees of each stream", "attributes"),
-        ("share of the device", "uses"),
+        ("share of the device", "shares"),
         ("over several devices", "several"),
     )
 
@@ -130,24 +139,40 @@ class Split:
     attributes: tuple[AttributeFacts, ...]
     uses: tuple[Use, ...]
     keys: Keys
+    each: tuple[QueryKeys, ...]
+
+    @property
+    def shares(self) -> tuple[Use, ...]:
+        """The shares, where a query has any."""
+        return self.uses if any(use.used for use in self.uses) else ()
 
     @property
     def several(self) -> NamedLines:
         """Says whether and how tuples can be divided by key."""
-        if self.keys.columns is None:
-            return NamedLines("", (("no key", self.keys.why),))
-        by = ", ".join(f"{stream} by {column}" for stream, column in self.keys.columns)
-        return NamedLines(
-            "", (("by key", f"{by}: {self.keys.why}") if by else ("any way", self.keys.why),)
-        )
+        lines = [_key_line("", self.keys)]
+        if self.keys.columns is None and len(self.each) > 1:
+            lines += [_key_line(one.query, one.keys) for one in self.each]
+        return NamedLines("", tuple(lines))
+
+
+def _key_line(query: str, found: Keys) -> tuple[str, str]:
+    """The key of the query set, or of a query alone."""
+    which = f"{query} alone " if query else ""
+    if found.columns is None:
+        return f"{which}no key", found.why
+    by = ", ".join(f"{stream} by {column}" for stream, column in found.columns)
+    return (f"{which}by key", f"{by}: {found.why}") if by else (f"{which}any way", found.why)
 
 
 def split(scope: View) -> Split:
+    found = keys(scope.c.program)
+    each = keys_of_each(scope.c.program) if found.columns is None else {}
     return Split(
         queries(scope),
         attributes(scope),
         uses(scope),
-        keys(scope.c.program),
+        found,
+        tuple(QueryKeys(name, one) for name, one in each.items()),
     )
 
 
@@ -162,11 +187,18 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
     query, form = one.division.query, normal_form(scope, one)
     slots = one.division.slots or (None,) * len(query.sources)
     device = [" AND ".join(term) or "every combination" for term in form.terms]
+    runs, why, work = _runs(one), one.division.why, tuple(_host_work(one, form.residual))
+    for other in scope.c.others:
+        for there in other.device_queries:
+            if there.division.query.name == query.name:
+                runs = _runs(there).replace("device", f"device {other.number + 1}", 1)
+                why = there.division.why
+                work = tuple(_host_work(there, normal_form(View(other), there).residual))
     return QuerySplit(
         query.name,
         " ".join(query.text.split()),
-        _runs(one),
-        one.division.why,
+        runs,
+        why,
         tuple(
             Aliased(
                 source.alias,
@@ -177,7 +209,7 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
             for source, slot in zip(query.sources, slots, strict=True)
         ),
         tuple(device),
-        tuple(_host_work(one, form.residual)),
+        work,
         tuple(item.name for item in query.items),
         tuple(found for found in cross_products(scope) if found.query == query.name),
         tuple(_notes(scope, one)),

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from seustream.compiler.apas.compile import Compiled
-from seustream.compiler.logical.levels import definitions, level, levels, nodes, reads, used
+from seustream.compiler.logical.levels import definitions, level, levels, nodes, part, reads, used
 from seustream.compiler.pipeline import compile_text
 
 TEXT = """
@@ -62,3 +62,22 @@ def test_a_chain_of_any_shape_is_layered_by_definition(seed: int) -> None:
 
     assert levels(program) == {name: deep(name) for name in defined}
     assert not any(isinstance(node, Compiled) for node in nodes(program))
+
+
+def test_a_part_is_a_query_with_what_it_reads() -> None:
+    program = compile_text(
+        "CREATE STREAM R (a int); CREATE STREAM S (a int); CREATE STREAM T (a int);"
+        "CREATE STREAM one AS SELECT a FROM R WINDOW NOW;"
+        "CREATE STREAM two AS SELECT one.a FROM one, S WHERE one.a = S.a WINDOW NOW;"
+        "CREATE STREAM three AS SELECT a FROM T WINDOW NOW;"
+        "REGISTER QUERY p AS SELECT a FROM two WINDOW NOW;"
+        "REGISTER QUERY q AS SELECT a FROM one WINDOW NOW UNION ALL SELECT a FROM three WINDOW NOW;"
+    ).program
+    found = part(program, "p")
+    assert found.names == ["p"]
+    assert [stream.name for stream in found.streams] == ["R", "S", "one", "two"]
+    assert {query.defines for query in found.queries} == {None, "one", "two"}
+    assert not found.operations
+    union = part(program, "q")
+    assert [stream.name for stream in union.base] == ["R", "T"]
+    assert [operation.name for operation in union.operations] == ["q"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import CompileError
 from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, Kind, Type
 from seustream.compiler.logical import program as logical
 from seustream.compiler.pipeline import compile_text
@@ -220,3 +221,21 @@ def test_what_is_read_is_not_replaced() -> None:
         r.kind for r in reported("CREATE STREAM R (a int) WITH (max_out_of_orderness = 'x')")
     ] == ["unknown-option"]
     assert [r.kind for r in reported("DESCRIBE nothing")] == ["unknown-stream"]
+
+
+def test_all_that_reads_a_stream_is_named_where_it_is_dropped() -> None:
+    text = (
+        "CREATE STREAM R (a int); CREATE STREAM big AS SELECT a FROM R WHERE a > 1;"
+        "REGISTER QUERY q AS SELECT a FROM R; REGISTER QUERY p AS PATTERN ANY x; ANY y FROM R WHERE y.a > x.a"
+        " WITHIN 5 ms RETURN x.a; DROP STREAM R"
+    )
+    with pytest.raises(CompileError) as caught:
+        compile_text(text)
+    (problem,) = caught.value.problems
+    assert problem.message == "stream R is used by query q, query p, stream big"
+    assert problem.hint == "DROP QUERY q; DROP QUERY p; DROP STREAM big first"
+    compile_text(
+        text.replace(
+            "DROP STREAM R", "DROP QUERY q; DROP QUERY p; DROP STREAM big; DROP STREAM R; "
+        )
+    )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from seustream.compiler.explain import explain
+from seustream.compiler.pipeline import Options, compile_text
 from tests.compiler.explain.programs import facts
 
 
@@ -31,6 +35,48 @@ def test_where_a_query_runs(program: str, query: str, runs: str, why: str) -> No
     assert (found["runs"], found["why"]) == (runs, why)
 
 
+def test_queries_of_other_devices_run_there() -> None:
+    """Each of six joins has two streams, of which a device holds four: its third is on the second."""
+    streams = "".join(f"CREATE STREAM s{n} (a int, b varchar(9));" for n in range(7))
+    queries = "".join(
+        f"REGISTER QUERY q{n} AS SELECT s{n}.a FROM s{n}, s{n + 1} WHERE s{n}.a = s{n + 1}.a"
+        f"{' AND lower(s3.b) > s4.b' if n == 3 else ''} WINDOW RANGE 5;"
+        for n in range(6)
+    )
+    c = compile_text(streams + queries, options=Options(devices=None))
+    shown = {one["query"]: one for one in json.loads(explain(c, "split", "json"))["queries"]}
+    devices = {
+        one.division.query.name: f"device {made.number + 1}" if made.number else "device"
+        for made in c.devices
+        for one in made.device_queries
+    }
+    assert len({*devices.values()}) > 1
+    assert devices["q3"] != "device"
+    assert {name: one["runs"].removesuffix(", then host") for name, one in shown.items()} == devices
+    assert shown["q3"]["runs"].endswith(", then host")
+    assert [work["work"] for work in shown["q3"]["host"]] == ["check lower(s3.b) > s4.b"]
+    assert not shown["q4"]["host"]
+
+
+def test_queries_without_a_common_key_are_shown_each_with_its_own() -> None:
+    text = """
+        CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);
+        REGISTER QUERY one AS SELECT R.b FROM R, S WHERE R.a = S.d WINDOW RANGE 9;
+        REGISTER QUERY two AS SELECT R.b FROM R, S WHERE R.b = S.e WINDOW RANGE 9;
+        REGISTER QUERY three AS SELECT R.b FROM R, S WHERE R.b < S.e WINDOW RANGE 9;
+    """
+    shown = " ".join(explain(compile_text(text), "split", "text").split())
+    assert "no key query three does not equate a column of each of its streams" in shown
+    assert "one alone by key R by a, S by d: every join equates them" in shown
+    assert "two alone by key R by b, S by e: every join equates them" in shown
+    assert "three alone no key query three" in shown
+    two = " ".join(
+        explain(compile_text(text.partition("REGISTER QUERY two")[0]), "split", "text").split()
+    )
+    assert "by key R by a, S by d" in two
+    assert "alone" not in two
+
+
 def test_the_host_groups_and_aggregates() -> None:
     (query,) = facts("grouped", "split")["queries"]
     work = [step["work"] for step in query["host"]]
@@ -40,7 +86,7 @@ def test_the_host_groups_and_aggregates() -> None:
 def test_windows_larger_than_a_buffer_are_noted() -> None:
     (picked,) = facts("selections", "split", query="picked")["queries"]
     assert picked["notes"][0] == (
-        "window of R holds 4,000 rows, a buffer 2,032; the host joins the others"
+        "window of R holds 4,000 rows, a buffer 1,984; the host joins the others"
     )
 
 

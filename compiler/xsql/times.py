@@ -1,0 +1,70 @@
+"""Results that are times: that of their row itself, and the end of the window that it is of.
+
+before  SELECT at, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(at), 1 minute)
+after   `at` is the time of the stream of these rows, and each is at most a minute before its `window_end`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from seustream.compiler.catalogue import Column
+from seustream.compiler.language import expressions as x
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import ChangeLog, JoinTree, timing
+
+
+def ends(of: logical.Relation) -> list[int | None]:
+    """For each result column, if it says when the window ends that the row is of, how long before that the
+    row is at most."""
+    found: list[int | None] = []
+    for e in (item.expression for item in of.items):
+        column = None
+        if isinstance(of, logical.OverRows) and e in of.columns:
+            column = of.inputs[0].columns[of.columns.index(e)]
+        elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
+            column = _of_every(part.column(e.name) for part in of.inputs)
+        elif isinstance(of, logical.Query) and len(of.sources) == 1:
+            column = of.sources[0].stream.column(getattr(e, "name", ""))
+        last = None if column is None else column.ends
+        if isinstance(of, logical.PeriodGroups) and e == logical.WINDOW_END:
+            # The row of a group has the last instant of its window, or one in it as long as the group grows.
+            periods = isinstance(of.every, logical.Periodic)
+            last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
+        found.append(last)
+    return found
+
+
+def timed(of: logical.Relation, columns: Sequence[Column]) -> str | None:
+    """Of the columns of a relation's results the one that has the time of the rows, if there is one."""
+    found = (is_time(of, place) for place in range(len(of.items)))
+    return next((column.name for column, here in zip(columns, found, strict=False) if here), None)
+
+
+def is_time(of: logical.Relation, place: int) -> bool:
+    """Says whether a result is nothing but the time of its row."""
+    e = of.items[place].expression
+    if isinstance(of, logical.RankChanges | ChangeLog) or not isinstance(e, x.ColumnReference):
+        return False  # a row that leaves does so later
+    match of:
+        case logical.Query() | JoinTree() if not of.aggregated:
+            newest = [at for at, one in enumerate(of.sources) if not one.stream.table]
+            newest = [*timing(of.tree, of.sources)] if isinstance(of, JoinTree) else newest
+            return e.timed and newest == [e.source]
+        case logical.UnionAll():
+            return all(part.is_time(part.columns[place].name) for part in of.inputs)
+        case logical.Distinct():
+            return of.inputs[0].is_time(e.name)
+        case logical.OverRows() if e in of.columns:
+            (stream,) = of.inputs
+            return stream.is_time(stream.columns[of.columns.index(e)].name)
+    return False
+
+
+def _of_every(columns: Iterable[Column | None]) -> Column | None:
+    """The column of a union: it says when a window ends only if that of each part does, and a row is before
+    that as long as in any part."""
+    parts = [column for column in columns if column is not None]
+    last = [part.ends for part in parts if part.ends is not None]
+    return replace(parts[0], ends=max(last)) if len(last) == len(parts) > 0 else None
