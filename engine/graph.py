@@ -52,7 +52,7 @@ from seustream.engine.stream.failures import Failures, reason
 from seustream.engine.stream.faults import QueryFaults, fault_report
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
-from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.schema import stream_schema, under
 from seustream.hdl.device import Device
 
 _UNMETERED = contextlib.nullcontext()
@@ -108,6 +108,7 @@ class GraphRun:
             s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
             for s in self.streams
         }
+        self._stirred = set(self.gates)  # gates at which something may have come
         self.ended: set[str] = set()
         self.failures = Failures(contained)
         self.operators = operators(
@@ -134,7 +135,7 @@ class GraphRun:
             self.defines[self.answers_at(node)].append(name)
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
-        self._untimed: Counter[str] = Counter()
+        self.timeless: Counter[str] = Counter()
         self._results = dict.fromkeys(program.names, 0)
         self._derived = dict.fromkeys(program.apas, 0)
 
@@ -149,9 +150,9 @@ class GraphRun:
             raise RowsRefused(f"there is no stream {stream}", f"streams: {names}")
         if stream in self.ended:
             raise RowsRefused(f"stream {stream} has ended")
-        count = rows.num_rows
-        rows = intake.take(rows)
-        self._untimed[stream] += count - rows.num_rows
+        count, rows = rows.num_rows, intake.take(rows)
+        self.timeless[stream] += count - rows.num_rows
+        self._stirred.add(stream)
         gate = self.gates[stream]
         before = gate.by_name[stream].late
         gate.push(stream, rows)
@@ -168,21 +169,24 @@ class GraphRun:
 
     def promise(self, stream: str, timestamp: int) -> None:
         """Nothing before this timestamp comes on the stream any more."""
+        self._stirred.add(stream)
         self.gates[stream].boundary(stream, timestamp)
 
     def end(self, stream: str) -> None:
         """Nothing more comes on the stream."""
         self.ended.add(stream)
+        self._stirred.add(stream)
         self.gates[stream].stop(stream)
 
     def advance(self) -> Iterator[Answer]:
         """The answers that are certain by now. To be iterated to its end."""
-        for name, gate in self.gates.items():
+        for name, gate in [one for one in self.gates.items() if one[0] in self._stirred]:
             for part in gate.release(_ROWS_AT_ONCE):
                 self._push(name, part.rows[0])
                 if self.on_progress is not None:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
+        self._stirred.clear()
         for own, operator in self.operators.items():
             if self.runs(own):
                 with self.work[own]:
@@ -190,7 +194,8 @@ class GraphRun:
                         if self.meters is not None:
                             self.meters.rows_out[own] += rows.num_rows
                         yield from self._pass_on(query, rows)
-            self._fail_readers(own)
+            if self.failures.why:
+                self._fail_readers(own)
             for stream in self.defines[own]:
                 failed = answer_of(self.definitions[stream]) in self.failures
                 self._advance(stream, END_OF_STREAM if failed else operator.watermark)
@@ -230,20 +235,18 @@ class GraphRun:
 
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table:
         """The rows of a stream that a definition gives."""
-        schema = self.schemas[stream]
-        return pa.Table.from_arrays(rows.columns, names=schema.names).cast(schema)
+        return under(self.schemas[stream], rows)
 
     # --- failures ---------------------------------------------------------------
 
     def runs(self, own: str) -> bool:
         """Operators of several queries go on without those that failed."""
-        if not self.failures.why:
-            return True
-        return any(answer_of(node) not in self.failures for node in self._answers[own])
+        why = self.failures.why
+        return not why or any(answer_of(node) not in why for node in self._answers[own])
 
     def _fail_readers(self, own: str) -> None:
         """Ends the readers of streams whose definition has failed, and their streams."""
-        for node in self._answers[own] if self.failures.why else ():
+        for node in self._answers[own]:
             why = self.failures.why.get(answer_of(node))
             stream = self.defined.get(answer_of(node))
             if why is None or stream is None:
@@ -256,8 +259,7 @@ class GraphRun:
     @property
     def failed(self) -> dict[str, str]:
         """Why queries whose results are asked for have failed."""
-        names = self._results
-        return {name: why for name, why in self.failures.why.items() if name in names}
+        return {name: why for name, why in self.failures.why.items() if name in self._results}
 
     def _find_answers(self) -> None:
         """Finds what each operator answers."""
@@ -393,7 +395,7 @@ class GraphRun:
             {name: count for name, count in self._taken.items() if count},
             {name: late for name in self.gates if (late := self._late_of(name))},
             dict(self._results),
-            timeless={name: count for name, count in self._untimed.items() if count},
+            timeless={name: count for name, count in self.timeless.items() if count},
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
@@ -425,9 +427,8 @@ class GraphRun:
         for name, gate in self.gates.items():
             queue = gate.by_name[name]
             waiting = gate.waiting_rows(name, self.schemas[name])
-            gates[name] = GateState(
-                waiting, queue.promise, queue.stopped, self._taken[name], self._late_of(name)
-            )
+            counts = self._taken[name], self._late_of(name), self.timeless[name]
+            gates[name] = GateState(waiting, queue.promise, queue.stopped, *counts)
         snapshots = {}
         for own, operator in self.operators.items():
             if self.runs(own):
@@ -467,6 +468,7 @@ class GraphRun:
             if name not in self.gates:
                 continue
             self._taken[name], self._late[name] = gate.taken, gate.late
+            self.timeless[name] = gate.timeless
             self.gates[name].push(name, gate.waiting)
             if gate.promise is not None:
                 self.promise(name, gate.promise)

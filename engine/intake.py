@@ -10,12 +10,14 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Kind
 from seustream.engine.host.errors import RowsRefused
+from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
 
@@ -33,24 +35,71 @@ class _Taken(NamedTuple):
     longest: int | None
 
 
+class _Seen(NamedTuple):
+    """The work on rows of a schema. `same`: they have the stream's; `places` are those of its columns, None
+    where they are all there is, in order; `wants` what these must be to stay as they are, None where one is cast."""
+
+    schema: pa.Schema
+    columns: list[_Taken]
+    same: bool
+    places: list[int] | None
+    wants: npt.NDArray[np.int64] | None
+
+
 class Intake:
-    """Takes rows of one stream, in any thread. What is to be done is found once for all rows of one schema."""
+    """Takes rows of one stream, in any thread. What is to be done is found once for all rows of one schema, and a kernel
+    looks if these rows may stay as they are."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.schema = stream, stream_schema(stream)
         self._lengths = {c.name: c.type.length for c in stream.columns if c.type.kind in _TEXTS}
-        self._seen: tuple[pa.Schema, list[_Taken]] | None = None
+        self._seen: _Seen | None = None
 
     def take(self, rows: pa.Table) -> pa.Table:
         """The rows as the stream has them; raises `RowsRefused` for rows that are not of it."""
         if self.stream.time is not None or self.stream.table:
             rows = self._timed(rows)
         seen = self._seen
-        if seen is None or not seen[0].equals(rows.schema):
-            seen = (rows.schema, [self._taken(want, rows) for want in self.schema])
+        if seen is None or not seen.schema.equals(rows.schema):
+            seen = self._looked_at(rows)
             self._seen = seen if rows.num_rows else None
+        if seen.wants is not None:
+            own = rows if seen.places is None else rows.select(seen.places)
+            sound = native.sound(own.__arrow_c_stream__(), seen.wants)
+            if sound is not None:
+                return rows if seen.same else self._renamed(*sound)
+        return self._changed(rows, seen)
+
+    def _renamed(self, capsule: object, at: int) -> pa.Table:
+        """The same cells under the stream's schema, which differs in what may be NULL. It costs a third of a table made
+        anew of its columns."""
+        rows = pa.RecordBatch._import_from_c(at, self.schema)
+        return pa.Table.from_batches([rows], self.schema)
+
+    def _looked_at(self, rows: pa.Table) -> _Seen:
+        columns = [self._taken(want, rows) for want in self.schema]
+        places = [one.place for one in columns]
+        wants = [
+            (
+                number,
+                of.bit_width // 8 if pa.types.is_floating(of) else 0,
+                one.whole,
+                -1 if one.longest is None else one.longest,
+            )
+            for number, (one, of) in enumerate(zip(columns, self.schema.types, strict=True))
+        ]
+        return _Seen(
+            rows.schema,
+            columns,
+            rows.schema.equals(self.schema),
+            None if places == [*range(len(rows.schema))] else places,
+            None if any(one.cast for one in columns) else np.array(wants, np.int64).reshape(-1),
+        )
+
+    def _changed(self, rows: pa.Table, seen: _Seen) -> pa.Table:
+        """The rows column by column: cast, in one piece, without NaN."""
         columns = []
-        for taken in seen[1]:
+        for taken in seen.columns:
             column = rows.column(taken.place)
             column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             if taken.cast is not None:

@@ -45,6 +45,7 @@ class GateState:
     ended: bool
     taken: int = 0
     late: int = 0
+    timeless: int = 0
 
 
 @dataclass(frozen=True, slots=True)

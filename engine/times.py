@@ -9,6 +9,7 @@ The engine counts milliseconds; a stream whose file or frame has timestamps gets
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from seustream.compiler.pattern import ir, rows
 from seustream.compiler.pattern.fields import fields
 
 TICKS = pa.int64()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Times:
@@ -162,3 +164,11 @@ def _timed(column: pa.ChunkedArray[Any], kind: pa.DataType) -> pa.ChunkedArray[A
     ms = pa.timestamp("ms")
     first = pa.list_(ms) if pa.types.is_list(kind) else ms
     return cast("pa.ChunkedArray[Any]", column.cast(first).cast(kind))
+
+
+def milliseconds(ts: int | datetime) -> int:
+    """A time as the engine has it. One without a zone is UTC, as everywhere."""
+    if isinstance(ts, datetime):
+        zoned = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
+        return (zoned - _EPOCH) // timedelta(milliseconds=1)
+    return int(ts)

@@ -23,9 +23,9 @@ from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import FAULT, AggregateFunction
 from seustream.compiler.language.types import Type
-from seustream.engine.host.growing import Growing
 from seustream.engine.host.words import Flags, KeyNumbers, Words, decimals
 from seustream.engine.kernels import native
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.schema import arrow_type
 

@@ -21,7 +21,7 @@ from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.evaluate import Leaves
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
-from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,35 +33,50 @@ class StreamRows:
 
     def __init__(self, rows: pa.Table, before: int, alias: str) -> None:
         self.rows, self.before, self.alias = rows, before, alias
-        self.times = timestamps(rows)
+        self._count = int(rows.num_rows)
+        self._times: Ints | None = None
         self._whole: dict[str, pa.Array] = {}
 
     def __len__(self) -> int:
-        return len(self.times)
+        return self._count
+
+    @property
+    def times(self) -> Ints:
+        if self._times is None:
+            self._times = timestamps(self.rows)
+        return self._times
 
     def name(self, row: int) -> str:
         return f"row {self.before + row + 1} of {self.alias} at ts {self.times[row]}"
 
     def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        return leaves(self._columns(read, index))
+        return leaves(self._columns(read, self._some(index)))
+
+    def _some(self, index: Ints | None) -> Ints | None:
+        return None if index is None or len(index) == self._count else index
 
     def _columns(
-        self, read: Iterable[x.Expression], index: Ints | None
+        self, read: Iterable[x.Expression], some: Ints | None
     ) -> dict[tuple[int, str], pa.Array]:
-        found = {}
-        where = None if index is None or len(index) == len(self) else as_column(index)
-        for name in {column.name for e in read for column in x.columns(e)}:
-            array = self._whole.get(name)
-            if array is None:
-                column = self.rows.column("ts" if name == TIME_COLUMN.name else name)
-                array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-                self._whole[name] = array
-            found[0, name] = array if where is None else array.take(where)
+        found: dict[tuple[int, str], pa.Array] = {}
+        for e in read:
+            for of in x.columns(e):
+                if (0, of.name) not in found:
+                    found[0, of.name] = self._column(of.name, some)
         return found
 
+    def _column(self, name: str, some: Ints | None) -> pa.Array:
+        whole = self._whole.get(name)
+        if whole is None:
+            column = self.rows.column("ts" if name == TIME_COLUMN.name else name)
+            whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            self._whole[name] = whole
+        return whole if some is None else taken(whole, some)
+
     def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
-        ts = self.times if index is None else self.times[index]
-        columns = self._columns([item.expression for item in query.items], index)
+        some = self._some(index)
+        columns = self._columns([item.expression for item in query.items], some)
+        ts = self._column("ts", some)
         return selected(query, columns, ts, ts, faults)
 
     def answer(
@@ -72,7 +87,7 @@ class StreamRows:
                 return no_results(query)
             if grouping is None:
                 return self.select(query, index, faults)
-            columns = self._columns(grouping.reads, index)
+            columns = self._columns(grouping.reads, self._some(index))
             window = query.sources[0].window
             arrivals, new = of_stream(window, self.times[index], self.before + index, columns)
             return grouping.add(arrivals, new, faults)

@@ -75,8 +75,8 @@ def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -
         return selected(
             query,
             rows,
-            functools.reduce(np.minimum, timed),
-            functools.reduce(np.maximum, times),
+            as_column(functools.reduce(np.minimum, timed)),
+            as_column(functools.reduce(np.maximum, times)),
             faults,
         )
 
@@ -97,9 +97,10 @@ def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
     return None
 
 
-def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints, faults: Faults) -> pa.Table:
+def selected(
+    query: Query, rows: Rows, oldest: pa.Array, newest: pa.Array, faults: Faults
+) -> pa.Table:
     """The SELECT list over rows, and their two times."""
     leaf = leaves(rows)
     columns = [evaluate(item.expression, leaf, len(newest), faults) for item in query.items]
-    times = as_column(oldest), as_column(newest)
-    return pa.Table.from_arrays([*columns, *times], schema=result_schema(query))
+    return pa.Table.from_arrays([*columns, oldest, newest], schema=result_schema(query))

@@ -23,7 +23,7 @@ from seustream.compiler.language.types import Kind
 from seustream.engine.host.links import shift
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import evaluate
-from seustream.engine.stream.numbers import Key, converted, is_ordered, numbers
+from seustream.engine.stream.numbers import Flags, Key, Numbers, converted, is_ordered, numbers
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ def _interval(e: x.Expression) -> Interval | None:
         return Interval(key, text, text, (e,))
     if not is_ordered(e.of) or op not in _BOUNDS:
         return None
-    value = int(numbers(evaluate(converted((constant, e.of)), _no_leaf, 1), e.of, _CODES)[0][0])
+    value = int(numbers(evaluate(converted((constant, e.of)), _no_leaf, 1), _CODES)[0][0])
     below, above = _BOUNDS[op]
     inner, amount = shift(side, e.of)
     if amount and inner.type.kind in (Kind.SMALLINT, Kind.INT) and abs(amount) < 1 << 62:
@@ -130,18 +130,18 @@ class ConstantIndex:
             self.high = np.array([one.high for one in some], np.int64)
         self._intervals = native.Intervals()
         self._intervals.configure(self.low, self.high)
+        self._only = int(self.low[0]), int(self.high[0])
         by_low = np.argsort(self.low, kind="stable")
         self._union = _union(self.low[by_low], self.high[by_low])
 
-    def numbers(self, column: pa.Array) -> tuple[Ints, Bools | None]:
-        """The numbers of a column in the type of the key; and where there are some, None if
-        everywhere."""
+    def numbers(self, column: pa.Array) -> Numbers:
+        """The numbers of a column in the type of the key."""
         if self._texts is not None:
             found = pc.index_in(column, value_set=self._texts).fill_null(-1)
             values = np.asarray(found.cast(pa.int64()))
-            return values, np.asarray(column.is_valid()) if column.null_count else None
-        values, flags = numbers(column, self.key[1], _CODES)
-        return values, None if flags is None else flags.astype(np.bool_)
+            flags = np.asarray(column.is_valid()).view(np.uint8) if column.null_count else None
+            return values, flags
+        return numbers(column, _CODES)
 
     def admits(self, column: pa.Array) -> Bools:
         """Returns which rows are in some interval."""
@@ -149,16 +149,15 @@ class ConstantIndex:
         lows, highs = self._union
         place = np.searchsorted(lows, values, side="right") - 1
         inside: Bools = (place >= 0) & (values <= highs[np.maximum(place, 0)])
-        return inside if flags is None else inside & flags
+        return inside if flags is None else inside & (flags != 0)
 
-    def matches(self, values: Ints, flags: Bools | None) -> list[tuple[int, Places]]:
+    def matches(self, values: Ints, flags: Flags) -> list[tuple[int, Places]]:
         """By interval that has some, the rows in it, in their order."""
         if len(self.low) == 1:
-            inside = (values >= self.low[0]) & (values <= self.high[0])
-            fits = np.flatnonzero(inside if flags is None else inside & flags)
-            return [(0, fits.astype(np.int32))] if len(fits) else []
-        known = None if flags is None else flags.view(np.uint8)
-        found, pairs = self._intervals.find(np.ascontiguousarray(values), known)
+            fits = np.empty(len(values), np.int32)
+            count = native.inside(values, flags, *self._only, fits)
+            return [(0, fits[:count])] if count else []
+        found, pairs = self._intervals.find(values, flags)
         those, counts = np.empty(found, np.int64), np.empty(found, np.int64)
         rows = np.empty(pairs, np.int32)
         self._intervals.take(those, counts, rows)

@@ -202,7 +202,6 @@ class HostDriver(JoinInputs):
         joined among themselves is known already."""
         for part in whole(tuple(self.seen), rows, self.slice_rows):
             self._enter(part)
-            self.stores.trim(self.slice_rows)
 
     # --- one slice ------------------------------------------------------------
 
@@ -218,7 +217,7 @@ class HostDriver(JoinInputs):
         self._first_tick(part)
         places = self.stores.add(part)
         arrived = [places[slot.stream.name] for slot in self.slots]
-        batch = self._batch(part, arrived)
+        batch = self._batch(arrived)
         # A pipelined device may owe hand-overs, without which the host does not know what to join.
         results = Results.concatenate((self.device.push(batch), self.device.flush()))
         if len(results.handed_over):
@@ -235,8 +234,9 @@ class HostDriver(JoinInputs):
             ]
             self.first_tick = min(begin, default=None)
 
-    def _batch(self, part: Slice, arrived: list[Ints]) -> Batch:
-        """The slice as the device takes it: every slot's rows, in the total order."""
+    def _batch(self, arrived: list[Ints]) -> Batch:
+        """A slice as the device takes it: every slot's rows, in the total order. The device's time does not
+        go back: what is before it is the host's."""
         columns: list[tuple[Ints, ...]] = []
         attributes, admitted = [], []
         for number, (slot, places) in enumerate(zip(self.slots, arrived, strict=True)):
@@ -244,6 +244,8 @@ class HostDriver(JoinInputs):
                 continue
             store = self.stores[slot.stream.name]
             codes, usable = self._encode(number, places)
+            times = np.maximum(store.timestamp[places], store.passed)
+            usable &= store.timestamp[places] == times
             wanted = self._wanted(number, places)
             ours = places[wanted & ~usable]
             if len(ours):
@@ -255,7 +257,7 @@ class HostDriver(JoinInputs):
             columns.append(
                 (
                     np.full(len(places), number, np.int64),
-                    store.timestamp[places],
+                    times,
                     store.first + places,
                     store.position[slot.copy][places],
                 )
@@ -317,7 +319,7 @@ class HostDriver(JoinInputs):
                 continue
             join = self.joins[number]
             sides = join.sides
-            found = results.sequences[results.query == number][:, list(slots)]
+            found = results.sequences[results.of(number)][:, list(slots)]
             unique = without_repeats(found)
             with self.failures.of(query.name), Blaming(query, faults):
                 kept = residual(one.residual, sides, unique, faults)

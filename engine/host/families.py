@@ -29,11 +29,12 @@ from seustream.engine.host.grouping import Grouping
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.numbers import Key, converted
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 17
 """Result rows that are taken together."""
 
 
@@ -108,7 +109,10 @@ class Family:
             if rest or member.grouping is not None:
                 yield member, _later(rows, member, found, rest)
             elif len(found):
-                tables.setdefault(self._lists[id(member)], []).append((member, found))
+                number = self._lists[id(member)]
+                if number not in tables:
+                    tables[number] = []
+                tables[number].append((member, found))
         for some in tables.values():
             yield from _taken(rows, some)
 
@@ -132,7 +136,8 @@ class Family:
             sure = flags is None or work.rows.null_decides
         for number, found in places:
             if sure or number not in self.risky:
-                yield work.narrowed(self.members[number], found, sure)
+                member = self.members[number]
+                yield work.narrowed(member, found, sure) if member.rest else (member, found, ())
         for number in () if sure else self.risky:
             yield work.narrowed(self.members[number], everything, sure)
 
@@ -240,10 +245,10 @@ def _taken(
     place = None if wanted is None else np.cumsum(wanted) - 1
     for part in _parts([one for one in some if len(one[1]) < count]):
         index = np.concatenate([found for _, found in part])
-        taken = _take(table, index if place is None else place[index])
+        rows_ = _take(table, index if place is None else place[index])
         at = 0
         for member, found in part:
-            yield member, taken.slice(at, len(found))
+            yield member, rows_.slice(at, len(found))
             at += len(found)
     for member, found in some:
         if len(found) == count:
@@ -275,8 +280,8 @@ def _parts(some: Sequence[tuple[Member, Places]]) -> Iterator[list[tuple[Member,
 
 def _take(table: pa.Table, index: Ints | Places) -> pa.Table:
     """Some rows of results, of which all are there. Those of one stream have one time, which is taken once."""
-    columns, where = [column.chunk(0) for column in table.columns], pa.array(index)
+    columns = [column.chunk(0) for column in table.columns]
     once = columns[:-1] if columns[-1].equals(columns[-2]) else columns
-    taken = [pc.take(column, where, boundscheck=False) for column in once]
-    taken += taken[-1:] * (len(columns) - len(once))
-    return pa.Table.from_arrays(taken, schema=table.schema)
+    some = [taken(column, index) for column in once]
+    some += some[-1:] * (len(columns) - len(once))
+    return pa.Table.from_arrays(some, schema=table.schema)

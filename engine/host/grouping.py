@@ -30,6 +30,7 @@ from seustream.engine.host.stores import Stores
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import taken
 from seustream.hdl.device import Window, WindowKind
 
 Ints = npt.NDArray[np.int64]
@@ -120,18 +121,16 @@ class Grouping:
         turns, who, _ = self.sliding.enter(keys, values, new.arrival, arrivals.clocks, new.ends)
         time = arrivals.time[new.arrival[who]]
         if len(who) < count:
-            first = as_column(who)
-            keys = [key.take(first) for key in keys]
+            keys = [taken(key, who) for key in keys]
         rows = {(0, f"g{number}"): key for number, key in enumerate(keys)}
         with faults.naming(lambda point: f"the group at ts {time[point]}"):
             *found, since = self.sliding.results(turns, faults)
             rows |= {(0, f"a{number}"): one for number, one in enumerate(found)}
             if self.having is not None:
                 kept = np.flatnonzero(holds(self.having, leaves(rows), len(time), faults))
-                some = as_column(kept)
-                rows = {key: column.take(some) for key, column in rows.items()}
-                time, since = time[kept], since.take(some)
-            return selected(self.answers, rows, np.asarray(since), time, faults)
+                rows = {key: taken(column, kept) for key, column in rows.items()}
+                time, since = time[kept], taken(since, kept)
+            return selected(self.answers, rows, since, as_column(time), faults)
 
     # --- state ----------------------------------------------------------------
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.engine.host.growing import Growing
 from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.numbers import Key, Numbers, converted, numbers, together
 
 Ints = npt.NDArray[np.int64]
@@ -34,26 +34,32 @@ class Wanted(Protocol):
 
 
 class _NumberColumn:
-    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it."""
+    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it. There are flags
+    from the first NULL on."""
 
-    def __init__(self) -> None:
-        self.values, self.flags = Growing(), Growing(np.uint8)
-        self.nulls = False
+    def __init__(self, key: Key) -> None:
+        self.of = converted(key)
+        self.values = Growing()
+        self.flags: Growing | None = None
         self.doubtful = 0
 
     def append(self, values: Numbers) -> None:
         mine, flags = values
+        if flags is not None and self.flags is None:
+            self.flags = Growing(np.uint8)
+            self.flags.append(np.ones(len(self.values), np.uint8))
         self.values.append(mine)
-        self.flags.append(np.ones(len(mine), np.uint8) if flags is None else flags)
-        self.nulls = self.nulls or flags is not None
+        if self.flags is not None:
+            self.flags.append(np.ones(len(mine), np.uint8) if flags is None else flags)
 
     def drop(self, count: int) -> None:
         self.values.drop(count)
-        self.flags.drop(count)
+        if self.flags is not None:
+            self.flags.drop(count)
 
     @property
     def view(self) -> Numbers:
-        return self.values.view, self.flags.view if self.nulls else None
+        return self.values.view, None if self.flags is None else self.flags.view
 
 
 class _Index(Generic[_Kind]):
@@ -83,9 +89,12 @@ class IndexedRows:
         self.selects = bool(chosen or wanted)
         self.first = self.end = store.first
         self._columns: dict[Key, _NumberColumn] = {}
-        self._chains: dict[tuple[Key, ...], _Index[native.Chains]] = {}
-        self._runs: dict[Key, _Index[native.Runs]] = {}
+        self._met: dict[int, tuple[Key, _NumberColumn]] = {}
+        self._names: set[str] = set()  # of the columns that are read
+        self._chains: dict[tuple[_NumberColumn, ...], _Index[native.Chains]] = {}
+        self._runs: dict[_NumberColumn, _Index[native.Runs]] = {}
         self._admitted = Growing()
+        self._read([*self.chosen, *(one.key[0] for one in wanted)])
         self.doubts: dict[x.Expression, int] = {}  # by condition, rows before this are in doubt
 
     # --- following the store --------------------------------------------------
@@ -110,22 +119,26 @@ class IndexedRows:
         if not rows:
             return
         self.end += rows
-        keys = [*(one.key for one in self.wanted), *self._columns]
-        leaf = self._leaves([*self.chosen, *(e for e, _ in keys)], place)
-        for key, column in self._columns.items():
-            self._extend(key, column, leaf, rows)
+        leaf = self._leaves(self._names, place)
+        for column in self._columns.values():
+            self._extend(column, leaf, rows)
         if self.selects:
             self._admitted.append(self._choose(leaf, rows))
 
-    def _leaves(self, read: Sequence[x.Expression], place: int) -> Leaves:
-        names = {column.name for e in read for column in x.columns(e)}
+    def _read(self, expressions: Sequence[x.Expression]) -> set[str]:
+        """The names of the columns that these read, which `follow` reads from now on."""
+        names = {column.name for e in expressions for column in x.columns(e)}
+        self._names |= names
+        return names
+
+    def _leaves(self, names: set[str], place: int) -> Leaves:
         found = self.store.since(names, place)
         return leaves({(self.source, name): values for name, values in found.items()})
 
-    def _extend(self, key: Key, column: _NumberColumn, leaf: Leaves, rows: int) -> None:
+    def _extend(self, column: _NumberColumn, leaf: Leaves, rows: int) -> None:
         doubts = Faults()
-        values = evaluate(converted(key), leaf, rows, doubts)
-        column.append(numbers(values, key[1], self.codes))
+        values = evaluate(column.of, leaf, rows, doubts)
+        column.append(numbers(values, self.codes))
         if doubts.total:
             column.doubtful = self.end
 
@@ -164,24 +177,32 @@ class IndexedRows:
         return None if column.doubtful > self.first else column.view
 
     def _column(self, key: Key) -> _NumberColumn:
-        if key not in self._columns:
-            self._columns[key] = column = _NumberColumn()
-            self._extend(key, column, self._leaves([key[0]], 0), len(self.store))
-        return self._columns[key]
+        # Joins ask by the same objects at each step; to find one by its value takes longer than a row does.
+        met = self._met.get(id(key[0]))
+        if met is not None and met[0][0] is key[0] and met[0][1] is key[1]:
+            return met[1]
+        column = self._columns.get(key)
+        if column is None:
+            self._columns[key] = column = _NumberColumn(key)
+            self._extend(column, self._leaves(self._read([key[0]]), 0), len(self.store))
+        self._met[id(key[0])] = key, column
+        return column
 
     def chains(self, keys: tuple[Key, ...]) -> native.Chains:
         """The rows by the values of some expressions together."""
-        if keys not in self._chains:
-            self._chains[keys] = _Index(
-                native.Chains(), [self._column(key) for key in keys], self.first
-            )
-        return self._filled(self._chains[keys])
+        columns = tuple(self._column(key) for key in keys)
+        index = self._chains.get(columns)
+        if index is None:
+            self._chains[columns] = index = _Index(native.Chains(), columns, self.first)
+        return self._filled(index)
 
     def runs(self, key: Key) -> native.Runs:
         """The rows by the value of an expression."""
-        if key not in self._runs:
-            self._runs[key] = _Index(native.Runs(), [self._column(key)], self.first)
-        return self._filled(self._runs[key])
+        column = self._column(key)
+        index = self._runs.get(column)
+        if index is None:
+            self._runs[column] = index = _Index(native.Runs(), [column], self.first)
+        return self._filled(index)
 
     def _filled(self, index: _Index[_Kind]) -> _Kind:
         """The index with all rows there are."""

@@ -158,8 +158,8 @@ class WindowJoin:
         positions = [
             side.store.position[0][places] for side, places in zip(self.sides, new, strict=True)
         ]
-        order = np.concatenate(positions)
-        order = np.unique(order) if self._repeats else np.sort(order)
+        order = np.concatenate(positions)  # runs in order, which a stable sort merges
+        order = np.unique(order) if self._repeats else np.sort(order, kind="stable")
         parts: list[Ints] = []
         start = count = 0
         while start < len(order):
@@ -235,6 +235,8 @@ class WindowJoin:
         if self.device:
             assert partial.ours is not None
             partial = partial.pick(partial.ours)
+        if len(partial.arrival) and now[0] < side.store.passed:
+            partial = partial.pick(self._within(partial))
         if self.device or order[1:] != sorted(order[1:]):
             keys = [partial.places[i] for i in reversed(range(len(self.sides)))]
             partial = partial.pick(np.lexsort((*keys, partial.arrival)))
@@ -242,6 +244,19 @@ class WindowJoin:
         for number, side in enumerate(self.sides):
             np.add(partial.places[number], side.store.first, out=found[number])
         return when[partial.arrival], found.T
+
+    def _within(self, partial: _Partial) -> Bools:
+        """Returns which combinations are within by the greatest of their times, which need not be that of
+        the arrival."""
+        times = [
+            side.store.timestamp[partial.places[number]] for number, side in enumerate(self.sides)
+        ]
+        newest = np.maximum.reduce(times)
+        kept = np.ones(len(newest), np.bool_)
+        for side, own in zip(self.sides, times, strict=True):
+            if side.window.kind is WindowKind.RANGE:
+                kept &= own >= reach_back(newest, side.window.size)
+        return kept
 
     def _searched(
         self,
@@ -391,7 +406,7 @@ class WindowJoin:
         doubts = Faults()
         leaf = self._leaves(link.ours, partial.places)
         values_ = evaluate(converted((link.ours, link.of)), leaf, len(partial.arrival), doubts)
-        return None if doubts.total else numbers(values_, link.of, self.codes)
+        return None if doubts.total else numbers(values_, self.codes)
 
     # --- what no kernel knows -----------------------------------------------------
 

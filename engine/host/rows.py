@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.engine.host.growing import Growing
-from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.taken import of_pieces
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class RowStore:
 
     Beside the rows it keeps, per copy of the stream (a self-join has several), each row's
     `position` in the total order and `left`: the position from which on the device does not
-    hold it and the host must join it.
+    hold it and the host must join it. Rows before `passed` came after later ones of other streams.
 
     Rows are in two parts, the newer of which becomes part of the older once it is a good part of it:
     so a row is copied a bounded number of times, and every column is at most two arrays.
@@ -49,6 +49,7 @@ class RowStore:
     def __init__(self, schema: pa.Schema, copies: int) -> None:
         self.schema = schema
         self.first = 0
+        self.passed = _EARLIEST
         self._none = schema.empty_table().combine_chunks()
         self._older, self._newer = self._none, [self._none]
         self._timestamp = Growing()
@@ -89,34 +90,11 @@ class RowStore:
 
     def columns(self, names: Iterable[str], index: Ints) -> dict[str, pa.Array]:
         """Some columns of some rows, by their place in the store."""
-        older, newer = self._parts()
-        middle = older.num_rows
-        parts: list[tuple[pa.Table, Ints]] = [(older, index), (newer, index - middle)]
-        back: Ints | None = None
-        if middle and newer.num_rows and len(index):
-            new = index >= middle
-            if new.all():
-                parts = parts[1:]
-            elif not new.any():
-                parts = parts[:1]
-            else:
-                of_older, of_newer = np.flatnonzero(~new), np.flatnonzero(new)
-                parts = [(older, index[of_older]), (newer, index[of_newer] - middle)]
-                back = np.empty(len(index), np.int64)
-                back[of_older] = np.arange(len(of_older))
-                back[of_newer] = np.arange(len(of_older), len(index))
-        elif newer.num_rows:
-            parts = parts[1:]
-        else:
-            parts = parts[:1]
-        found, places = {}, [(table, as_column(at)) for table, at in parts]
-        for name in names:
-            stored = _stored(name)
-            taken = [_array(table.column(stored)).take(at) for table, at in places]
-            found[name] = (
-                taken[0] if back is None else pa.concat_arrays(taken).take(as_column(back))
-            )
-        return found
+        parts = [part for part in self._parts() if part.num_rows] or [self._none]
+        return {
+            name: of_pieces([_array(part.column(_stored(name))) for part in parts], index)
+            for name in names
+        }
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
         """Some columns of all rows from a place on."""

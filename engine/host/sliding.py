@@ -17,9 +17,9 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.host.aggregates import Aggregates, Turns
-from seustream.engine.host.growing import Growing
 from seustream.engine.host.words import KeyNumbers
 from seustream.engine.kernels import native
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]

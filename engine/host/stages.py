@@ -123,7 +123,6 @@ class SoftwareJoin(JoinInputs):
         for part in whole(tuple(self.seen), kept, self.slice_rows):
             if self.keepers:
                 self.stores.add(part)
-                self.stores.trim(self.slice_rows)
         self._resume(state)
         for query in self.queries:
             if query.aggregated and state.plain["groups"].get(query.name) != query.text:

@@ -18,7 +18,10 @@ Ints = npt.NDArray[np.int64]
 
 class Stores:
     """A store for each stream; `copies` is how many of it stand side by side in the total order,
-    `keep` how long its rows are needed."""
+    `keep` how long its rows are needed. `latest` is the time of the last row that was added.
+
+    Time goes back where queries that begin late read streams whose time is an earlier one: each store knows
+    by `passed` the time that others had reached."""
 
     def __init__(
         self, streams: Sequence[Stream], copies: Mapping[str, int], keep: Mapping[str, Retention]
@@ -29,6 +32,7 @@ class Stores:
         self._apart = bool((self.copies == 1).all())
         self.keep = keep
         self.position = 0
+        self.latest: int | None = None
 
     def __getitem__(self, name: str) -> RowStore:
         return self.by_name[name]
@@ -43,6 +47,7 @@ class Stores:
             width = self.copies[part.stream]
             start = self.position + np.cumsum(width) - width
             self.position += int(width.sum())
+        self._follow([timestamps(rows) for rows in part.rows if rows.num_rows])
         places: dict[str, Ints] = {}
         for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
             store = self.by_name[stream.name]
@@ -61,8 +66,17 @@ class Stores:
         stores = self.by_name
         if all(len(store) <= at_least for store in stores.values()):
             return
-        now = max((int(s.timestamp[-1]) for s in stores.values() if len(s)), default=0)
+        now = self.latest or 0
         for name, store in stores.items():
             first = store.first_needed(self.keep[name], now)
             if first > at_least and first > len(store) // 2:
                 store.drop_before(first)
+
+    def _follow(self, times: list[Ints]) -> None:
+        if not times:
+            return
+        begin, latest = min(int(some[0]) for some in times), self.latest
+        if latest is not None and begin < latest:
+            for store in self.by_name.values():
+                store.passed = max(store.passed, latest)
+        self.latest = max(int(some[-1]) for some in times)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.engine.host.growing import Growing
 from seustream.engine.kernels import native
-from seustream.engine.stream.numbers import as_column, stored, stored_as, texts
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.numbers import as_column, numbers, stored, stored_as
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
@@ -77,6 +77,8 @@ class Words:
         if pa.types.is_null(of):
             return pa.nulls(len(words))
         if self.codes is not None:
+            if not self.codes.count():  # NULLs alone, whose words are zeros
+                return pa.nulls(len(words), of)
             offsets = np.empty(len(words) + 1, np.int64)
             data = self.codes.texts(words, offsets)
             validity = None if nulls is None else pa.array(~nulls).buffers()[1]
@@ -90,29 +92,29 @@ class Words:
             return pa.array(words != 0, mask=nulls)
         kind = stored_as(of)
         if kind == "f4":
-            numbers = words.view(np.float64).astype(np.float32)
+            cells = words.view(np.float64).astype(np.float32)
         else:
-            numbers = words.view(kind) if kind[1] == "8" else words.astype(kind)
-        return as_column(numbers, of, nulls)
+            cells = words.view(kind) if kind[1] == "8" else words.astype(kind)
+        return as_column(cells, of, nulls)
 
     def of(self, column: pa.Array) -> tuple[Ints, Flags]:
         """Values as words, and where there are any."""
         of, count = self.type, len(column)
-        flags = np.asarray(column.is_valid()).astype(np.uint8) if column.null_count else None
         if pa.types.is_null(of):
             return np.zeros(count, np.int64), np.zeros(count, np.uint8)
         if self.codes is not None:
-            return texts(column, self.codes), flags
+            return numbers(column, self.codes)
+        flags = np.asarray(column.is_valid()).astype(np.uint8) if column.null_count else None
         if pa.types.is_boolean(of):
             return np.asarray(column.fill_null(False)).astype(np.int64), flags
         if pa.types.is_decimal(of):
             words = np.frombuffer(column.buffers()[1], np.int64)
             words = words[2 * column.offset : 2 * (column.offset + count)]
             return (words if self.wide else words[::2]), flags
-        numbers = stored(column)
-        if numbers.dtype.kind == "i":
-            return numbers.astype(np.int64, copy=False), flags
-        doubles = numbers.astype(np.float64, copy=False)
+        cells = stored(column)
+        if cells.dtype.kind == "i":
+            return cells.astype(np.int64, copy=False), flags
+        doubles = cells.astype(np.float64, copy=False)
         bad = np.isnan(doubles)
         if bad.any():
             flags = np.ones(count, np.uint8) if flags is None else flags
@@ -139,19 +141,8 @@ class KeyNumbers:
 
     def numbers(self, columns: list[pa.Array], count: int) -> Ints:
         """The number of each of `count` rows."""
-        parts: list[Ints] = [np.zeros((count, 1), np.int64)] if not columns else []
-        for words, column in zip(self.columns, columns, strict=True):
-            found, flags = words.of(column)
-            if pa.types.is_floating(words.type):
-                found = (found.view(np.float64) + 0.0).view(np.int64)  # -0.0 is 0.0
-            if flags is not None:
-                found = np.where(np.repeat(flags, 1 + words.wide), found, 0)
-            parts.append(found.reshape(-1, 1 + words.wide))
-            nulls = np.zeros(count, np.int64) if flags is None else 1 - flags.astype(np.int64)
-            parts.append(nulls.reshape(-1, 1))
-        row = np.concatenate(parts, axis=1)
         before, found = len(self), np.empty(count, np.int64)
-        self._codes.of_values(row.reshape(-1).view(np.uint8), 8 * row.shape[1], found)
+        native.keys(tuple([one.__arrow_c_array__() for one in columns]), self._codes, found)
         if columns and len(self) > before:
             new = np.flatnonzero(found >= before)
             first = pa.array(new[np.unique(found[new], return_index=True)[1]])

@@ -1,6 +1,7 @@
 // A number for each distinct string of bytes: texts, wide decimals, and keys of several columns.
 #pragma once
 
+#include "arrow.h"
 #include "chains.h"
 
 #include <cstring>
@@ -38,21 +39,6 @@ class Codes {
         return {ends[static_cast<size_t>(code)], ends[static_cast<size_t>(code) + 1]};
     }
 
-    int64_t code(const uint8_t *data, int64_t size) {
-        uint64_t whole = hashed(data, size);
-        auto hash = static_cast<uint32_t>(whole >> 32);
-        size_t mask = slots.size() - 1, at = whole & mask;
-        for (; slots[at].code >= 0; at = (at + 1) & mask)
-            if (slots[at].hash == hash && same(slots[at].code, data, size)) return slots[at].code;
-        if (ends.size() > INT32_MAX) throw std::length_error("more than 2^31 distinct values");
-        auto fresh = static_cast<int32_t>(ends.size() - 1);
-        slots[at] = {hash, fresh};
-        bytes.insert(bytes.end(), data, data + size);
-        ends.push_back(static_cast<int64_t>(bytes.size()));
-        if (2 * ends.size() > slots.size()) grow();
-        return fresh;
-    }
-
     void grow() {
         slots.assign(2 * slots.size(), Slot{0, -1});
         for (size_t i = 0; i + 1 < ends.size(); ++i) {
@@ -64,21 +50,49 @@ class Codes {
     }
 
   public:
-    // Arrow's texts: `offsets` of 64 bits, one more than rows, into `data`.
-    PyObject *of_texts(PyObject *args) {
-        PyObject *offsets_, *data_, *out_;
-        if (!PyArg_ParseTuple(args, "OOO", &offsets_, &data_, &out_)) throw Raised();
-        Ints offsets(offsets_);
-        Bytes data(data_);
-        Out out(out_, true);
-        offsets.want(out.size + 1);
-        for (int64_t i = 0; i < out.size; ++i) {
-            int64_t from = offsets.data[i], to = offsets.data[i + 1];
-            if (from < 0 || from > to || to > data.size)
-                throw std::out_of_range("offsets of texts that are not there");
-            out.data[i] = code(data.data + from, to - from);
+    // Its slot, which is free where it is not known.
+    size_t place(uint64_t whole, const uint8_t *data, int64_t size) const {
+        auto hash = static_cast<uint32_t>(whole >> 32);
+        size_t mask = slots.size() - 1, at = whole & mask;
+        while (slots[at].code >= 0 && !(slots[at].hash == hash && same(slots[at].code, data, size)))
+            at = (at + 1) & mask;
+        return at;
+    }
+
+    int64_t known(const uint8_t *data, int64_t size) const {
+        return slots[place(hashed(data, size), data, size)].code;
+    }
+
+    int64_t code(const uint8_t *data, int64_t size) {
+        uint64_t whole = hashed(data, size);
+        size_t at = place(whole, data, size);
+        if (slots[at].code >= 0) return slots[at].code;
+        if (ends.size() > INT32_MAX) throw std::length_error("more than 2^31 distinct values");
+        auto fresh = static_cast<int32_t>(ends.size() - 1);
+        slots[at] = {static_cast<uint32_t>(whole >> 32), fresh};
+        bytes.insert(bytes.end(), data, data + size);
+        ends.push_back(static_cast<int64_t>(bytes.size()));
+        if (2 * ends.size() > slots.size()) grow();
+        return fresh;
+    }
+
+    // Whether some text of a column is known; it is not learnt.
+    PyObject *among(PyObject *args) {
+        PyObject *column_;
+        if (!PyArg_ParseTuple(args, "O", &column_)) throw Raised();
+        Pieces pieces(column_);
+        pieces.want("u");
+        for (;;) {
+            Held<ArrowArray> piece;
+            if (!pieces.next(piece)) Py_RETURN_FALSE;
+            Values column{piece};
+            if (column.size() == 0) continue;
+            const auto *ends = column.data<int32_t>();
+            const auto *data = static_cast<const uint8_t *>(piece.buffers[2]);
+            for (int64_t row = 0; row < column.size(); ++row)
+                if (column.there(row) && known(data + ends[row], ends[row + 1] - ends[row]) >= 0)
+                    Py_RETURN_TRUE;
         }
-        Py_RETURN_NONE;
     }
 
     // Values of `width` bytes each.

@@ -3,13 +3,35 @@
 // The bounds of all intervals cut the numbers into leaves. An interval is at few nodes of a binary tree over
 // the leaves; those at a leaf and above it have all its numbers. The list of a leaf is made once a call, if some
 // value is in it; then each row, in order, is given to the intervals of its leaf. An interval that has a quarter of
-// the rows or more finds them by looking at all.
+// the rows or more finds them by looking at all. Where the bounds are near each other, a table has the leaf of each number
+// between them.
 #pragma once
 
 #include "binding.h"
 
 #include <algorithm>
 #include <climits>
+
+// The rows whose value is between two bounds, both included.
+inline PyObject *inside(PyObject *args) {
+    PyObject *values_, *flags_, *rows_;
+    long long low, high;
+    if (!PyArg_ParseTuple(args, "OOLLO", &values_, &flags_, &low, &high, &rows_)) throw Raised();
+    Ints values(values_);
+    Bytes flags(flags_);
+    View<int32_t> rows(rows_, true);
+    flags.want(values.size);
+    rows.want(values.size);
+    if (values.size > INT32_MAX) throw std::length_error("more than 2^31 rows");
+    int64_t found = 0;
+    for (int64_t i = 0; i < values.size; ++i) {
+        bool there = flags.data == nullptr || flags.data[i];
+        bool fits = there && values.data[i] >= low && values.data[i] <= high;
+        rows.data[found] = static_cast<int32_t>(i);
+        found += fits;
+    }
+    return PyLong_FromLongLong(found);
+}
 
 class Intervals {
     struct Run {
@@ -18,6 +40,7 @@ class Intervals {
 
     std::vector<int64_t> cuts;  // where a leaf begins; the first leaf begins before them
     size_t leaves = 1;
+    std::vector<int32_t> near;  // by number from the first cut to the last, its leaf; or nothing
     std::vector<Run> spans;     // by interval, its leaves
     std::vector<Run> nodes;     // by node of the tree, from 1 on; the leaves are the last ones
     std::vector<int32_t> at_nodes;
@@ -33,6 +56,10 @@ class Intervals {
 
     // Without a branch that depends on the value.
     size_t leaf(int64_t value) const {
+        if (!near.empty()) {
+            if (value < cuts.front()) return 0;
+            return value >= cuts.back() ? cuts.size() : static_cast<size_t>(near[static_cast<size_t>(value - cuts.front())]);
+        }
         const int64_t *at = cuts.data();
         for (size_t rest = cuts.size(); rest > 0;) {
             size_t half = (rest + 1) / 2;
@@ -57,6 +84,15 @@ class Intervals {
         present.clear();
         at_leaves.clear();
         found.clear();
+    }
+
+    void tabulate() {
+        near.clear();
+        if (cuts.empty()) return;
+        uint64_t width = static_cast<uint64_t>(cuts.back()) - static_cast<uint64_t>(cuts.front());
+        if (width > 16 * static_cast<uint64_t>(cuts.size())) return;
+        for (size_t at = 1; at < cuts.size(); ++at)
+            near.resize(static_cast<size_t>(cuts[at] - cuts.front()), static_cast<int32_t>(at));
     }
 
     template <typename Visit>
@@ -92,6 +128,7 @@ class Intervals {
         std::sort(cuts.begin(), cuts.end());
         cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
         leaves = cuts.size() + 1;
+        tabulate();
         spans.clear();
         for (int64_t i = 0; i < low.size; ++i) {
             bool some = low.data[i] <= high.data[i];

@@ -3,13 +3,16 @@
 #include "best.h"
 #include "chains.h"
 #include "codes.h"
+#include "intake.h"
 #include "intervals.h"
+#include "numbers.h"
 #include "reals.h"
 #include "rows.h"
 #include "runs.h"
 #include "scan.h"
 #include "sequence.h"
 #include "subsets.h"
+#include "taken.h"
 #include "totals.h"
 #include "windows.h"
 
@@ -36,7 +39,7 @@ static PyMethodDef of_runs[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_codes[] = {
-    {"of_texts", of<Codes, &Codes::of_texts>, METH_VARARGS, nullptr},
+    {"among", of<Codes, &Codes::among>, METH_VARARGS, nullptr},
     {"of_values", of<Codes, &Codes::of_values>, METH_VARARGS, nullptr},
     {"texts", of<Codes, &Codes::texts>, METH_VARARGS, nullptr},
     {"count", of<Codes, &Codes::count>, METH_NOARGS, nullptr},
@@ -112,6 +115,12 @@ static PyMethodDef functions[] = {
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},
     {"real", alone<real>, METH_VARARGS, nullptr},
+    {"taken", alone<taken>, METH_VARARGS, nullptr},
+    {"inside", alone<inside>, METH_VARARGS, nullptr},
+    {"sound", alone<sound>, METH_VARARGS, nullptr},
+    {"times", alone<times>, METH_VARARGS, nullptr},
+    {"keys", alone<keys>, METH_VARARGS, nullptr},
+    {"numbers", alone<numbers>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyModuleDef definition = {

@@ -70,7 +70,9 @@ class Runs:
 class Codes:
     """A number for each distinct string of bytes, from 0 on."""
 
-    def of_texts(self, offsets: Ints, data: npt.NDArray[np.uint8], out: Ints, /) -> None: ...
+    def among(self, column: object, /) -> bool:
+        """Returns whether some text of a column, a capsule of Arrow's stream, has a number already."""
+
     def of_values(self, data: npt.NDArray[np.uint8], width: int, out: Ints, /) -> None: ...
     def texts(self, codes: Ints, offsets: Ints, /) -> bytes:
         """The strings of some codes, and into `offsets`, one more than codes, where each begins."""
@@ -348,3 +350,31 @@ def places(sorted: Ints, numbers: Ints, after: bool, out: Ints, /) -> None:
 
 def real(data: pa.Buffer | None, offset: int, count: int, width: int, /) -> bool:
     """Returns whether no value of a column of reals, of 4 or 8 bytes each, is NaN."""
+
+def inside(values: Ints, flags: Flags, low: int, high: int, rows: npt.NDArray[np.int32], /) -> int:
+    """The rows whose value is between two bounds, both included, in order, and how many these are."""
+
+def taken(
+    pieces: tuple[tuple[object, object], ...], places: Ints | npt.NDArray[np.int32], /
+) -> object:
+    """Some rows of a column, whose pieces are the two capsules of Arrow's array each; the second one of these rows. None
+    where there is no way to take such values here."""
+
+def sound(rows: object, wants: Ints, /) -> tuple[object, int] | None:
+    """Rows, given as a capsule of Arrow's stream, as one array, if they are one piece in which no column has a NaN, a NULL
+    where none may be, or too long a text: its capsule, and where it lies; else None. `wants` are four numbers each: the
+    column, the bytes of a real or 0, whether NULL is refused, the most characters or -1."""
+
+def times(column: object, /) -> tuple[int, int, bool]:
+    """The first and the last time of a column of 64-bit integers, as such a capsule, and whether none is less than
+    the one before it."""
+
+def keys(columns: tuple[tuple[object, object], ...], codes: Codes, out: Ints, /) -> None:
+    """The number of each row's values together, NULL being a value like others, and NaN being NULL. A column is the two
+    capsules of Arrow's array."""
+
+def numbers(
+    schema: object, column: object, codes: Codes, out: Ints, flags: npt.NDArray[np.uint8] | None, /
+) -> None:
+    """The number of each value of a column, as the two capsules of Arrow's array: the value itself, of reals an integer in
+    their order, of texts and wide decimals its code. With `flags`, of NULL both are 0."""

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.batch import EventBatch, concat, of_table
+from seustream.engine.kernels import native
+from seustream.engine.pattern.batch import EventBatch, TableReader, concat
 from seustream.engine.pattern.errors import LateEvent
 
 FARTHEST = 1 << 61
@@ -34,8 +35,10 @@ class WaitingRows:
         self.stats = Stats()
         self.arrived = 0
         self.tables: EventBatch | None = None
-        self._query, self._columns, self._late = query, columns, late
-        self._type = query.type_column if isinstance(query, ir.PatternQuery) else None
+        self._query, self._late = query, late
+        kinds = query.type_column if isinstance(query, ir.PatternQuery) else None
+        self._reader = TableReader(query.stream, kinds, columns)
+        self._ordered = True  # those that wait
 
     @property
     def held(self) -> int:
@@ -51,22 +54,37 @@ class WaitingRows:
         """Rows of the stream, with a column ts (int64)."""
         first = self.arrived
         self.arrived += rows.num_rows
-        if rows["ts"].null_count:
-            self.stats.bad_events += rows["ts"].null_count
-            rows = rows.filter(rows["ts"].is_valid())
-        batch = of_table(rows, self._query.stream, self._type, self._columns, first)
-        if not len(batch):
+        times = rows.column("ts")
+        if times.null_count:
+            self.stats.bad_events += times.null_count
+            rows = rows.filter(times.is_valid())
+            times = rows.column("ts")
+        if not rows.num_rows:
             return
-        if batch.ts.min() <= -FARTHEST or batch.ts.max() >= FARTHEST:
+        batch = self._reader.read(rows, first)
+        least, most, ordered = native.times(times.__arrow_c_stream__())
+        if not ordered:
+            least, most = int(batch.ts.min()), int(batch.ts.max())
+        if least <= -FARTHEST or most >= FARTHEST:
             sane = (batch.ts > -FARTHEST) & (batch.ts < FARTHEST)
             self.stats.bad_events += int((~sane).sum())
             batch = batch.take(sane)
-        if len(batch) and batch.ts.min() <= watermark:
+        if least <= watermark and len(batch):
             late = batch.ts <= watermark
-            self.refuse(int(late.sum()), int(batch.ts[late][0]), watermark)
-            batch = batch.take(~late)
+            if late.any():
+                self.refuse(int(late.sum()), int(batch.ts[late][0]), watermark)
+                batch = batch.take(~late)
         self.stats.taken += len(batch)
-        self.tables = batch if self.tables is None else concat(self.tables, batch)
+        if self.tables is None:
+            self.tables, self._ordered = batch, ordered
+        elif len(batch):
+            self._ordered = self._ordered and ordered and bool(batch.ts[0] >= self.tables.ts[-1])
+            self.tables = concat(self.tables, batch)
+
+    def resume(self, tables: EventBatch | None) -> None:
+        """Rows that waited wait again."""
+        self.tables = tables
+        self._ordered = tables is None or not (tables.ts[1:] < tables.ts[:-1]).any()
 
     def refuse(self, count: int, ts: int, watermark: int) -> None:
         """Late rows, the first of them at `ts`."""
@@ -82,8 +100,9 @@ class WaitingRows:
         waiting = self.tables
         if waiting is None or not len(waiting):
             return None
-        if len(waiting) > 1 and (waiting.ts[1:] < waiting.ts[:-1]).any():
+        if not self._ordered:
             waiting = waiting.take(np.argsort(waiting.ts, kind="stable"))
+            self._ordered = True
         cut = int(np.searchsorted(waiting.ts, watermark, "right"))
         rest = slice(cut, None)
         self.tables = waiting.take(rest) if cut < len(waiting) else None

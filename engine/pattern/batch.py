@@ -5,6 +5,7 @@ Columns are Arrow arrays of the attributes' types, NULL where there is no value 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,16 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
+from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Array, Ints, taken
 from seustream.engine.pattern.event import Event
 from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import numbers
 from seustream.engine.stream.schema import arrow_type
+
+_MOST_NAMES = 1 << 14
+"""Types of events that are remembered, at most."""
 
 
 @dataclass(slots=True)
@@ -88,17 +95,19 @@ def concat(*pieces: EventBatch) -> EventBatch:
     some = [piece for piece in pieces if len(piece)] or list(pieces[-1:])
     if len(some) == 1:
         return some[0]
-    known: dict[str, int] = {}
-    types = []
-    for piece in some:
-        table = [*(known.setdefault(name, len(known)) for name in piece.names), -1]
-        types.append(np.array(table, np.int64)[piece.type])
+    names, types = some[0].names, [piece.type for piece in some]
+    if any(piece.names is not names for piece in some):
+        known: dict[str, int] = {}
+        for place, piece in enumerate(some):
+            table = [*(known.setdefault(name, len(known)) for name in piece.names), -1]
+            types[place] = np.array(table, np.int64)[piece.type]
+        names = list(known)
     events = [piece.events for piece in some if piece.events is not None]
     return EventBatch(
         np.concatenate([piece.ts for piece in some]),
         np.concatenate([piece.seq for piece in some]),
         np.concatenate(types),
-        list(known),
+        names,
         {
             name: pa.concat_arrays([piece.columns[name] for piece in some])
             for name in some[0].columns
@@ -135,28 +144,66 @@ def _coded(kinds: list[str | None]) -> tuple[Ints, list[str]]:
     return np.array(codes, np.int64), list(known)
 
 
+class EventTypes:
+    """The types of events as codes, the same for all batches; once there are many, they begin anew."""
+
+    def __init__(self) -> None:
+        self._codes, self.names = native.Codes(), list[str]()
+
+    def of(self, column: pa.Array) -> Ints:
+        """The code of each, NULL being -1."""
+        if len(self.names) > _MOST_NAMES:
+            self._codes, self.names = native.Codes(), []  # batches go on with the names they have
+        found, flags = numbers(column, self._codes)
+        fresh = np.arange(len(self.names), self._codes.count())
+        if len(fresh):
+            ends = np.empty(len(fresh) + 1, np.int64)
+            data = self._codes.texts(fresh, ends)
+            self.names += [data[a:b].decode() for a, b in itertools.pairwise(ends.tolist())]
+        if flags is not None:
+            found[flags == 0] = -1
+        return found
+
+
+class TableReader:
+    """Makes batches of rows of a stream, with these columns, and of events' types where it has a column for them."""
+
+    def __init__(self, stream: Stream, type_column: str | None, columns: Iterable[str]) -> None:
+        own = {column.name.lower(): column for column in stream.columns}
+        self._type = None if type_column is None else own[type_column].name
+        self._types = EventTypes()
+        self._columns = [
+            (name, own[name].name, arrow_type(own[name].type), own[name].type.is_inexact)
+            for name in columns
+        ]
+
+    def read(self, table: pa.Table, first: int) -> EventBatch:
+        """Rows in their order, with a column ts; numbered from `first`."""
+        count = table.num_rows
+        kinds: Ints
+        if self._type is None:
+            kinds = np.full(count, -1, np.int64)
+        else:
+            kinds = self._types.of(whole(table.column(self._type)))
+        columns = {}
+        for name, spelled, of, real in self._columns:
+            column = whole(table.column(spelled))
+            column = column if column.type == of else column.cast(of)
+            columns[name] = real_only(column) if real else column
+        return EventBatch(
+            timestamps(table),
+            np.arange(first, first + count, dtype=np.int64),
+            kinds,
+            self._types.names,
+            columns,
+        )
+
+
 def of_table(
     table: pa.Table, stream: Stream, type_column: str | None, columns: Iterable[str], first: int
 ) -> EventBatch:
     """Rows of a stream, in their order, with a column ts; numbered from `first`."""
-    kinds: Ints = np.full(table.num_rows, -1, np.int64)
-    names: list[str] = []
-    if type_column is not None:
-        coded = whole(table[_spelled(stream, type_column)]).dictionary_encode()
-        names = coded.dictionary.to_pylist()
-        indices = coded.indices.fill_null(-1) if coded.null_count else coded.indices
-        kinds = indices.to_numpy().astype(np.int64)
-    return EventBatch(
-        table["ts"].to_numpy().astype(np.int64, copy=False),
-        np.arange(first, first + table.num_rows, dtype=np.int64),
-        kinds,
-        names,
-        {name: _from_arrow(table, stream, name) for name in columns},
-    )
-
-
-def _spelled(stream: Stream, name: str) -> str:
-    return next(c.name for c in stream.columns if c.name.lower() == name)
+    return TableReader(stream, type_column, columns).read(table, first)
 
 
 def whole(array: pa.ChunkedArray) -> pa.Array:
@@ -167,15 +214,6 @@ def whole(array: pa.ChunkedArray) -> pa.Array:
     if isinstance(found, pa.ChunkedArray):
         found = found.chunk(0) if found.num_chunks else pa.array([], array.type)
     return found
-
-
-def _from_arrow(table: pa.Table, stream: Stream, name: str) -> pa.Array:
-    """A column in the type the stream declares, without NaN."""
-    column = next(c for c in stream.columns if c.name.lower() == name)
-    array, wanted = whole(table[column.name]), arrow_type(column.type)
-    if array.type != wanted:
-        array = array.cast(wanted)
-    return real_only(array) if column.type.is_inexact else array
 
 
 def needed(query: ir.PatternQuery) -> dict[str, Type]:

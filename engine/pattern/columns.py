@@ -24,7 +24,7 @@ from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Pick
 from seustream.engine.stream import evaluate as columns
-from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.taken import taken as columns_taken
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -38,7 +38,7 @@ def taken(column: pa.Array, rows: Array | slice) -> pa.Array:
         return column[rows]
     if rows.dtype == np.bool_:
         return column.filter(pa.array(rows))
-    return column.take(as_column(rows))
+    return columns_taken(column, rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,15 +169,14 @@ class CompiledSearch:
         }
         if not read:
             value = evaluate(part, _nothing, 1)
-            return None if value.null_count else (int(self._numbers(value, of)[0][0]), 0, _CONSTANT)
+            return (
+                None if value.null_count else (int(numbers(value, self._codes)[0][0]), 0, _CONSTANT)
+            )
         if len(read) > 1 or (only := read.pop()) is None:
             return None
         element, pick = only
         column = self._sides.setdefault((of_any(part), of), len(self._sides))
         return column, self._stages[element], _PICKS.index(pick)
-
-    def _numbers(self, column: pa.Array, of: Type) -> tuple[Ints, npt.NDArray[np.uint8] | None]:
-        return numbers(column, of, self._codes)
 
     def _values(self, batch: EventBatch) -> tuple[Ints, npt.NDArray[np.uint8]]:
         """The sides of comparisons, of each event. A value that may be a fault is asked for."""
@@ -188,10 +187,10 @@ class CompiledSearch:
             assert isinstance(e, ir.Value)
             return as_column(batch.ts) if e.attribute == ir.TIME else batch.columns[e.attribute]
 
-        for (e, of), column in self._sides.items():
+        for (e, _), column in self._sides.items():
             faults = Faults()
             value = evaluate(e, leaf, len(batch), faults)
-            found[:, column], mine = self._numbers(value, of)
+            found[:, column], mine = numbers(value, self._codes)
             if mine is not None:
                 flags[:, column] = np.where(mine, 1, 2 if faults.count else 0)
         return found, flags
@@ -225,7 +224,7 @@ class CompiledSearch:
             else:
                 found.singles[element] = rows[starts[:, stage]]
         if self._meaning.forbidding:
-            lists = Lists(self._query, log, list(self.kept.rows))
+            lists = Lists(self._query, log, self.kept.rows)
             found = found.keep(Completion(self._meaning, lists).allowed(found))
         return found.sorted(self._query) if len(found) else None
 

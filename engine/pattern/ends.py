@@ -106,7 +106,7 @@ class SequenceEnds:
     def _numbers(self, side: Side, batch: EventBatch) -> Numbers:
         """One side of comparisons, of each event. Faults count where events are compared, which only the
         columns do."""
-        e, of = side
+        e, _ = side
 
         def leaf(e: x.Leaf) -> pa.Array:
             assert isinstance(e, ir.Value)
@@ -115,7 +115,7 @@ class SequenceEnds:
         faults = Faults()
         found = evaluate(e, leaf, len(batch), faults)
         self._faulty = self._faulty or bool(faults.count)
-        return numbers(found, of, self._codes)
+        return numbers(found, self._codes)
 
     def search(
         self, kept: KeptEvents, ends: int, most: int | None = None
@@ -134,7 +134,7 @@ class SequenceEnds:
         log = kept.log if packed else None
         if log is None:
             return True, None
-        rows = np.frombuffer(packed, np.int64).reshape(-1, len(kept.rows)) - kept.gone
+        rows = np.frombuffer(packed, np.int64).reshape(-1, len(self._query.elements)) - kept.gone
         singles = {element: np.ascontiguousarray(own) for element, own in enumerate(rows.T)}
         return True, Found(log, log.ts[rows[:, -1]], singles, {}).sorted(self._query)
 

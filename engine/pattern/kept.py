@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from seustream.compiler.pattern.ir import Strategy
@@ -11,6 +13,7 @@ from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.lists import FAR
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.sampling import constants, fitting
+from seustream.engine.stream.growing import Growing
 
 _MOST_PIECES = 128
 
@@ -20,7 +23,7 @@ class KeptEvents:
     fit it. So many events before them are forgotten as `gone` says."""
 
     def __init__(self, meaning: Meaning) -> None:
-        self.rows: list[Ints] = [np.zeros(0, np.int64) for _ in meaning.query.elements]
+        self._lists = [Growing() for _ in meaning.query.elements]  # with those forgotten before
         self.gone = 0
         self._meaning, self._query = meaning, meaning.query
         self._constants = constants(meaning.query)
@@ -31,8 +34,16 @@ class KeptEvents:
         return self._size
 
     @property
+    def rows(self) -> list[Ints]:
+        return [rows.view - self.gone for rows in self._lists]
+
+    def fills(self, elements: Iterable[int]) -> bool:
+        """Returns whether each of these elements has an event."""
+        return all(len(self._lists[element]) for element in elements)
+
+    @property
     def largest(self) -> int:
-        return max(map(len, self.rows), default=0)
+        return max(map(len, self._lists), default=0)
 
     @property
     def log(self) -> EventBatch | None:
@@ -59,7 +70,7 @@ class KeptEvents:
             fits = [places[rows] for rows in fits]
         for element, rows in enumerate(fits):
             if len(rows):
-                self.rows[element] = np.concatenate([self.rows[element], rows + self._size])
+                self._lists[element].append(rows + (self.gone + self._size))
         if len(batch):
             self._pieces.append(batch)
             self._size += len(batch)
@@ -83,5 +94,7 @@ class KeptEvents:
         if gone:
             self._size -= gone
             self.gone += gone
-            self.rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self.rows]
+            for rows in self._lists:
+                if len(rows):
+                    rows.drop(int(rows.view.searchsorted(self.gone)))
         return min(earliest, FAR)

@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.pattern import ir
+from seustream.engine.kernels import native
 from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Ints
-
-_FEW = 64
-"""Rows whose keys are looked up one by one, which takes less than finding those that differ."""
+from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.taken import taken
 
 
 class PartitionKeys:
     """Numbers the keys of a stream as they come. NULL is a key like any other."""
 
     def __init__(self, partition: tuple[str, ...]) -> None:
-        self.known: dict[tuple[Any, ...], int] = {}
-        self._partition = partition
+        self.known: list[tuple[Any, ...]] = []
+        self._partition, self._codes = partition, native.Codes()
 
     def of(self, batch: EventBatch) -> Ints:
         """The number of each row's key."""
-        codes: Ints = np.zeros(len(batch), np.int64)
-        if not self._partition:
-            self.known.setdefault((), 0)
-            return codes
-        if len(batch) <= _FEW:
-            keys = [
-                batch.ts.tolist() if name == ir.TIME else batch.columns[name].to_pylist()
+        return self._numbers(
+            [
+                as_column(batch.ts) if name == ir.TIME else batch.columns[name]
                 for name in self._partition
-            ]
-            return self._numbers(zip(*keys, strict=True))
-        for name in self._partition:
-            column = pa.array(batch.ts) if name == ir.TIME else batch.columns[name]
-            coded = column.dictionary_encode(null_encoding="encode")
-            own = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            codes = codes * (len(coded.dictionary) + 1) + own
-            if len(self._partition) > 1:
-                codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-        values = [
-            (
-                batch.ts[first] if name == ir.TIME else batch.columns[name].take(pa.array(first))
-            ).tolist()
-            for name in self._partition
-        ]
-        return self._numbers(zip(*values, strict=True))[which]
+            ],
+            len(batch),
+        )
 
-    def _numbers(self, keys: Iterable[tuple[Any, ...]]) -> Ints:
-        known = self.known
-        return np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+    def resume(self, keys: list[tuple[Any, ...]], types: Sequence[pa.DataType]) -> None:
+        """Begins with the keys of other such numbers, in their order."""
+        cells = zip(*keys, strict=True) if keys else [()] * len(types)
+        self._numbers(
+            [pa.array(some, of) for some, of in zip(cells, types, strict=True)], len(keys)
+        )
+
+    def _numbers(self, columns: list[pa.Array], count: int) -> Ints:
+        found: Ints = np.empty(count, np.int64)
+        native.keys(tuple([one.__arrow_c_array__() for one in columns]), self._codes, found)
+        before = len(self.known)
+        if self._codes.count() > before:
+            fresh = np.flatnonzero(found >= before)
+            first = fresh[np.unique(found[fresh], return_index=True)[1]]
+            cells = [taken(one, first).to_pylist() for one in columns]
+            self.known += zip(*cells, strict=True) if cells else [()]
+        return found

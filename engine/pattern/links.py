@@ -44,7 +44,7 @@ class PatternLink:
         if theirs.element != element:
             theirs, ours = ours, theirs
         op = self.op if theirs is self.left else self.op.mirrored()
-        one, other = lists.numbers(theirs, theirs.type), lists.numbers(ours, ours.type)
+        one, other = lists.numbers(theirs), lists.numbers(ours)
         if one is None or other is None:
             return None
         bound = rows[ours.element]

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.engine.kernels import native
 from seustream.engine.pattern.aggregates import over_groups
@@ -125,12 +124,12 @@ class Lists:
             self._once[id(part)] = part, None if faults.count else column
         return self._once[id(part)][1]
 
-    def numbers(self, part: Once, of: Type) -> Numbers | None:
-        """The numbers of a part of type `of` for its whole list; None where it has a fault."""
+    def numbers(self, part: Once) -> Numbers | None:
+        """The numbers of a part for its whole list; None where it has a fault."""
         if id(part) not in self._numbers:
             faults, size = Faults(), len(self.rows[part.element])
             column = evaluate(part.part, self._alone, size, faults)
-            found = None if faults.count else numbers(column, of, self._codes)
+            found = None if faults.count else numbers(column, self._codes)
             self._numbers[id(part)] = part, found
         return self._numbers[id(part)][1]
 

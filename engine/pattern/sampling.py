@@ -10,7 +10,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.batch import EventBatch
-from seustream.engine.pattern.columns import Ints, Prepared, holds
+from seustream.engine.pattern.columns import Bools, Ints, Prepared, holds
 from seustream.engine.pattern.found import runs
 from seustream.engine.pattern.lists import BatchRows, Bindings, Lists
 
@@ -48,14 +48,29 @@ def constants(query: ir.PatternQuery) -> Constants:
     ]
 
 
+_KEPT = 256
+_known: dict[int, tuple[ir.PatternQuery, list[str], Bools]] = {}
+"""By the number of a query, which is kept with it, what its elements take of the types it was last asked for."""
+
+
+def _fits(query: ir.PatternQuery, names: list[str]) -> Bools:
+    """By element the types of events that it takes, the last being none."""
+    known = _known.get(id(query))
+    if known is not None and known[1] is names and known[2].shape[1] == len(names) + 1:
+        return known[2]
+    if len(_known) >= _KEPT:
+        _known.clear()
+    some = [element.types for element in query.elements]
+    fits = np.array([[not one or name in one for name in names] + [not one] for one in some])
+    _known[id(query)] = query, names, fits
+    return fits
+
+
 def fitting(
     query: ir.PatternQuery, batch: EventBatch, of: Constants, faults: Faults | None = None
 ) -> list[Ints]:
     """By element the rows of a batch that have its type and pass its constants."""
-    types = [element.types for element in query.elements]
-    own = [[not some or name in some for some in types] for name in batch.names]
-    own.append([not some for some in types])  # of an event without a type
-    found = [column.nonzero()[0] for column in np.array(own)[batch.type].T]
+    found = [column.nonzero()[0] for column in _fits(query, batch.names)[:, batch.type]]
     for element, condition in of:
         rows = found[element]
         if len(rows):

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.batch import whole
+from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.numbers import numbers
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
@@ -55,12 +55,12 @@ class PatternNode:
         if not rows.num_rows:
             return
         self._waiting.append(rows)
-        column, options = self._ending
-        if pc.call_function("is_in", [whole(rows[column])], options).true_count:
-            ts = rows.column("ts")
+        column, types = self._ending
+        if types.among(rows.column(column).__arrow_c_stream__()):
+            first, last, _ = native.times(rows.column("ts").__arrow_c_stream__())
             if self._ends <= self.operator.watermark:
-                self._begins = ts[0].as_py()
-            self._ends = ts[-1].as_py()
+                self._begins = first
+            self._ends = last
 
     def advance(self, input: str, watermark: int) -> None:
         self._reached = max(self._reached, watermark)
@@ -121,7 +121,7 @@ class PatternNode:
                 self._begins, self._ends = self._given, self.operator.latest
 
 
-def ending(query: ir.MatchQuery) -> tuple[str, pc.SetLookupOptions] | None:
+def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:
     """The column that has the types of events, and those that end a match; None where anything may."""
     if not isinstance(query, ir.PatternQuery) or query.waits or query.skip is not ir.Skip.NONE:
         return None
@@ -131,4 +131,6 @@ def ending(query: ir.MatchQuery) -> tuple[str, pc.SetLookupOptions] | None:
     column = next(c for c in query.stream.columns if c.name.lower() == query.type_column)
     if not column.type.is_text:
         return None
-    return column.name, pc.SetLookupOptions(pa.array(last.types, pa.string()))
+    types = native.Codes()
+    numbers(pa.array(last.types, pa.string()), types)
+    return column.name, types

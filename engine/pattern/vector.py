@@ -103,9 +103,9 @@ class ColumnSearch:
 
     def _search(self, old: int, new: int) -> Found | None:
         log = self.kept.log
-        if log is None or not all(len(self.kept.rows[e]) for e in self._anchors):
+        if log is None or not self.kept.fills(self._anchors):
             return None
-        lists = self._lists = Lists(self._query, log, list(self.kept.rows))
+        lists = self._lists = Lists(self._query, log, self.kept.rows)
         self._bounds = self._determining(old, new)
         completion = Completion(self.meaning, lists, (old, new), self._limit, self._max_matches)
         self._completion = completion

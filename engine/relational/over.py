@@ -18,13 +18,13 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.grouping import arguments_of
-from seustream.engine.host.growing import Growing
 from seustream.engine.host.sliding import Sliding
 from seustream.engine.host.words import KeyNumbers
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema

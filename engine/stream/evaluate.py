@@ -56,6 +56,8 @@ _REFUSED = (ValueError, NotImplementedError, TypeError)
 
 def evaluate(e: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> pa.Array:
     """The expression's value in each of `count` rows, in its own type."""
+    if isinstance(e, Leaf):
+        return leaf(e)
     work = _Evaluator(leaf, count, faults is not None)
     value = work.array(work.value(e))
     if work.found and faults is not None:

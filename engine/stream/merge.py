@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seustream.engine.kernels import native
 from seustream.engine.stream.operator import EARLIEST, FOREVER
 
 Ints = npt.NDArray[np.int64]
@@ -74,15 +75,18 @@ class Slice:
         return Slice(rows, number[self._stream])
 
 
-@dataclass(slots=True)
 class _Run:
-    """Rows in order. `floor` is the least timestamp this run or any later one can have; `size`
+    """Rows in order, from `first` to `last`. `floor` is the least timestamp this run or any later one can have; `size`
     the rows its buffers hold, waiting or not."""
 
-    rows: pa.Table
-    ts: Ints
-    floor: int
-    size: int
+    __slots__ = ("count", "first", "floor", "last", "rows", "size")
+
+    def __init__(
+        self, rows: pa.Table, first: int, last: int, floor: int, size: int | None = None
+    ) -> None:
+        self.rows, self.first, self.last, self.floor = rows, first, last, floor
+        self.count = int(rows.num_rows)
+        self.size = self.count if size is None else size
 
 
 @dataclass(slots=True)
@@ -114,7 +118,7 @@ class Merger:
     @property
     def waiting(self) -> dict[str, int]:
         """Returns how many tuples wait, by stream."""
-        return {q.name: sum(len(run.ts) for run in q.runs) for q in self.queues}
+        return {q.name: sum(run.count for run in q.runs) for q in self.queues}
 
     @property
     def bound(self) -> tuple[int, int] | None:
@@ -133,6 +137,11 @@ class Merger:
     @property
     def watermark(self) -> int:
         """Nothing that is released later has a time at or before this."""
+        if len(self.queues) == 1:
+            (queue,) = self.queues
+            if queue.stopped:
+                return END_OF_STREAM
+            return (EARLIEST if queue.promise is None else queue.promise) - 1
         bound = self.bound
         if bound is not None:
             return bound[0] - 1
@@ -151,24 +160,27 @@ class Merger:
         rows = pa.concat_tables(
             [schema.empty_table(), *(run.rows for run in self.by_name[name].runs)]
         )
-        return _sorted(rows, timestamps(rows))[0]
+        return _sorted(rows)
 
     def push(self, name: str, rows: pa.Table) -> None:
         """Takes rows of one stream in the order they arrive."""
         queue = self.by_name[name]
         if not rows.num_rows:
             return
-        ts = timestamps(rows)
-        first = int(ts[0])
-        floor = EARLIEST if queue.promise is None else queue.promise
-        known = first if queue.highest is None else queue.highest
-        if first >= max(floor, known) and _in_order(ts):
+        first, last, ordered = native.times(rows.column("ts").__arrow_c_stream__())
+        promise, known = queue.promise, queue.highest
+        floor = EARLIEST if promise is None else promise
+        if known is None:
+            known = first
+        if ordered and first >= known and first >= floor:
             # The usual case, in which nothing is compared with the highest before it.
-            queue.highest = int(ts[-1])
-            self._promise(queue, queue.highest - self.slack)
-            queue.runs.append(_Run(rows, ts, floor, len(ts)))
-            _join_short(queue.runs)
+            queue.highest = last
+            self._promise(queue, last - self.slack)
+            queue.runs.append(_Run(rows, first, last, floor))
+            if len(queue.runs) > _SHORT:
+                _join_short(queue.runs)
             return
+        ts = timestamps(rows)
         highest: Ints = np.maximum(np.maximum.accumulate(ts), known)
         before: Ints = np.concatenate(([known], highest[:-1]))
         # How far it fell back fits 64 bits without a sign, whatever the two timestamps are.
@@ -182,10 +194,11 @@ class Merger:
             queue.late += int(late.sum())
             if self.on_late is not None:
                 self.on_late(name, rows.filter(pa.array(late)))
-            rows, ts = rows.filter(pa.array(~late)), ts[~late]
-        if len(ts):
-            rows, ts = _sorted(rows, ts)
-            queue.runs.append(_Run(rows, ts, floor, len(ts)))
+            rows = rows.filter(pa.array(~late))
+        if rows.num_rows:
+            rows = _sorted(rows)
+            first, last, _ = native.times(rows.column("ts").__arrow_c_stream__())
+            queue.runs.append(_Run(rows, first, last, floor))
             _join_short(queue.runs)
 
     def boundary(self, name: str, t: int) -> None:
@@ -200,9 +213,9 @@ class Merger:
 
     def release(self, most: int) -> Iterator[Slice]:
         """All tuples that nothing can precede any more, in slices of at most `most`."""
-        if len(self.queues) == 1:
-            yield from self._released_alone(most)
-            return
+        return self._of_one(most) if len(self.queues) == 1 else self._of_several(most)
+
+    def _of_several(self, most: int) -> Iterator[Slice]:
         bound = self.bound
         if bound is None and not all(queue.stopped for queue in self.queues):
             return
@@ -234,8 +247,8 @@ class Merger:
                 taken[index] += counts[index]
             yield Slice(tuple(pieces), mine if len(some) > 1 else None)
 
-    def _released_alone(self, most: int) -> Iterator[Slice]:
-        """The same of a stream alone, of which nothing need be put in an order."""
+    def _of_one(self, most: int) -> Iterator[Slice]:
+        """Of a stream alone nothing need be put in an order."""
         queue = self.queues[0]
         if not queue.runs or (queue.promise is None and not queue.stopped):
             return
@@ -284,58 +297,56 @@ def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Ta
         if bound is not None and run.floor > bound[0]:
             keep += runs[index:]
             break
-        cut = len(run.ts) if bound is None else _place(run.ts, bound[0], after)
-        if cut == len(run.ts):
-            parts.append((run.rows, run.ts))
+        cut = run.count if bound is None else _place(run, bound[0], after)
+        if cut == run.count:
+            parts.append(run.rows)
         elif cut:
-            parts.append((run.rows.slice(0, cut), run.ts[:cut]))
-        if cut < len(run.ts):
-            keep.append(_rest(run, cut) if cut else run)
+            parts.append(run.rows.slice(0, cut))
+            keep.append(_rest(run, cut))
+        else:
+            keep.append(run)
     runs[:] = keep
-    return _joined(parts)[0] if parts else None
+    return _joined(parts) if parts else None
 
 
-def _place(ts: Ints, t: int, after: bool) -> int:
-    last = int(ts[-1])
-    if last < t or (after and last == t):
-        return len(ts)
-    return int(ts.searchsorted(t, side="right" if after else "left"))
+def _place(run: _Run, t: int, after: bool) -> int:
+    if run.last < t or (after and run.last == t):
+        return run.count
+    if run.first > t:
+        return 0
+    return int(timestamps(run.rows).searchsorted(t, side="right" if after else "left"))
 
 
 def _rest(run: _Run, cut: int) -> _Run:
     """Returns what of a run still waits. It lets go of the buffers once most of them is released."""
-    rows, ts, size = run.rows.slice(cut), run.ts[cut:], run.size
-    if 2 * len(ts) < size:
-        rows, ts, size = _copied(rows), ts.copy(), len(ts)
-    return _Run(rows, ts, run.floor, size)
+    rows, size = run.rows.slice(cut), run.size
+    if 2 * rows.num_rows < size:
+        rows, size = _copied(rows), rows.num_rows
+    return _Run(rows, rows.column("ts")[0].as_py(), run.last, run.floor, size)
 
 
 def _join_short(runs: list[_Run]) -> None:
     """Joins runs at the end like the digits of a binary counter, so that few remain and a row
     is copied once for each doubling."""
-    while len(runs) > _SHORT and len(runs[-1].ts) >= len(runs[-2].ts) and runs[-1].size < _LONG:
+    while len(runs) > _SHORT and runs[-1].count >= runs[-2].count and runs[-1].size < _LONG:
         last, before = runs.pop(), runs.pop()
-        rows, ts = _joined([(before.rows, before.ts), (last.rows, last.ts)])
-        runs.append(_Run(rows, ts, before.floor, len(ts)))
+        rows = _joined([before.rows, last.rows])
+        first, latest = min(before.first, last.first), max(before.last, last.last)
+        runs.append(_Run(rows, first, latest, before.floor))
 
 
-def _joined(parts: list[tuple[pa.Table, Ints]]) -> tuple[pa.Table, Ints]:
+def _joined(parts: list[pa.Table]) -> pa.Table:
     """Sorted parts, given in the order of arrival, as one."""
     if len(parts) == 1:
         return parts[0]
-    rows = pa.concat_tables([rows for rows, _ in parts]).combine_chunks()
-    return _sorted(rows, np.concatenate([ts for _, ts in parts]))
+    return _sorted(pa.concat_tables(parts).combine_chunks())
 
 
-def _sorted(rows: pa.Table, ts: Ints) -> tuple[pa.Table, Ints]:
-    if not _in_order(ts):
-        order = np.argsort(ts, kind="stable")
-        return rows.take(pa.array(order)), ts[order]
-    return rows, ts
-
-
-def _in_order(ts: Ints) -> bool:
-    return len(ts) < 2 or not (ts[1:] < ts[:-1]).any()
+def _sorted(rows: pa.Table) -> pa.Table:
+    ts = timestamps(rows)
+    if len(ts) > 1 and (ts[1:] < ts[:-1]).any():
+        return rows.take(pa.array(np.argsort(ts, kind="stable")))
+    return rows
 
 
 def _copied(rows: pa.Table) -> pa.Table:

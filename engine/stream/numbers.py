@@ -75,26 +75,13 @@ def converted(key: Key) -> x.Expression:
     return x.Cast(e, of, quiet=True) if e.type != of else e
 
 
-def numbers(column: pa.Array, of: Type, codes: native.Codes) -> Numbers:
-    """The numbers of a column of a type."""
-    flags = np.asarray(column.is_valid()).astype(np.uint8) if column.null_count else None
-    if of.is_text:
-        return texts(column, codes), flags
-    if of.is_decimal:
-        words = np.frombuffer(column.buffers()[1], np.int64)
-        words = words[2 * column.offset : 2 * (column.offset + len(column))]
-        if is_ordered(of):
-            return words[::2].copy(), flags
-        found = np.empty(len(column), np.int64)
-        codes.of_values(words.view(np.uint8), 16, found)
-        return found, flags
-    if of.is_inexact:
-        found = of_doubles(stored(column).astype(np.float64, copy=False) + 0.0)  # no -0.0
-    elif of.kind is Kind.BOOLEAN:
-        found = np.asarray(column.fill_null(False)).astype(np.int64)
-    else:
-        found = stored(column).astype(np.int64, copy=False)
-    return found if flags is None else np.where(flags, found, 0), flags
+def numbers(column: pa.Array, codes: native.Codes) -> Numbers:
+    """The numbers of a column; those of texts and of wide decimals are their codes."""
+    found = np.empty(len(column), np.int64)
+    flags = np.empty(len(column), np.uint8) if column.null_count else None
+    schema, cells = column.__arrow_c_array__()
+    native.numbers(schema, cells, codes, found, flags)
+    return found, flags
 
 
 @functools.cache
@@ -142,16 +129,3 @@ def together(columns: list[Numbers], codes: native.Codes) -> Numbers:
     found = np.empty(len(values), np.int64)
     codes.of_values(values.reshape(-1).view(np.uint8), 8 * len(columns), found)
     return found, flags
-
-
-def texts(column: pa.Array, codes: native.Codes) -> Ints:
-    """The codes of texts; of NULL any."""
-    column = column.fill_null("") if column.null_count else column
-    found = np.empty(len(column), np.int64)
-    _, offsets, data = column.buffers()
-    if offsets is None or data is None or not len(column):
-        codes.of_values(np.empty(0, np.uint8), 0, found)
-        return found
-    own = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    codes.of_texts(own.astype(np.int64), np.frombuffer(data, np.uint8), found)
-    return found

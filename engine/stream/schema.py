@@ -49,6 +49,13 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
     return own.add_column(0, pa.field("ts", pa.int64()), time.cast(pa.int64()))
 
 
+def under(schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    """The columns of rows, in their order, as those of a schema."""
+    if rows.schema.types == schema.types:
+        return pa.Table.from_arrays(rows.columns, schema=schema)
+    return pa.Table.from_arrays(rows.columns, names=schema.names).cast(schema)
+
+
 @functools.lru_cache(maxsize=1024)
 def stream_schema(stream: Stream) -> pa.Schema:
     """The columns of a stream's rows: their time, and its own."""

@@ -97,7 +97,7 @@ class TemporalNode:
         sources = {name: self._released(name, mark) for name in self.inputs}
         self._reached, last = mark, mark == END_OF_STREAM
         end = FOREVER if last else mark + 1
-        every = np.sort(np.concatenate([batch.ts for batch in sources.values()]))
+        every = np.sort(np.concatenate([batch.ts for batch in sources.values()]), kind="stable")
         bounds = [*np.unique(every[self.step_rows :: self.step_rows]).tolist(), end]
         places = {name: np.searchsorted(b.ts, bounds[:-1]).tolist() for name, b in sources.items()}
         found = []

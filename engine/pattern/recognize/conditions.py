@@ -147,7 +147,7 @@ class Conditions:
         }
         if not places:
             value = evaluate(converted, self._nothing, 1)
-            number, _ = numbers(value, of, self._codes)
+            number, _ = numbers(value, self._codes)
             return None if value.null_count else (-1, 0, 0, int(number[0]))
         if len(places) != 1 or None in places or any(_labelled(at.part) for at in navigations(e)):
             return None
@@ -162,10 +162,10 @@ class Conditions:
         """The values that tests compare, and their flags; where one may be a fault, it is asked for."""
         found: Ints = np.zeros((len(at), len(self.sides)), np.int64)
         flags = np.ones((len(at), len(self.sides)), np.uint8)
-        for column, (e, of) in enumerate(self.sides):
+        for column, (e, _) in enumerate(self.sides):
             faults = Faults()
             value = self.log.values(e, at, self.leaf, faults)
-            found[:, column], mine = numbers(value, of, self._codes)
+            found[:, column], mine = numbers(value, self._codes)
             if mine is not None:
                 flags[:, column] = np.where(mine, 1, 2 if faults.count else 0)
         return found, flags

@@ -12,58 +12,102 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import EventBatch, concat
-from seustream.engine.pattern.columns import Ints, taken
+from seustream.engine.pattern.columns import Ints
 from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.growing import Growing
+from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.taken import of_pieces
 
 Leaves = Callable[[x.Leaf, Ints], pa.Array]
 """The column of a leaf for some rows, by position."""
 
 
+_LOOSE = 8
+"""Pieces that are not joined yet, at least."""
+
+
 class RowLog:
     """Rows numbered in their order. `before` and `after` are the numbers of a row's neighbours in
-    its partition, -1 where there is none; all else goes by position."""
+    their partition, -1 where there is none; all else goes by position."""
 
     def __init__(self) -> None:
-        self.batch: EventBatch | None = None
-        none: Ints = np.zeros(0, np.int64)
-        self.number, self.key, self.before, self.after = none, none, none, none
+        self._clear()
+
+    def _clear(self) -> None:
+        self._pieces: list[EventBatch] = []
+        self._ts, self._seq = Growing(), Growing()
+        self._own = {name: Growing() for name in ("number", "key", "before", "after")}
 
     def __len__(self) -> int:
-        return len(self.number)
+        return len(self._ts)
+
+    @property
+    def ts(self) -> Ints:
+        return self._ts.view
+
+    @property
+    def number(self) -> Ints:
+        return self._own["number"].view
+
+    @property
+    def key(self) -> Ints:
+        return self._own["key"].view
+
+    @property
+    def batch(self) -> EventBatch | None:
+        """All rows as one piece."""
+        if len(self._pieces) > 1:
+            self._pieces = [concat(*self._pieces)]
+        return self._pieces[0] if self._pieces else None
 
     def append(self, batch: EventBatch, number: Ints, key: Ints, before: Ints) -> Ints:
         """The positions of the new rows."""
         first = len(self)
-        self.batch = batch if self.batch is None or not first else concat(self.batch, batch)
-        self.number = np.concatenate([self.number, number])
-        self.key = np.concatenate([self.key, key])
-        self.before = np.concatenate([self.before, before])
-        self.after = np.concatenate([self.after, np.full(len(number), -1, np.int64)])
-        rows = np.arange(first, len(self))
+        self._grow(batch, number, key, before, np.full(len(number), -1, np.int64))
         earlier = self.at(before)
         known = earlier >= 0
-        self.after[earlier[known]] = number[known]
-        return rows
+        self._own["after"].view[earlier[known]] = number[known]
+        return np.arange(first, len(self))
+
+    def _grow(self, batch: EventBatch, *own: Ints) -> None:
+        self._ts.append(batch.ts)
+        self._seq.append(batch.seq)
+        for column, mine in zip(self._own.values(), own, strict=True):
+            column.append(mine)
+        pieces = self._pieces
+        if not pieces or len(pieces[-1]):
+            pieces.append(batch)
+        else:
+            pieces[-1] = batch
+        if len(pieces) > 2 * _LOOSE:
+            # The newest pieces, and those before that are not far larger: so a row is copied few times.
+            count, place = len(batch), len(pieces) - 1
+            while place and (len(pieces) - place < _LOOSE or len(pieces[place - 1]) <= 2 * count):
+                place -= 1
+                count += len(pieces[place])
+            pieces[place:] = [concat(*pieces[place:])]
 
     def keep(self, numbers: Ints) -> None:
         """Forgets all other rows."""
         rows = self.at(np.sort(numbers))
-        if self.batch is not None:
-            self.batch = self.batch.take(rows)
-        for name in ("number", "key", "before", "after"):
-            setattr(self, name, getattr(self, name)[rows])
+        kept = [column.view[rows] for column in self._own.values()]
+        batch = self.batch
+        self._clear()
+        if batch is not None:
+            self._grow(batch.take(rows), *kept)
 
     def at(self, numbers: Ints) -> Ints:
         """The positions of rows, -1 of those that are not here."""
         if not len(self):
             return np.full(len(numbers), -1, np.int64)
-        found = np.searchsorted(self.number, numbers)
-        found[found == len(self)] = 0
-        return np.where(self.number[found] == numbers, found, -1)
+        own = self.number
+        found = own.searchsorted(numbers)
+        found[found == len(own)] = 0
+        return np.where(own[found] == numbers, found, -1)
 
     def step(self, rows: Ints, offset: int) -> Ints:
         """The rows so many further on in their partitions, or with a negative offset back."""
-        links = self.before if offset < 0 else self.after
+        links = self._own["before" if offset < 0 else "after"].view
         for _ in range(abs(offset)):
             there = rows >= 0
             found: Ints = np.full(len(rows), -1, np.int64)
@@ -72,22 +116,17 @@ class RowLog:
         return rows
 
     def cells(self, attribute: str, rows: Ints) -> pa.Array:
-        assert self.batch is not None
         if attribute == ir.TIME:
-            return pa.array(self.batch.ts[rows])
-        return taken(self.batch.columns[attribute], rows)
+            return as_column(self.ts[rows])
+        return of_pieces([piece.columns[attribute] for piece in self._pieces], rows)
 
     def cell(self, attribute: str, row: int) -> Any:
         """One value."""
-        assert self.batch is not None
-        if attribute == ir.TIME:
-            return int(self.batch.ts[row])
-        return self.batch.columns[attribute][row].as_py()
+        return self.cells(attribute, np.array([row]))[0].as_py()
 
     def arrival(self, row: int) -> int:
         """The number of a row by arrival, which is how faults name it."""
-        assert self.batch is not None
-        return int(self.batch.seq[row])
+        return int(self._seq.view[row])
 
     def values(self, e: x.Expression, rows: Ints, leaf: Leaves, faults: Faults | None) -> pa.Array:
         """An expression in some rows; NULL where there is no row."""

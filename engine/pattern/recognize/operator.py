@@ -31,6 +31,7 @@ from seustream.engine.pattern.recognize.conditions import Conditions, navigation
 from seustream.engine.pattern.recognize.log import RowLog
 from seustream.engine.pattern.recognize.measures import Matches, MeasureColumns, given
 from seustream.engine.pattern.recognize.program import RowProgram
+from seustream.engine.stream.schema import arrow_type
 
 _SKIPS = (Skip.PAST_LAST, Skip.NEXT, Skip.TO_FIRST, Skip.TO_LAST)  # as the search numbers them
 _STUCK = 2  # matches of this kind and above ended in a SKIP that leads nowhere
@@ -124,8 +125,7 @@ class RowOperator:
             return self._nothing, np.zeros(0, np.int64)
         results = given(found, self.query.give, self._log)
         columns = list(self._measures.columns(found, results))
-        assert self._log.batch is not None
-        times = self._log.batch.ts[results.row]
+        times = self._log.ts[results.row]
         self.stats.matches += int((found.kind == 0).sum())
         self._forget()
         return pa.Table.from_arrays(columns, schema=self._nothing.schema), times
@@ -238,15 +238,16 @@ class RowOperator:
         self.watermark = stored["watermark"]
         self._arrivals.arrived = stored["arrived"]
         self._arrivals.stats = Stats(**stored["stats"])
-        self._arrivals.tables = _read(stored["waiting"])[0]
+        self._arrivals.resume(_read(stored["waiting"])[0])
         self._numbered = stored["numbered"]
         keys = [tuple(state.value_of(of) for of in key) for key in stored["keys"]]
-        self._keys.known = {key: number for number, key in enumerate(keys)}
+        own = {column.name.lower(): arrow_type(column.type) for column in self.query.stream.columns}
+        self._keys.resume(keys, [own.get(name, pa.int64()) for name in self.query.partition])
         self._search.resume(np.array(stored["places"], np.int64).reshape(-1))
-        batch, own = _read(stored["kept"])
+        batch, numbers = _read(stored["kept"])
         if batch is not None and len(batch):
             self._conditions.faults, faults = None, self._conditions.faults
-            self._entered(batch, own["number"], own["key"])
+            self._entered(batch, numbers["number"], numbers["key"])
             self._judge()
             self._search.run(self.watermark, False)
             self._conditions.faults = faults

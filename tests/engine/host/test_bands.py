@@ -33,14 +33,14 @@ def links_of(where: str, kind: str) -> tuple[JoinLink, ...]:
 
 def band(where: str, kind: str, values: np.ndarray) -> Band | None:
     """The band of the conditions, all of which compare with values of R."""
-    of, dtype = TYPES[kind]
-    mine = numbers(pa.array(values.astype(dtype)), of, native.Codes())
+    _, dtype = TYPES[kind]
+    mine = numbers(pa.array(values.astype(dtype)), native.Codes())
     return band_of([(link, mine) for link in links_of(where, kind)])
 
 
 def as_number(value: float, of: Type) -> int:
     cells = pa.array([value], arrow_type(of))
-    return int(numbers(cells, of, native.Codes())[0][0])
+    return int(numbers(cells, native.Codes())[0][0])
 
 
 @pytest.mark.parametrize("kind", TYPES)

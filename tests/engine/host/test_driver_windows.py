@@ -327,7 +327,7 @@ def test_the_error_says_all_that_is_short() -> None:
     """More than the buffer holds, and of a rank and an age the counters do not tell."""
     needs = Overflow("UNBOUNDED", 9, needed=300, age=1 << 40, rank=128)
     assert needs.needs(NARROW) == [
-        "300 tuples, its buffer holds 240",
+        "300 tuples, its buffer holds 192",
         "a tuple 1,099,511,627,776 ticks old, 16-bit timestamps tell 32,767",
         "a tuple 128 before the last, 8-bit sequence numbers tell 127",
     ]

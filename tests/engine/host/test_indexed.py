@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.types import INT
+from seustream.compiler.language.types import DOUBLE, INT
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.host.indexed import IndexedRows
 from seustream.engine.host.rows import RowStore
@@ -128,3 +128,40 @@ def test_a_fault_is_in_doubt_as_long_as_its_row_is_held() -> None:
     indexed.follow()
     assert indexed.in_doubt() == []
     assert indexed.column(key) is not None
+
+
+@pytest.mark.parametrize("gone", [0, 2])
+def test_a_first_null_that_comes_late(gone: int) -> None:
+    """Until then the column has no flags."""
+    store = RowStore(SCHEMA, 1)
+    rows = IndexedRows(store, 0, (), native.Codes())
+    for first, values in ((0, [5, 6, 7]), (3, [8, None, 9])):
+        ts = np.arange(first, first + 3)
+        store.append(pa.table([ts, values, values], schema=SCHEMA), ts, [ts])
+        rows.follow()
+        found = rows.column(A)
+        assert found is not None
+        assert (found[1] is None) == (first == 0)
+        if first == 0:
+            store.drop_before(gone)
+            rows.follow()
+    assert found[0][[0, -3, -1]].tolist() == [5 + gone, 8, 9]
+    assert found[1] is not None
+    assert found[1].tolist() == [*[1] * (4 - gone), 0, 1]
+
+
+def test_a_column_is_one_for_equal_expressions_and_another_in_another_type() -> None:
+    store, ts = RowStore(SCHEMA, 1), np.arange(2)
+    store.append(pa.table([ts, [1, 2], [3, 4]], schema=SCHEMA), ts, [ts])
+    rows = IndexedRows(store, 0, (), native.Codes())
+    whole, equal = rows.column(A), rows.column((x.ColumnReference(0, "a", INT, True, "R"), INT))
+    doubles = rows.column((A[0], DOUBLE))
+    assert whole is not None
+    assert equal is not None
+    assert doubles is not None
+    assert np.shares_memory(whole[0], equal[0])
+    assert whole[0].tolist() == [1, 2]
+    assert doubles[0].tolist() == np.array([1.0, 2.0]).view(np.int64).tolist()
+    again = rows.column(A)
+    assert again is not None
+    assert np.shares_memory(again[0], whole[0])

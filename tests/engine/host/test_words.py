@@ -45,6 +45,12 @@ def test_what_is_taken_is_what_was_put_in(of: pa.DataType, values: list[Any]) ->
     taken.validate(full=True)
 
 
+def test_texts_that_are_all_null() -> None:
+    words = Words(pa.string())
+    words.append(pa.array([None, None], pa.string()))
+    assert words.take(np.array([1, 0])).to_pylist() == [None, None]
+
+
 def test_nan_is_null() -> None:
     words = Words(pa.float64())
     words.append(pa.array([1.0, float("nan"), None]))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import operator
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -224,9 +226,13 @@ def test_codes(seed: int) -> None:
             + str(chance.integers(0, 60)).encode()
             for _ in range(int(chance.integers(0, 120)))
         ]  # fmt: skip
-        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+        column = pa.array([text.decode() for text in texts], pa.string())
+        both = pa.chunked_array([column.slice(0, 3), column.slice(3)])
+        unknown = both.filter(pa.array([t not in known for t in texts], pa.bool_()))
+        assert codes.among(both.__arrow_c_stream__()) is any(text in known for text in texts)
+        assert not codes.among(unknown.__arrow_c_stream__())
         out = np.empty(len(texts), np.int64)
-        codes.of_texts(offsets, np.frombuffer(b"".join(texts) or b"-", np.uint8), out)
+        native.numbers(*column.__arrow_c_array__(), codes, out, None)
         assert out.tolist() == [known.setdefault(text, len(known)) for text in texts]
     assert codes.count() == len(known)
 
@@ -248,8 +254,20 @@ def test_what_would_read_past_an_end_is_refused() -> None:
         chains.append(eight.astype(np.int32), None)
     with pytest.raises(RuntimeError, match="no such"):
         native.scan(0, eight, eight + 1, 0, ((6, eight, None, eight, None),), who, who)
-    with pytest.raises(RuntimeError, match="not there"):
-        Codes().of_texts(np.array([0, 9], np.int64), np.zeros(3, np.uint8), np.empty(1, np.int64))
+    column = pa.array([1, 2, 3])
+    with pytest.raises(ValueError, match="2 items"):
+        native.numbers(*column.__arrow_c_array__(), Codes(), np.empty(2, np.int64), None)
+    with pytest.raises(RuntimeError, match="other lengths"):
+        native.keys((column.__arrow_c_array__(),), Codes(), np.empty(4, np.int64))
+    rows = pa.table([column], names=["a"])
+    with pytest.raises(RuntimeError, match="no such column"):
+        native.sound(rows.__arrow_c_stream__(), np.array([1, 0, 0, -1]))
+    stream = rows.column(0).__arrow_c_stream__()
+    native.times(stream)
+    with pytest.raises(RuntimeError, match="no rows"):
+        native.times(stream)
+    with pytest.raises(RuntimeError, match="want l"):
+        native.times(pa.chunked_array([[1.5]]).__arrow_c_stream__())
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -310,6 +328,60 @@ def test_sequences(seed: int) -> None:
         assert expected <= {()} or count == 1 or kernel.search(fresh[-1], 0, 1 << 20) is None
         kernel.forget(now - window)
         kept = [[event for event in some if event[0] >= now - window] for some in kept]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_times_of_pieces(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    for _ in range(50):
+        times = chance.integers(-9, 9, int(chance.integers(1, 9)))
+        if chance.random() < 0.6:
+            times.sort()
+        cuts = np.sort(chance.integers(0, len(times) + 1, 3))
+        pieces = [pa.array(part) for part in np.split(times, cuts)]
+        found = native.times(pa.chunked_array(pieces).__arrow_c_stream__())
+        assert found == (times[0], times[-1], bool((times[1:] >= times[:-1]).all()))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_keys_of_several_columns(seed: int) -> None:
+    print(f"seed {seed}")
+    chance, codes, known = random.Random(seed), native.Codes(), dict[tuple[object, ...], int]()
+    choices: list[tuple[pa.DataType, list[object]]] = [
+        (pa.string(), ["", "a", "ab", "b", None]),
+        (pa.string(), ["b", "", "ab", None]),
+        (pa.float64(), [0.0, -0.0, 1.5, None]),
+        (pa.int16(), [0, 1, 256, None]),
+        (pa.bool_(), [True, False, None]),
+        (pa.decimal128(30, 2), [Decimal("1.00"), Decimal(10**20), None]),
+        (pa.null(), [None]),
+    ]
+    for _ in range(4):
+        cells = [[chance.choice(some) for _ in range(40)] for _, some in choices]
+        columns = [
+            pa.array([None, *mine], of).slice(1)
+            for (of, _), mine in zip(choices, cells, strict=True)
+        ]
+        out = np.empty(40, np.int64)
+        native.keys(tuple(one.__arrow_c_array__() for one in columns), codes, out)
+        rows = zip(*cells, strict=True)
+        assert out.tolist() == [known.setdefault(row, len(known)) for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_between_two_bounds(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    for _ in range(30):
+        values = chance.integers(-5, 6, int(chance.integers(0, 40)))
+        flags = (chance.random(len(values)) < 0.8).astype(np.uint8)
+        low, high = chance.integers(-6, 7, 2).tolist()
+        rows = np.empty(len(values), np.int32)
+        for known in (None, flags):
+            count = native.inside(values, known, low, high, rows)
+            fits = (values >= low) & (values <= high) & (True if known is None else known != 0)
+            assert rows[:count].tolist() == np.flatnonzero(fits).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -42,7 +42,7 @@ def column(of: Type, chance: random.Random, count: int = 60) -> tuple[list[Any],
 def test_numbers_are_equal_where_values_are_and_in_their_order(of: Type) -> None:
     chance, codes = random.Random(str(of)), native.Codes()
     values, cells = column(of, chance)
-    found, flags = numbers(cells, of, codes)
+    found, flags = numbers(cells, codes)
     there = [v is not None for v in values]
     assert (flags.tolist() if flags is not None else [1] * len(values)) == there
     known = [
@@ -52,7 +52,7 @@ def test_numbers_are_equal_where_values_are_and_in_their_order(of: Type) -> None
         assert (one == other) == (mine == theirs), (one, other)
         if is_ordered(of):
             assert (one < other) == (mine < theirs), (one, other)
-    again, _ = numbers(cells, of, codes)
+    again, _ = numbers(cells, codes)
     assert again.tolist() == found.tolist(), "codes stay"
 
 
@@ -75,7 +75,7 @@ def test_doubles_in_their_order_with_infinities_and_the_smallest() -> None:
     found = of_doubles(np.array(some)).tolist()
     assert found == sorted(found)
     assert len(set(found)) == len(set(some))
-    both, _ = numbers(pa.array([0.0, -0.0]), t.DOUBLE, native.Codes())
+    both, _ = numbers(pa.array([0.0, -0.0]), native.Codes())
     assert both[0] == both[1]
 
 
@@ -84,7 +84,7 @@ def test_decimals_of_more_digits_than_fit_are_known_but_have_no_order() -> None:
     assert (is_ordered(wide), has_numbers(wide), is_ordered(narrow)) == (False, True, True)
     huge = Decimal(10**30)
     cells = pa.array([huge, Decimal(10**30 + 1), -huge, huge], pa.decimal128(38, 2))
-    found, _ = numbers(cells, wide, native.Codes())
+    found, _ = numbers(cells, native.Codes())
     assert found[0] == found[3]
     assert len(set(found.tolist())) == 3
 
@@ -96,10 +96,7 @@ def test_several_columns_are_equal_together_where_all_of_them_are() -> None:
             column(of, chance, 30) for of in chance.sample([t.INT, t.DOUBLE, Type(Kind.VARCHAR)], 2)
         ]
         found, flags = together(
-            [
-                numbers(cells, of, codes)
-                for (_, cells), of in zip(columns, _types(columns), strict=True)
-            ],
+            [numbers(cells, codes) for _, cells in columns],
             codes,
         )
         rows = list(zip(*(cells.to_pylist() for _, cells in columns), strict=True))
@@ -107,11 +104,6 @@ def test_several_columns_are_equal_together_where_all_of_them_are() -> None:
         assert (flags.tolist() if flags is not None else [1] * len(rows)) == there
         for one, other in itertools.combinations([n for n, some in enumerate(there) if some], 2):
             assert (rows[one] == rows[other]) == (found[one] == found[other])
-
-
-def _types(columns: list[tuple[list[Any], pa.Array]]) -> list[Type]:
-    by = {pa.int32(): t.INT, pa.float64(): t.DOUBLE, pa.string(): Type(Kind.VARCHAR)}
-    return [by[cells.type] for _, cells in columns]
 
 
 @pytest.mark.parametrize("of", [pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()])

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from seustream.engine.host.growing import Growing
+from seustream.engine.stream.growing import Growing
 
 
 @pytest.mark.parametrize("seed", range(20))

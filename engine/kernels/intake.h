@@ -1,0 +1,71 @@
+// Rows as they come in: whether all of them may stay as they are, and their times.
+#pragma once
+
+#include "arrow.h"
+#include "reals.h"
+
+#include <algorithm>
+
+// Whether no text has more characters than `most`.
+inline bool short_enough(const Values &texts, int64_t most) {
+    const auto *ends = texts.data<int32_t>();
+    const auto *data = static_cast<const uint8_t *>(texts.of.buffers[2]);
+    for (int64_t row = 0; row < texts.size(); ++row) {
+        int64_t from = ends[row], to = ends[row + 1];
+        if (to - from <= most || !texts.there(row)) continue;
+        auto begins = [](uint8_t byte) { return (byte & 0xC0) != 0x80; };
+        if (std::count_if(data + from, data + to, begins) > most) return false;
+    }
+    return true;
+}
+
+// Rows as one piece in which no column has a NaN, a NULL where none may be, or too long a text: the
+// capsule of Arrow's array, and where it lies; None where they are not such. `wants` are four numbers each: the column, the bytes of a real or 0, whether NULL is refused, the
+// most characters or -1.
+inline PyObject *sound(PyObject *args) {
+    PyObject *rows_, *wants_;
+    if (!PyArg_ParseTuple(args, "OO", &rows_, &wants_)) throw Raised();
+    Ints wants(wants_);
+    Pieces pieces(rows_);
+    Held<ArrowArray> rows, more;
+    if (!pieces.next(rows) || pieces.next(more)) Py_RETURN_NONE;
+    for (int64_t i = 0; i + 4 <= wants.size; i += 4) {
+        const int64_t *want = wants.data + i;
+        if (want[0] < 0 || want[0] >= rows.n_children) throw std::out_of_range("there is no such column");
+        Values column{*rows.children[want[0]]};
+        if (column.size() == 0) continue;
+        const auto *bytes = static_cast<const uint8_t *>(column.of.buffers[1]);
+        bool good = want[1] == 0 ||
+                    (want[1] == 4 ? all_real<float>(bytes, column.of.offset, column.size())
+                                  : all_real<double>(bytes, column.of.offset, column.size()));
+        good = good && (want[2] == 0 || column.whole());
+        if (!good || (want[3] >= 0 && !short_enough(column, want[3]))) Py_RETURN_NONE;
+    }
+    auto *moved = new ArrowArray(rows);
+    rows.release = nullptr;
+    return Py_BuildValue("NK", wrapped(moved), reinterpret_cast<unsigned long long>(moved));
+}
+
+// The first and the last time of rows, and whether none is before the one before it.
+inline PyObject *times(PyObject *args) {
+    PyObject *column_;
+    if (!PyArg_ParseTuple(args, "O", &column_)) throw Raised();
+    Pieces pieces(column_);
+    pieces.want("l");
+    int64_t first = 0, last = INT64_MIN;
+    bool any = false, ordered = true;
+    for (;;) {
+        Held<ArrowArray> piece;
+        if (!pieces.next(piece)) break;
+        Values column{piece};
+        if (column.size() == 0) continue;
+        const auto *ts = column.data<int64_t>();
+        if (!any) first = ts[0];
+        any = true;
+        ordered = ordered && ts[0] >= last && std::is_sorted(ts, ts + column.size());
+        last = ts[column.size() - 1];
+    }
+    if (!any) throw std::out_of_range("no rows");
+    return Py_BuildValue("LLO", static_cast<long long>(first), static_cast<long long>(last),
+                         ordered ? Py_True : Py_False);
+}
