@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,14 +11,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import suggest
+from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.cosim.bridge.protocol import LATE
 from seustream.devices import ENGINE, SIMULATED, check_backend
 from seustream.devices import devices as made_devices
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.runs import Report
+from seustream.engine.stream.merge import OnLate
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declarations, stream_of, tuples_of
@@ -53,7 +57,8 @@ def run(
     streams: Mapping[str, Rows] | None = None,
     **frames: Rows,
 ) -> dict[str, QueryResult]:
-    """Runs queries over rows that are all there, and gives the results by query.
+    """Runs queries over rows that are all there, and gives the results by query, and as `late.R` the late
+    rows of a stream R WITH (late = 'side').
 
     `sql` is a text, or the `Path` of a file. A stream's rows are an Arrow table, a pandas or Polars
     frame, a DuckDB relation, a dict of columns, a list of dicts, or the path of a file, with a
@@ -87,7 +92,11 @@ def run(
         if twice := {name for name in folded if folded.count(name) > 1}:
             raise InputError(f"stream {min(twice)} is given twice")
         known = declarations(text)
-        new = [stream_of(name, given) for name, given in rows.items() if name.lower() not in known]
+        new = [
+            _described(name, given, text)
+            for name, given in rows.items()
+            if name.lower() not in known
+        ]
         check_backend(backend)
         if backend not in SIMULATED:
             devices = 0 if backend == ENGINE else 1
@@ -109,6 +118,24 @@ def run(
             return _run(c, made, slack, strict, tuples)
 
 
+OPTIONS = tuple(
+    name
+    for name, parameter in inspect.signature(run).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+)
+
+
+def _described(name: str, given: Rows, text: str) -> Stream:
+    """The stream that a frame is of; a name that the text has not may be a misspelt option."""
+    try:
+        return stream_of(name, given)
+    except InputError as error:
+        meant = nearest(name, OPTIONS)
+        if meant is None or re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+            raise
+        raise InputError(error.messages, f"did you mean {meant}=?") from None
+
+
 def _run(
     c: Compilation,
     made: Sequence[Device],
@@ -116,7 +143,8 @@ def _run(
     strict: bool,
     tuples: Mapping[str, Tuples],
 ) -> dict[str, QueryResult]:
-    graph = GraphRun(c, made, slack=slack, strict=strict)
+    late: dict[str, list[pa.Table]] = {s.name: [] for s in c.program.base if s.late == "side"}
+    graph = GraphRun(c, made, slack=slack, strict=strict, on_late=aside(late))
     times = Times(c.program, {name: found.time for name, found in tuples.items()})
     used = streams_read(c.program)
     parts: dict[str, list[pa.Table]] = {
@@ -125,8 +153,16 @@ def _run(
     }
     for name, rows in drive(graph, {n: t.rows for n, t in tuples.items() if n in used}):
         parts[name].append(times.results(name, rows))
+    for name, some in late.items():
+        none = times.rows(name, graph.schemas[name].empty_table())
+        parts[LATE + name] = [none, *(times.rows(name, rows) for rows in some)]
     warn_of(graph.report)
     return {name: QueryResult(name, pa.concat_tables(found), c) for name, found in parts.items()}
+
+
+def aside(late: Mapping[str, list[pa.Table]]) -> OnLate:
+    """Keeps the late rows of some streams."""
+    return lambda stream, rows: late[stream].append(rows) if stream in late else None
 
 
 def warn_of(report: Report) -> None:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:  # boards are imported by those who name one
     from seustream.cosim.link.device import BoardDevice
     from seustream.hdl.boards.board import Board
 
-SERIAL, UDP, VIRTUAL = "serial", "udp", "virtual"
-SHAPES = (f"{SERIAL}:///PORT", f"{UDP}://HOST", f"{VIRTUAL}:BOARD")
-VIRTUAL_UDP = f"{VIRTUAL}:{UDP}"
-"""The RTL behind a UDP port of this machine, where other virtual boards are netlists behind pins."""
+SERIAL, UDP, USB, VIRTUAL = "serial", "udp", "usb", "virtual"
+SHAPES = (f"{SERIAL}:///PORT", f"{UDP}://HOST", f"{USB}://", f"{VIRTUAL}:BOARD")
+VIRTUAL_UDP, VIRTUAL_USB = f"{VIRTUAL}:{UDP}", f"{VIRTUAL}:{USB}"
+"""The RTL behind a UDP port of this machine, or behind a USB port with a host at its wires, where other
+virtual boards are netlists behind pins."""
 _SLOW = 40
 """A netlist in simulation is so much slower than a board."""
 
@@ -51,19 +52,23 @@ def tools() -> Iterator[None]:
 
 
 def is_board(backend: str) -> bool:
-    return backend.startswith((f"{SERIAL}:", f"{UDP}:", f"{VIRTUAL}:"))
+    return backend.startswith((f"{SERIAL}:", f"{UDP}:", f"{USB}:", f"{VIRTUAL}:"))
 
 
 def check_board(backend: str) -> None:
     """Raises for an address that names no board, before anything is read."""
     scheme, _, rest = backend.partition(":")
     if scheme == VIRTUAL:
-        if rest != UDP:
+        if rest not in (UDP, USB):
             board_named(rest)
     elif scheme == UDP:
         from seustream.cosim.link.udp import UdpAddress
 
         UdpAddress.parse(backend)
+    elif scheme == USB:
+        from seustream.cosim.link.usb import UsbAddress
+
+        UsbAddress.parse(backend)
     else:
         from seustream.cosim.link.serial import SerialAddress
 
@@ -74,7 +79,11 @@ def check_board(backend: str) -> None:
 def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
     """The device on a board, while it is needed."""
     with contextlib.ExitStack() as stack:
-        device = _udp(backend, config, stack) or _serial(backend, config, stack)
+        device = (
+            _udp(backend, config, stack)
+            or _usb(backend, config, stack)
+            or _serial(backend, config, stack)
+        )
         stack.callback(device.close)
         yield device
 
@@ -94,6 +103,25 @@ def _udp(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> Boa
         return virtual.device(config)
     if backend.startswith(f"{UDP}:"):
         return open_board(UdpAddress.parse(backend), config)
+    return None
+
+
+def _usb(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> BoardDevice | None:
+    """None of an address that is not on USB."""
+    from seustream.cosim.link.usb import UsbAddress, open_board
+
+    if backend == VIRTUAL_USB:
+        from seustream.cosim.boards.build import usb
+
+        with Notes() as note:
+            library = usb(config, note)
+        # What is missing was said by now.
+        from seustream.cosim.boards.usb import SimulatedUsbBoard, VirtualUsbBoard
+
+        virtual = stack.enter_context(VirtualUsbBoard(SimulatedUsbBoard(library)))
+        return virtual.device(config)
+    if backend.startswith(f"{USB}:"):
+        return open_board(UsbAddress.parse(backend), config)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
@@ -95,7 +96,9 @@ class Parser(argparse.ArgumentParser):
             if not unknown[1].startswith("-"):
                 message = f"{unknown[1]} is one argument too many"
             options = [name for action in self._actions for name in action.option_strings]
-            hint = _meant(unknown[1].partition("=")[0], options) or hint
+            given = unknown[1].partition("=")[0]
+            if len(given) > 2:  # one letter is like any other
+                hint = _meant(given, options) or hint
         self.exit(2, f"{self.prog}: {message}\n  hint: {hint}\n")
 
 
@@ -148,12 +151,34 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+class _Terminated(BaseException):
+    """Ends a command that was asked to end: what it has begun to write is removed on the way out."""
+
+
+def _end_tidily() -> None:
+    """Lets SIGTERM end this process as Ctrl-C does; one that is forked from it, or a second one, at once."""
+    me = os.getpid()
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != me:
+            signal.raise_signal(number)
+        raise _Terminated
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    _open_what_is_closed()
+    if argv is None:
+        _end_tidily()
     given = sys.argv[1:] if argv is None else argv
     if argv is None and given[:1] and given[0] in _WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
-    arguments = parsed(given)
     try:
+        # Here too: to know its options a command is imported, which takes most of its beginning.
+        arguments = parsed(given)
         if hasattr(arguments, "text"):
             from seustream.commands.common import settle_text
 
@@ -162,14 +187,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from flushing into the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _say_no_more()
         return 0
     except KeyboardInterrupt:
         print("seustream: interrupted", file=sys.stderr)
         return 130
+    except _Terminated:
+        print("seustream: terminated", file=sys.stderr)
+        return 128 + signal.SIGTERM
     except Exception as error:
         return _failed(error)
+
+
+def _open_what_is_closed() -> None:
+    """Gives a process that was started without inputs or outputs those that hold nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _say_no_more() -> None:
+    """Keeps Python from flushing at its end what cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(error: Exception) -> int:
@@ -200,6 +240,13 @@ def _failed(error: Exception) -> int:
     if isinstance(error, (*own, BitstreamFailed)):
         print(f"seustream: {error}", file=sys.stderr)
         _hint(getattr(error, "hint", None))
+        return 2
+    if isinstance(error, OSError):
+        # What a system refuses is no fault of ours, wherever it comes up.
+        if error.filename is None:
+            _say_no_more()
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"seustream: {place}{error.strerror or error}", file=sys.stderr)
         return 2
     import traceback
 

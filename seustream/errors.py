@@ -22,6 +22,11 @@ class Error(Exception):
     line: int | None = None
     column: int | None = None
 
+    def _note(self) -> None:
+        """Shows the hint in a traceback, unless the message has it."""
+        if self.hint and self.hint not in str(self):
+            self.add_note(f"  hint: {self.hint}")
+
 
 class QueryError(Error):
     """A mistake in a query, or a failure while it ran."""
@@ -35,6 +40,7 @@ class QueryError(Error):
     ) -> None:
         super().__init__(message)
         self.hint, self.line, self.column = hint, line, column
+        self._note()
 
 
 class UserError(Error):
@@ -44,6 +50,7 @@ class UserError(Error):
         self.messages = (messages,) if isinstance(messages, str) else tuple(messages)
         self.hint = hint
         super().__init__("\n".join(self.messages))
+        self._note()
 
 
 class InputError(UserError):

@@ -11,16 +11,24 @@ from seustream.errors import UserError
 
 
 def write_all(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Writes files by name into a directory, made if it is missing."""
+    """Writes files by name into a directory, made if it is missing. What is there and no file, such as
+    a pipe or a device, is written to, not replaced."""
     written: list[tuple[str, Path]] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, data in files.items():
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-            written.append((temporary, directory / name))
+        targets = {Path(os.path.realpath(directory / name)): files[name] for name in files}
+        through = {
+            path for path in targets if path.exists() and not (path.is_file() or path.is_dir())
+        }
+        for target in targets.keys() - through:
+            handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            written.append((temporary, target))
             with os.fdopen(handle, "wb") as out:
-                out.write(data)
+                out.write(targets[target])
             os.chmod(temporary, 0o666 & ~_umask())
+        for target in through:
+            with target.open("wb") as out:
+                out.write(targets[target])
         for temporary, target in written:
             os.replace(temporary, target)
     except OSError as error:

@@ -124,6 +124,8 @@ def table_of(name: str, rows: Rows) -> pa.Table:
             return pa.table(dict(rows))
         if hasattr(rows, "__arrow_c_stream__"):
             return pa.table(rows)
+        if hasattr(rows, "collect_schema"):  # a lazy frame of Polars
+            return pa.table(rows.collect())
         if hasattr(rows, "to_arrow_table"):  # a DuckDB relation
             return pa.table(rows.to_arrow_table())
         if hasattr(rows, "read_all"):

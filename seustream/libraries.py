@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -77,4 +78,4 @@ def _executed(path: Path, name: str) -> ModuleType:
 
 
 def _same(name: str, path: Path) -> bool:
-    return Path(name).resolve() == path.resolve()
+    return os.path.realpath(name) == os.path.realpath(path)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from seustream.api import config_named, warn_of
+from seustream.api import DataWarning, aside, config_named, warn_of
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation, Options
@@ -23,7 +23,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
 from seustream.engine.graph import GraphRun
-from seustream.engine.times import Times
+from seustream.engine.times import Times, milliseconds
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
@@ -31,7 +31,6 @@ from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
 from seustream.texts import NAME, compiled, translated
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNREAD = (0, 0)
 
 
@@ -102,9 +101,7 @@ class LiveQueries(ABC):
             self._open()
             self._catch_up()
             c = compiled(self._text, text, self._options)
-            shown = []
-            if c.program.names or self._compiled is not None:
-                shown = self._install(c, text)
+            shown = self._install(c, text)
             self._compiled = c
             self._text = f"{self._text}{text.rstrip().removesuffix(';')};\n"
             return "\n".join(shown) or None
@@ -158,7 +155,7 @@ class LiveQueries(ABC):
             if of is None:
                 known = [] if self._compiled is None else [s.name for s in self._compiled.streams]
                 raise QueryError(f"there is no stream {stream}", suggest(stream, known, "streams"))
-            self._watermark(of.name, _milliseconds(ts))
+            self._watermark(of.name, milliseconds(ts))
 
     def results(self) -> Iterator[tuple[str, QueryResult]]:
         """Query and rows, of all results that are certain by now and were not given before.
@@ -194,7 +191,7 @@ class LiveQueries(ABC):
 
     def subscribe(self, query: str) -> None:
         """Has `results` give those of a query that others registered at the bridge, too: from the first
-        that is kept.
+        that is kept. `late.R` are the late rows of a stream R WITH (late = 'side').
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -249,7 +246,14 @@ class LiveQueries(ABC):
         for name in names:
             if name.lower() == query.lower():
                 return name
+        if query.startswith(p.LATE) and (of := self._stream(query.removeprefix(p.LATE))):
+            return p.LATE + of.name
         raise QueryError(f"there is no query {query}", suggest(query, names, "queries"))
+
+    def _answers(self, c: Compilation) -> list[str]:
+        """The answers to what the latest text asks."""
+        asked = [one for one in c.program.requests if one.span.start >= len(self._text)]
+        return [line for request in asked for line in answer_to(c, c, request)]
 
     @abstractmethod
     def _install(self, c: Compilation, text: str) -> list[str]:
@@ -293,7 +297,14 @@ class LiveQueries(ABC):
             return
         times = Times(self._compiled.program, self._given)
         for name, rows in found:
-            yield name, QueryResult(name, times.results(name, rows))
+            stream = name.removeprefix(p.LATE)
+            is_late = name != stream and self._stream(stream) is not None
+            yield (
+                name,
+                QueryResult(
+                    name, times.rows(stream, rows) if is_late else times.results(name, rows)
+                ),
+            )
 
 
 class EngineQueries(LiveQueries):
@@ -306,6 +317,7 @@ class EngineQueries(LiveQueries):
         self._device: Device | None = None
         self._run: GraphRun | None = None
         self._ready: list[tuple[str, pa.Table]] = []
+        self._late: dict[str, list[pa.Table]] = {}
 
     def close(self) -> None:
         self._finished = True
@@ -319,12 +331,21 @@ class EngineQueries(LiveQueries):
         if before is not None:
             self._ready += before.advance()
         state = None if before is None else before.state()
-        after = GraphRun(c, self._device, slack=self._slack, strict=self._strict, living=True)
+        after = GraphRun(
+            c,
+            self._device,
+            slack=self._slack,
+            on_late=aside(self._late),
+            strict=self._strict,
+            living=True,
+        )
         if state is not None:
             after.resume(state)
         self._run = after
-        asked = [one for one in c.program.requests if one.span.start >= len(self._text)]
-        return [line for request in asked for line in answer_to(c, c, request)]
+        self._late |= {
+            s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
+        }
+        return self._answers(c)
 
     def _catch_up(self) -> None:
         """There are no others."""
@@ -353,15 +374,21 @@ class EngineQueries(LiveQueries):
         if self._run is not None:
             self._run.promise(stream, timestamp)
 
-    def _results(self) -> Iterator[tuple[str, pa.Table]]:
+    def _waiting(self) -> Iterator[tuple[str, pa.Table]]:
+        for stream, late in self._late.items():
+            if late:
+                yield p.LATE + stream, pa.concat_tables(late)
+                late.clear()
         ready, self._ready = self._ready, []
         yield from ready
+
+    def _results(self) -> Iterator[tuple[str, pa.Table]]:
+        yield from self._waiting()
         if self._run is not None and not self._finished:
             yield from self._run.advance()
 
     def _finish(self) -> Iterator[tuple[str, pa.Table]]:
-        ready, self._ready = self._ready, []
-        yield from ready
+        yield from self._waiting()
         if self._run is not None:
             yield from self._run.finish()
             warn_of(self._run.report)
@@ -395,6 +422,8 @@ class BridgeQueries(LiveQueries):
             self._text, self._has_session = standing, True
 
     def _install(self, c: Compilation, text: str) -> list[str]:
+        if not self._has_session and not c.program.names:
+            return self._answers(c)  # streams come with the first query
         if not self._has_session:
             self._client.load(c, self._how)
             self._has_session = True
@@ -422,8 +451,8 @@ class BridgeQueries(LiveQueries):
         with self._client.stage(stage) as part:
             part.write(rows)
         assert part.staged is not None
-        highest = pc.max(rows.column("ts")).as_py()
-        commit = p.Commit(self._writer, self._epoch, (part.staged,), {stream: highest})
+        seen = {} if part.highest is None else {stream: part.highest}
+        commit = p.Commit(self._writer, self._epoch, (part.staged,), seen)
         self._client.commit(commit)
         self._epoch += 1
 
@@ -457,6 +486,9 @@ class BridgeQueries(LiveQueries):
                 continue
             if found["run"] != run:  # or replaced it
                 start = 0
+            if found["first"] > start:
+                said = f"{name}: {found['first'] - start:,} results were given up for newer ones"
+                warnings.warn(said, DataWarning, stacklevel=4)
             first, end = max(start, found["first"]), found["end"]
             if end > first:
                 yield name, self._client.read(name, first, end)
@@ -466,11 +498,3 @@ class BridgeQueries(LiveQueries):
         if self._has_session:
             self._client.end()
         yield from self._results()
-
-
-def _milliseconds(ts: int | datetime) -> int:
-    """A time without a zone is UTC, as everywhere."""
-    if isinstance(ts, datetime):
-        zoned = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
-        return (zoned - _EPOCH) // timedelta(milliseconds=1)
-    return int(ts)

@@ -70,6 +70,11 @@ class Notes:
     def __exit__(self, *error: object) -> None:
         self._write("\r\x1b[K")
 
+    def warn(self, what: str) -> None:
+        """Leaves a line, on a terminal or not."""
+        self._write("\r\x1b[K")
+        print(f"warning: {what}", file=self.stream, flush=True)
+
     def _write(self, text: str) -> None:
         if self.stream.isatty():
             self.stream.write(text)

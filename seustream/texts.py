@@ -37,8 +37,13 @@ def translated() -> Iterator[None]:
 
 def text_of(sql: str | Path) -> str:
     """A text, or that of a file."""
-    if not isinstance(sql, Path):
+    if isinstance(sql, str):
         return sql
+    if not isinstance(sql, Path):
+        raise InputError(
+            f"queries are a text or the Path of a file, not {type(sql).__name__}",
+            'run("SELECT … FROM orders …", orders=frame)',
+        )
     try:
         return sql.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

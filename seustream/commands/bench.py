@@ -4,7 +4,8 @@ Each module there has `TITLE` and `measure() -> Measurement`; the figures are pr
 to `bench/results/NAME.json` with the conditions they were taken under, machine, commit and
 versions; charts lie beside them. One with `LONG = True`
 runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
-`measure` takes their names.
+`measure` takes their names. One with `SHORT` has smaller sizes for `--short`: values by the name
+of the constant they stand for, under `PARTS` the parts to measure.
 
 Only what runs is imported: each needs other packages. What is known of the others, `TITLE` and
 `LONG`, is read from their text and so must be written out there.
@@ -78,6 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="which (default: all but long ones)"
     )
+    parser.add_argument(
+        "--short", action="store_true", help="take the smaller sizes of those that have some"
+    )
     parser.add_argument("--list", action="store_true", help="list them and stop")
 
 
@@ -96,7 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
         title = module.TITLE
         print(f"{title}\n", flush=True)
         begun = time.monotonic()
-        found = cast(Measurement, module.measure() if parts is None else module.measure(parts))
+        is_short = arguments.short and hasattr(module, "SHORT")
+        own = shortened(module) if is_short else None
+        taken = own if parts is None else parts
+        found = cast(Measurement, module.measure() if taken is None else module.measure(taken))
         print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
         for other in found.more:
             print(f"\n{other.title}\n")
@@ -111,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
             "conditions": found.conditions,
             **environment(),
             "parts": parts,
+            **({"short": True} if is_short else {}),
             "seconds": round(time.monotonic() - begun, 1),
             "head": found.head,
             "rows": found.rows,
@@ -125,6 +133,18 @@ def run(arguments: argparse.Namespace) -> int:
         files |= {f"{name}-{chart}.svg": svg.encode() for chart, svg in found.charts.items()}
         write_all(folder() / "results", files)
     return 0
+
+
+def shortened(module: ModuleType) -> Sequence[str] | None:
+    """Gives the constants of a module the values of its short run; returns the parts of that, if it
+    has some."""
+    sizes = dict(module.SHORT)
+    parts = sizes.pop("PARTS", None)
+    for name, value in sizes.items():
+        if not hasattr(module, name):
+            raise AttributeError(f"{module.__name__}.SHORT names no constant: {name}")
+        setattr(module, name, value)
+    return cast("Sequence[str] | None", parts)
 
 
 def environment() -> dict[str, object]:

@@ -32,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the host link at the Ethernet port, under this address, instead of the serial port",
     )
     parser.add_argument(
+        "--usb",
+        action="store_true",
+        help="the host link at the USB port of the FPGA, instead of the serial port",
+    )
+    parser.add_argument(
         "--seeds",
         type=int,
         default=3,
@@ -60,11 +65,16 @@ def run(arguments: argparse.Namespace) -> int:
         from seustream.hdl.boards.flow.sizes import nearest
         from seustream.hdl.boards.pll import ClockRefused
         from seustream.hdl.boards.tops import Setting
-    if arguments.address is not None and arguments.baud is not None:
-        raise UserError(["--address and --baud: the host link is at one port"])
+    ports = [
+        f"--{name}"
+        for name in ("address", "baud", "usb")
+        if getattr(arguments, name) not in (None, False)
+    ]
+    if len(ports) > 1:
+        raise UserError([f"{' and '.join(ports)}: the host link is at one port"])
     try:
         address = NetworkAddress.parse(arguments.address) if arguments.address is not None else None
-        setting = Setting(board, config, arguments.clock, arguments.baud, address)
+        setting = Setting(board, config, arguments.clock, arguments.baud, address, arguments.usb)
         build = Build(setting, constraints_of(board), cache())
         with Notes() as note:
             folder, report = build.run(arguments.seeds, note, arguments.every_seed)
@@ -84,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"\nload it: {board.programs} {arguments.output / FILES[0]}")
     if address:
         print(f"reach it: --backend udp://{address}")
+    if arguments.usb:
+        print("reach it: --backend usb://")
     return 0
 
 

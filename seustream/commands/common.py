@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -36,9 +37,18 @@ from seustream.libraries import add_library_argument, load_libraries
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, nargs="?", metavar="Q.xsql", help="the queries; - is standard input"
+        "file",
+        type=Path,
+        nargs="?",
+        metavar="Q.xsql",
+        help="the file of the queries; - is standard input",
     )
-    parser.add_argument("-c", dest="text", metavar="SQL", help="the queries, in place of a file")
+    parser.add_argument(
+        "-c",
+        dest="text",
+        metavar="SQL",
+        help="take the queries from the command line instead of a file",
+    )
     parser.add_argument(
         "--plan",
         choices=PLANS,
@@ -181,15 +191,21 @@ def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_access_arguments(
-    parser: argparse.ArgumentParser, whose: str = "the bridge's token"
+    parser: argparse.ArgumentParser, whose: str = "send the token in this file to the bridge"
 ) -> None:
     """Adds the files that a client comes in with."""
     parser.add_argument("--token-file", metavar="F", help=whose)
-    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
     parser.add_argument(
-        "--tls-cert", metavar="F", help="a certificate of one's own, if the bridge wants one, PEM"
+        "--tls-ca", metavar="F", help="trust a bridge whose certificate this authority signed, PEM"
     )
-    parser.add_argument("--tls-key", metavar="F", help="and its key")
+    parser.add_argument(
+        "--tls-cert",
+        metavar="F",
+        help="present this certificate to a bridge that asks for one, PEM",
+    )
+    parser.add_argument(
+        "--tls-key", metavar="F", help="read the certificate's private key from this file"
+    )
 
 
 def access(arguments: argparse.Namespace) -> Access:
@@ -344,9 +360,9 @@ def input_files(arguments: argparse.Namespace) -> list[Path]:
 
 def keep_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Refuses to write over what is read."""
-    read = {path.resolve(): path for path in inputs}
+    read = {os.path.realpath(path) for path in inputs}
     for output in outputs:
-        if output.resolve() in read:
+        if os.path.realpath(output) in read:
             raise UserError(
                 [f"{output} would be overwritten, and it is an input"],
                 hint="choose another folder with -o",

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " tuples of their stream, whose beginning shows what each matcher would cost",
     )
     parser.add_argument("--format", choices=FORMATS, default="text")
-    parser.add_argument("--query", metavar="NAME", help="one query only")
-    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="into a file")
+    parser.add_argument("--query", metavar="NAME", help="explain this query only")
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write into this file")
 
 
 def run(arguments: argparse.Namespace) -> int:

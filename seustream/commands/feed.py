@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
     from seustream.spark_feeder.job import Sink
     from seustream.spark_feeder.progress import FeedCounts
 
+INSIDE = "spark"
+"""In place of a bridge: the queries run inside Spark."""
 SINKS = ("parquet", "csv", "json", "console", "none")
 
 
 EXAMPLES = """\
 examples:
   seustream feed q.xsql --bridge grpc://127.0.0.1:8815 --source R=r.csv
+  seustream feed q.xsql --bridge spark --source R=r.csv --source S=s.csv
   seustream feed q.xsql --bridge grpc://fpga:8815 --source R=kafka:host:9092/R \\
       --checkpoint state --lag 10s
 """
@@ -54,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="grpc://HOST:PORT",
-        help="where the device is served; several share the tuples by key",
+        help="where the device is served; several share the tuples by key; spark: queries that go by"
+        " key run inside Spark, without a bridge",
     )
     parser.add_argument(
         "--source",
@@ -74,9 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint", metavar="DIR", help="go on from there, and keep the way back there"
     )
     parser.add_argument(
-        "-o", dest="output", default="results", metavar="DIR", help="where the results go"
+        "-o",
+        dest="output",
+        default="results",
+        metavar="DIR",
+        help="write the results into this folder",
     )
-    parser.add_argument("--format", choices=SINKS, default="parquet", help="of the results")
+    parser.add_argument(
+        "--format", choices=SINKS, default="parquet", help="write the results in this format"
+    )
     parser.add_argument(
         "--files-a-batch",
         type=int,
@@ -119,8 +130,10 @@ def run(arguments: argparse.Namespace) -> int:
     sources = _named(c, "--source", arguments.source)
     select = _named(c, "--select", arguments.select)
     _check(arguments, c, sources)
+    if arguments.bridge == [INSIDE]:
+        _check_keys(c)
     need_spark()
-    for url in arguments.bridge:
+    for url in arguments.bridge if arguments.bridge != [INSIDE] else ():
         client(url, access(arguments)).close()
 
     from pyspark.errors import PySparkException
@@ -157,6 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
                 access=access(arguments),
                 late=_late(arguments),
                 prefilter=arguments.prefilter,
+                say=note.warn,
             )
             with job:
                 counts = job.wait(lambda now, seconds: note(now.line(seconds)))
@@ -167,6 +181,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         print(_summary(counts, arguments), file=sys.stderr)
     return 0
+
+
+def _check_keys(c: Compilation) -> None:
+    from seustream.spark_feeder.errors import FeedError
+    from seustream.spark_feeder.split import keys_inside
+
+    try:
+        keys_inside(c.program)
+    except FeedError as error:
+        raise UserError([str(error)], hint=error.hint) from None
 
 
 def need_spark() -> None:
@@ -183,6 +207,11 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
     problems = []
     if not arguments.bridge:
         problems.append("--bridge is missing: where is the device served?")
+    if INSIDE in arguments.bridge:
+        if len(arguments.bridge) > 1:
+            problems.append(f"--bridge {INSIDE}: either bridges, or {INSIDE} alone")
+        if arguments.prefilter:
+            problems.append("--prefilter saves ways to a bridge, and inside Spark there is none")
     if (arguments.slack or 0) < 0:
         problems.append(f"--slack {arguments.slack}: want 0 or more")
     if arguments.lag is not None and arguments.lag < 0:
@@ -195,7 +224,7 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
         raise UserError(problems, hint="--bridge grpc://127.0.0.1:8815 --source R=r.csv …")
     if arguments.format not in ("console", "none"):
         places = [Path(arguments.output), *([Path(arguments.late)] if arguments.late else [])]
-        if len({place.resolve() for place in places}) < len(places):
+        if len({os.path.realpath(place) for place in places}) < len(places):
             raise UserError(
                 [f"--late {arguments.late}: results go there"], hint="name another folder"
             )
@@ -267,14 +296,16 @@ def _summary(counts: FeedCounts, arguments: argparse.Namespace) -> str:
         for name, count in counts.results.items()
     ]
     device = counts.device
-    lines = [
-        table(rows, ("query", "results", "where")),
-        "",
-        f"{sum(counts.rows.values()):,} tuples in {counts.epochs:,} epochs through"
-        f" {len(arguments.bridge)} bridge{'s' * (len(arguments.bridge) > 1)};"
-        f" {device.get('pairs', 0):,} pairs compared,"
-        f" {device.get('circulated', 0):,} joined tuples circulated",
-    ]
+    through = f"{sum(counts.rows.values()):,} tuples in {counts.epochs:,} "
+    if arguments.bridge == [INSIDE]:
+        through += "micro-batches inside Spark"
+    else:
+        through += (
+            f"epochs through {len(arguments.bridge)} bridge{'s' * (len(arguments.bridge) > 1)};"
+            f" {device.get('pairs', 0):,} pairs compared,"
+            f" {device.get('circulated', 0):,} joined tuples circulated"
+        )
+    lines = [table(rows, ("query", "results", "where")), "", through]
     kept_late = f"written to {arguments.late}" if arguments.late else "not processed"
     for stream, late in counts.late.items():
         if late:

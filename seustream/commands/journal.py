@@ -15,8 +15,9 @@ import pyarrow.parquet as parquet
 from seustream.cosim.bridge.disk import RealDisk
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.mark import FORMAT
 from seustream.cosim.bridge.salvage import Export, Salvaged, at_rest, copy_sound, saved
-from seustream.cosim.bridge.survey import FORMAT, Survey
+from seustream.cosim.bridge.survey import Survey
 from seustream.encoding import parquet_options
 from seustream.errors import OutputError, UserError
 

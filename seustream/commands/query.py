@@ -19,7 +19,6 @@ from seustream.writing import OutputSet
 
 _WAIT_MS = 1000
 _MOST = 1 << 14
-_FIGURES = ("selectivity", "time", "cycles", "state KiB", "lag ms")
 """Results of one answer."""
 
 
@@ -55,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--bridge",
             default="grpc://127.0.0.1:8815",
             metavar="grpc://HOST:PORT",
-            help="which bridge (default: %(default)s)",
+            help="talk to this bridge (default: %(default)s)",
         )
         add_access_arguments(one)
 
@@ -116,34 +115,32 @@ def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) ->
 
 
 def listing(bridge: BridgeClient) -> str:
-    """Queries and streams as two tables."""
+    """Tables of the queries, of how they do, and of the streams: each fits a narrow terminal."""
     found = bridge.act("query-list")
-    queries = [
-        (
-            q["name"],
-            q["phase"],
-            q["run"],
-            q["results"],
-            q["kept"],
-            _shown(q["p50_ms"]),
-            _shown(q["p99_ms"]),
-            _shown(q["selectivity"]),
-            *(_percent(q[share]) for share in ("time_share", "cycle_share")),
-            "-" if q["state_bytes"] is None else f"{q['state_bytes'] / 1024:,.1f}",
-            _shown(q["lag_ms"]),
-            _shown(q["priority"]),
-            _when(q["until"]),
-            q["complete"],
+    queries, figures = [], []
+    for q in found["queries"]:
+        until, runs = _when(q["until"]), (q["name"], q["phase"], q["run"])
+        queries.append(
+            (*runs, q["results"], q["kept"], _shown(q["priority"]), until, q["complete"])
         )
-        for q in found["queries"]
-    ]
+        state = "-" if q["state_bytes"] is None else f"{q['state_bytes'] / 1024:,.1f}"
+        times = (_shown(q[each]) for each in ("p50_ms", "p99_ms", "lag_ms", "selectivity"))
+        shares = (_percent(q[share]) for share in ("time_share", "cycle_share"))
+        figures.append((q["name"], *times, *shares, state))
     streams = [
         (s["name"], s["state"], s["accepted"], sum(s["rejected"].values()), s["schema"])
         for s in found["streams"]
     ]
-    head = ("query", "phase", "run", "results", "kept", "p50 ms", "p99 ms")
     parts = [
-        table(queries, (*head, *_FIGURES, "priority", "until", "complete")),
+        table(
+            queries,
+            ("query", "phase", "run", "results", "kept", "priority", "until", "complete"),
+        ),
+        "",
+        table(
+            figures,
+            ("query", "p50 ms", "p99 ms", "lag ms", "selectivity", "time", "cycles", "state KiB"),
+        ),
         "",
         table(streams, ("stream", "state", "accepted", "rejected", "schema")),
     ]

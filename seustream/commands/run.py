@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what joins: the engine by itself, a device, or the bridge that serves one:"
         f" {', '.join((*BACKENDS, *SHAPES, 'grpc://…'))} (default: %(default)s)",
     )
-    add_access_arguments(parser, "the token of the bridge, or of the sites")
+    add_access_arguments(parser, "send the token in this file to the bridge or the sites")
     parser.add_argument(
         "--waves",
         type=Path,
@@ -82,9 +83,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="record every signal of the processor; with --backend verilated",
     )
     parser.add_argument(
-        "-o", dest="output", default=".", metavar="DIR", help="where the results go; - is stdout"
+        "-o",
+        dest="output",
+        default=".",
+        metavar="DIR",
+        help="write the results into this folder; - is stdout",
     )
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="of the results")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="csv", help="write the results in this format"
+    )
     add_delivery_arguments(parser)
     parser.add_argument("--late", metavar="DIR", help="write late tuples there, a file a stream")
     parser.add_argument(
@@ -337,13 +344,21 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
             return []
         return [Path(str(directory)) / f"{name}.{arguments.format}" for name in names]
 
+    named = Path(arguments.output)
+    if named.suffix.removeprefix(".") in FORMATS and not named.is_dir():
+        format = named.suffix.removeprefix(".")
+        other = "" if format == "csv" else f" --format {format}"
+        raise UserError(
+            [f"-o {named}: results go into a folder, a file for each query"],
+            hint=f"-o FOLDER{other}, or for one query: -o -{other} > {named}",
+        )
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
     late = files(arguments.late, (stream.name for stream in c.streams))
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
-    both = {path.resolve() for path in results} & {path.resolve() for path in late}
+    both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
     if both:
         raise UserError(
             [f"{min(both)} would hold results and late tuples"], hint="give --late another folder"

@@ -104,11 +104,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep accepted rows there, so that a killed bridge goes on (default: until it stops)",
     )
     add_strict_argument(parser)
-    parser.add_argument("--token-file", type=Path, metavar="F", help="clients must know its token")
-    parser.add_argument("--tls-cert", type=Path, metavar="F", help="certificate, PEM")
-    parser.add_argument("--tls-key", type=Path, metavar="F", help="and its key")
     parser.add_argument(
-        "--tls-client-ca", type=Path, metavar="F", help="clients must have a certificate it signed"
+        "--token-file",
+        type=Path,
+        metavar="F",
+        help="refuse clients that do not know the token in this file",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="F", help="certificate, PEM")
+    parser.add_argument(
+        "--tls-key",
+        type=Path,
+        metavar="F",
+        help="read the certificate's private key from this file",
+    )
+    parser.add_argument(
+        "--tls-client-ca",
+        type=Path,
+        metavar="F",
+        help="refuse clients without a certificate that this authority signed",
     )
     parser.add_argument(
         "--max-memory",

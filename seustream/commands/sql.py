@@ -38,14 +38,15 @@ _WORDS = (
 _HELP = """Statements end with a semicolon. Results of queries are shown as they come.
   CREATE STREAM R (a int);  REGISTER QUERY q AS SELECT …;  SELECT …;  DROP QUERY q;
   SHOW STREAMS;  SHOW QUERIES;  EXPLAIN q;
-  LIST   the queries and streams, and how they do      HELP   this      EXIT   the end"""
+  LIST   the queries and streams, and how they do      HELP   this      EXIT   the end
+  Ctrl-C leaves the statement that has begun, Ctrl-D ends."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bridge",
         metavar="grpc://HOST:PORT",
-        help="which bridge (default: an engine in this process, which ends with it)",
+        help="talk to this bridge (default: an engine in this process, which ends with it)",
     )
     add_access_arguments(parser)
     parser.add_argument(
@@ -105,6 +106,10 @@ class Conversation:
     def is_within(self) -> bool:
         """A statement has begun and not ended."""
         return bool(self._text.strip())
+
+    def forget(self) -> None:
+        """Leaves a statement that has begun."""
+        self._text = ""
 
     def hear(self, line: str) -> bool:
         """Takes a line; carries out the statements that it ends. False at the end."""
@@ -237,9 +242,15 @@ def _typed(talk: Conversation, url: str) -> None:
         watching = threading.Thread(target=watch, name="results", daemon=True)
         watching.start()
         try:
-            while talk.hear(session.prompt("     ... " if talk.is_within else "seustream> ")):
-                pass
-        except (EOFError, KeyboardInterrupt):
+            going = True
+            while going:
+                try:
+                    line = session.prompt("     ... " if talk.is_within else "seustream> ")
+                except KeyboardInterrupt:
+                    talk.forget()
+                else:
+                    going = talk.hear(line)
+        except EOFError:
             pass
         finally:
             over.set()

@@ -115,7 +115,7 @@ class SteppedDevice:
         if hasattr(self.device, "executed"):
             raw = int(one.stream[0]), int(one.sequence[0])
             self.trace.take(self.device.executed(), raw, self._places, clock or 0)
-        trace = self.trace
+        trace, (record, queries) = self.trace, found.each()
         self.steps.append(
             MachineStep(
                 int(one.stream[0]),
@@ -130,7 +130,7 @@ class SteppedDevice:
                 trace.cycles[:MOST_MOMENTS],
                 trace.kept_probes(),
                 trace.joins,
-                sorted(zip(found.query.tolist(), found.sequences.tolist(), strict=True)),
+                sorted(zip(queries.tolist(), found.sequences[record].tolist(), strict=True)),
                 sorted(
                     zip(
                         found.handed_over.stream.tolist(),

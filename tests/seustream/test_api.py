@@ -6,6 +6,7 @@ import datetime
 import doctest
 import subprocess
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def test_joins_against_duckdb(ours: list[Row], theirs: list[Row]) -> None:
         connection.register("S", s)
         wanted = connection.execute(
             "SELECT R.a, R.b, S.c, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S"
-            " WHERE R.a = S.a AND abs(epoch_ms(R.ts) - epoch_ms(S.ts)) <= 50"
+            " WHERE R.a = S.a AND abs(epoch_us(R.ts) - epoch_us(S.ts)) <= 50000"
         ).fetchall()
     assert sorted(found.rows()) == sorted(wanted)
 
@@ -107,13 +108,27 @@ R = {"ts": [1], "a": [0]}
         ("CREATE STREAM J AS SELECT a FROM R WINDOW NOW; SELECT a FROM J WINDOW NOW", {"J": R}, "J is defined by a query", None),
         ("SELECT a FROM R WINDOW NOW", {"r": R}, "given twice", None),
         (Path("none.xsql"), {}, "none.xsql: cannot be read", None),
+        (None, {}, "queries are a text or the Path of a file, not NoneType", "SELECT"),
+        ("SELECT a FROM R WINDOW NOW", {"slak": 5}, "slak: int is no table", "did you mean slack=?"),
+        ("SELECT a FROM R WINDOW NOW", {"stream": {"a": [1]}}, "no time column", "did you mean streams=?"),
+        ("SELECT a FROM stream WINDOW NOW", {"stream": {"a": [1]}}, "no time column", "milliseconds"),
     ],
 )  # fmt: skip
-def test_mistakes(sql: str, options: dict[str, object], message: str, hint: str | None) -> None:
+def test_mistakes(
+    sql: str | None, options: dict[str, object], message: str, hint: str | None
+) -> None:
     with pytest.raises(ss.Error) as caught:
         ss.run(sql, R=R, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
     assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_traceback_shows_the_hint_once() -> None:
+    for sql, rows in (("SELECT a FROM R", {"a": [1]}), ("SELECT b FROM R WINDOW NOW", R)):
+        with pytest.raises(ss.Error) as caught:
+            ss.run(sql, R=rows)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert shown.count(f"  hint: {caught.value.hint}\n") == 1
 
 
 def test_a_mistake_has_its_place() -> None:

@@ -22,6 +22,8 @@ from seustream.hdl.boards.board import BOARDS
         ("serial:///dev/none", "/dev/none: "),
         ("udp://", "want udp://HOST:PORT"),
         ("udp://nowhere.invalid", "udp://nowhere.invalid:21333: "),
+        ("usb:", "want usb:// or usb://BUS:DEVICE"),
+        ("usb://4", "want usb:// or usb://BUS:DEVICE"),
         ("virtual:udb", "there is no board 'udb'"),
     ],
 )
@@ -51,7 +53,7 @@ def test_a_board_has_its_name_and_its_constraints() -> None:
 
 
 def test_an_address_of_a_board_is_none_of_a_bridge() -> None:
-    for address in (*SHAPES, "serial:/dev/ttyUSB0", "virtual:udp"):
+    for address in (*SHAPES, "serial:/dev/ttyUSB0", "virtual:udp", "virtual:usb", "usb://1:4"):
         assert is_board(address)
     for other in ("golden", "grpc://serial", "serial", "udpx://h"):
         assert not is_board(other)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from seustream import cli
 from seustream.cli import main, module_of
 from seustream.hdl.config import CONFIGURATIONS
+from tests.docs.blocks import ROOT
 from tests.seustream.texts import JOIN, STREAMS, names
 
 R = "ts,a,b\n1,1,10\n2,2,20\n30,1,30\n"
@@ -238,6 +244,89 @@ def test_usage_errors(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "q.xsql", "--input", "R=loop", "--input", "S=s.csv"],
+        ["run", "q.xsql", "--input", f"R={'a' * 300}.csv", "--input", "S=s.csv"],
+        ["run", "q.xsql", *INPUTS, "-o", "loop/x"],
+        ["run", "q.xsql", *INPUTS, "-o", "a" * 300],
+        ["compile", "q.xsql", "-o", "loop/x"],
+        ["compile", "q.xsql", "-o", "r.csv/x"],
+        ["explain", "\udcff.xsql"],
+        ["journal", "check", "a" * 300],
+        ["query", "list", "--bridge", "grpc://[::1"],
+    ],
+)
+def test_what_a_system_refuses_is_one_message(
+    arguments: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("loop").symlink_to("loop")
+    before = names()
+    assert main(arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("seustream: ")
+    assert "Traceback" not in err
+    assert names() == before
+
+
+@pytest.mark.parametrize("arguments", [["completion", "bash"], ["explain", "q.xsql"]])
+def test_an_output_that_is_full_is_said(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "seustream", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    assert (run.returncode, run.stderr) == (2, "seustream: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_without_inputs_and_outputs_it_does_its_work(closed: str) -> None:
+    command = f'exec "$0" -m seustream run q.xsql {" ".join(INPUTS)} -o out {closed}'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        ["bash", "-c", command, sys.executable], capture_output=True, text=True, env=environment
+    )
+    assert (run.returncode, "Traceback" in run.stderr) == (0, False)
+    assert Path("out/q0.csv").read_text() == RESULT
+
+
+def test_an_interrupt_while_a_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "parsed", interrupted)
+    assert main(["sql"]) == 130
+    assert capfd.readouterr().err == "seustream: interrupted\n"
+
+
+def test_a_command_that_is_told_to_end_leaves_nothing_half_done() -> None:
+    """SIGTERM while results are written: what was there before is as it was, and there is nothing else."""
+    rows = 200_000
+    Path("q.xsql").write_text(
+        "CREATE STREAM R (a int, b int); SELECT * FROM R WHERE R.a < 5 WINDOW NOW;"
+    )
+    Path("r.csv").write_text("ts,a,b\n" + "".join(f"{ts},1,2\n" for ts in range(rows)))
+    Path("out").mkdir()
+    Path("out/q0.csv").write_text("before")
+    command = [sys.executable, "-m", "seustream", "run", "q.xsql", "--input", "R=r.csv"]
+    command += ["--backend", "iss", "--config", "tiny", "-o", "out"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while not list(Path("out").glob(".*")) and process.poll() is None:
+            time.sleep(0.01)
+        process.terminate()
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert (process.returncode, said) == (143, "seustream: terminated\n")
+    assert [path.name for path in Path("out").iterdir()] == ["q0.csv"]
+    assert Path("out/q0.csv").read_text() == "before"
 
 
 def test_a_fault_of_ours_is_status_1(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,27 @@ def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:
     write_all(tmp_path, {"a": b"new"})
     assert (tmp_path / "a").read_text() == "new"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "link").symlink_to("a")
+    write_all(tmp_path, {"link": b"new"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a").read_text() == "new"
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    """As root, to take a device's place would take it from everybody."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_all(tmp_path, {"pipe": b"x", "file": b"y"})
+        assert os.read(reader, 10) == b"x"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert (tmp_path / "file").read_bytes() == b"y"
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:

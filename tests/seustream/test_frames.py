@@ -33,6 +33,7 @@ FORMS: dict[str, Any] = {
     "reader": lambda: pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
     "pandas": ROWS.to_pandas(),
     "polars": pl.from_arrow(ROWS),
+    "lazy": pl.DataFrame(ROWS).lazy(),
     "columns": ROWS.to_pydict(),
     "rows": ROWS.to_pylist(),
 }

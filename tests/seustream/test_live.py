@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pytest
 
 import seustream as ss
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.protocol import Statement
 from tests.cosim.bridge.serving import bridge
 
@@ -196,3 +200,88 @@ def test_a_table_is_whole_once_it_is_pushed(tmp_path: Path) -> None:
         assert with_table(con) == want
     with bridge(tmp_path) as (_, url), ss.connect(url) as con:
         assert with_table(con) == want
+
+
+@pytest.mark.parametrize("where", ["here", "loaded", "registered"])
+def test_late_rows_and_rows_without_a_time(where: str, tmp_path: Path) -> None:
+    """Judge: the highest time before, less what the stream may fall back."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    parts = [
+        [(chance.choice([None, *range(at, at + 40)]), chance.randrange(9)) for _ in range(6)]
+        for at in range(0, 400, 10)
+    ]
+    highest, kept, late, without = -99, Counter[int](), [], 0
+    for part in parts:
+        timed = [(at, a) for at, a in part if at is not None]
+        without += len(part) - len(timed)
+        # A bridge puts what comes together in order.
+        for at, a in timed if where == "here" else sorted(timed, key=lambda row: row[0]):
+            if at < highest - 5:
+                late.append((at, a, at))
+            else:
+                kept[a] += 1
+            if where == "here":
+                highest = max(highest, at)
+        highest = max([highest, *(at for at, _ in timed)])
+    stream = "CREATE STREAM o (a int, at bigint) WITH (time = 'at', max_out_of_orderness = '5 ms', late = 'side');"
+    with contextlib.ExitStack() as stack:
+        url = None
+        if where != "here":
+            made, url = stack.enter_context(bridge(tmp_path))
+        if where == "registered":
+            client = stack.enter_context(BridgeClient(str(url), None, None, 10))
+            client.act("statement", Statement(f"{stream} REGISTER QUERY q AS SELECT a FROM o"))
+        con = stack.enter_context(ss.connect(url))
+        if where != "registered":
+            con.sql(stream)
+            con.sql("CREATE STREAM other (b int)")  # before there is a query
+            assert con.sql("DESCRIBE other") == "ts bigint NOT NULL\nb int"
+            con.sql("REGISTER QUERY q AS SELECT a FROM o")
+        if where != "here":
+            con.subscribe("late.o")
+            con.subscribe("q")
+        found: dict[str, list[tuple[object, ...]]] = {"q": [], "late.o": []}
+        for part in parts:
+            con.push(
+                "o", {"a": [a for _, a in part], "at": pa.array([at for at, _ in part], pa.int64())}
+            )
+            for name, some in con.results():
+                found[name] += some.rows()
+        con.watermark("o", 1_000)
+        for name, some in con.results():
+            found[name] += some.rows()
+        assert found["late.o"] == [(at, a, again) for at, a, again in late]
+        assert Counter(row[0] for row in found["q"]) == kept
+        assert late
+        if where != "here":
+            status = made.status()
+            assert status["late_total"]["o"] == len(late)
+            assert status["timeless_total"]["o"] == without
+            (one,) = [one for one in made.registry().streams({}) if one["name"] == "o"]
+            assert one["rejected"] == {"late": len(late), "without_time": without}
+    if where != "here":  # also after a restart
+        with bridge(tmp_path) as (made, url), BridgeClient(url, None, None, 10) as client:
+            client.flush()
+            assert made.status()["timeless_total"]["o"] == without
+            found_again = client.read("late.o", 0, len(late)).to_pylist()
+            assert [(row["ts"], row["a"], row["at"]) for row in found_again] == late
+
+
+def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None:
+    limits = replace(USUAL, live_rows=5)
+    with (
+        bridge(tmp_path, limits=limits) as (_, url),
+        BridgeClient(url, None, None, 10) as client,
+        ss.connect(url) as con,
+    ):
+        text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R"
+        client.act("statement", Statement(text))
+        con.subscribe("q")
+        for a in range(12):
+            con.push("R", {"ts": [a], "a": [a]})
+        con.watermark("R", 99)
+        with pytest.warns(ss.DataWarning, match="q: 7 results were given up for newer ones"):
+            ((_, rows),) = con.results()
+        assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]

@@ -77,6 +77,9 @@ run                                                 there are no queries|-c
 run nofile.xsql                                     nofile.xsql|No such file
 run none.xsql                                       no queries in it|SELECT
 run none.xsql -c "SELECT 1"                         given twice
+run -c "SELECT a FROM R" --input R=r.csv -o x.csv   into a folder|-o - > x.csv
+run -c "SELECT a FROM R" --input R=r.csv -o x.parquet   into a folder|-o - --format parquet > x.parquet
+sql -c "SHOW QUERIES"                               no option -c|seustream sql --help
 run latin.xsql                                      byte 7 is not UTF-8
 rnu q.xsql                                          no command rnu|mean run?
 run q.xsql --inptu R=r.csv                          no option --inptu|mean --input?

@@ -42,3 +42,9 @@ def test_a_note_gives_way_to_the_next_and_to_the_end() -> None:
         note("one")
         note("two")
     assert out.getvalue().split("\r") == ["", "one …\x1b[K", "two …\x1b[K", "\x1b[K"]
+
+
+@pytest.mark.parametrize(("out", "before"), [(Terminal(), "\r\x1b[K"), (io.StringIO(), "")])
+def test_a_warning_stays_and_is_written_into_a_file(out: io.StringIO, before: str) -> None:
+    Notes(out).warn("nobody reads")
+    assert out.getvalue() == f"{before}warning: nobody reads\n"

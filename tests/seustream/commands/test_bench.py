@@ -3,8 +3,11 @@ nor `tests` on its path."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -61,6 +64,45 @@ def test_where_and_of_what_a_run_is() -> None:
     assert "cores" in str(found["machine"])
     assert re.fullmatch(r"([0-9a-f]{7,}( \+ changes)?)?", str(found["commit"]))
     assert {"python", "pyarrow"} <= set(found["versions"])  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_short_run_has_sizes_that_are_there(name: str) -> None:
+    module = bench._load(name)
+    short = getattr(module, "SHORT", {})
+    assert set(short.get("PARTS", ())) <= set(getattr(module, "PARTS", ()))
+    assert all(hasattr(module, constant) for constant in short)
+    assert not short or short != {constant: getattr(module, constant) for constant in short}
+
+
+def test_a_short_run_says_so_and_takes_its_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken: list[object] = []
+
+    def measure(parts: Sequence[str] = ("a", "b")) -> bench.Measurement:
+        taken.append((module.EVENTS, parts))  # type: ignore[attr-defined]
+        return bench.Measurement(("n",), [(1,)], {}, "none")
+
+    module = ModuleType("one")
+    given = {"TITLE": "one", "EVENTS": 9, "PARTS": ("a", "b"), "measure": measure}
+    vars(module).update(given, SHORT={"EVENTS": 2, "PARTS": ("b",)})
+    (tmp_path / "results").mkdir()
+    (tmp_path / "one.py").write_text("TITLE = 'one'\n")
+    monkeypatch.setattr(bench, "folder", lambda: tmp_path)
+    monkeypatch.setattr(bench, "_load", lambda name: module)
+    for arguments, short in (
+        (("one",), None),
+        (("--short", "one"), True),
+        (("--short", "one:a"), True),
+    ):
+        vars(module).update(given)
+        assert main(["bench", *arguments]) == 0
+        found = json.loads((tmp_path / "results" / "one.json").read_text())
+        assert found.get("short") is short
+    assert found["parts"] == ["a"]
+    assert taken == [(9, ("a", "b")), (2, ("b",)), (2, ["a"])]
+    capsys.readouterr()
 
 
 def test_a_part_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:

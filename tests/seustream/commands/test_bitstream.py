@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "said", "hint"),
     [
         (["--board", "ulx4s"], "there is no board 'ulx4s'", "did you mean ulx3s?"),
-        (["--board", "x"], "there is no board 'x'", "ulx3s, ecpix5, icesugar_pro"),
+        (["--board", "x"], "there is no board 'x'", "ulx3s, ecpix5, icesugar_pro, colorlight_5a"),
         (["--board", "ulx3s", "--config", "tinny"], "no configuration 'tinny'", "tiny"),
         (
             ["--board", "ulx3s", "--config", "qq"],
@@ -37,10 +37,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--board", "ulx3s", "--clock", "-5"], "--clock -5: want 1 or more", None),
         (["--board", "ulx3s", "--baud", "40000000"], "40000000 baud at 80 MHz", None),
         (["--board", "ulx3s", "--baud", "0"], "--baud 0: want 1 or more", None),
-        (["--board", "ulx3s", "--address", "10.0.0.7"], "ULX3S-85F has no Ethernet port here", "ecpix5"),
+        (["--board", "ulx3s", "--address", "10.0.0.7"], "ULX3S-85F has no Ethernet port here", "ecpix5 and colorlight_5a do"),
         (["--board", "ecpix5", "--address", "10.0.0"], "address 10.0.0: want four numbers", "192.168.1.50"),
         (["--board", "ecpix5", "--address", ""], "address : want four numbers", None),
         (["--board", "ecpix5", "--address", "10.0.0.7", "--baud", "9600"], "--address and --baud", None),
+        (["--board", "ulx3s", "--usb", "--baud", "9600"], "--baud and --usb: the host link is at one port", None),
+        (["--board", "ecpix5", "--usb"], "ECPIX-5 85F has no USB port of its own here", "ulx3s does"),
     ],
 )  # fmt: skip
 def test_what_is_refused(
@@ -50,7 +52,7 @@ def test_what_is_refused(
     def begun(*arguments: object) -> None:
         raise AssertionError("synthesis began")
 
-    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.check", lambda: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.check", lambda needed: None)
     monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.synthesise", begun)
     assert main(["bitstream", *arguments]) == 2
     error = capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_a_library_that_is_not_there_says_how_to_get_it() -> None:
     assert doctor._part("no-such-part", "for nothing").ok is None
 
 
-_COLUMNS = ("query", "newest", "oldest", "sequences")
+_COLUMNS = ("queries", "newest", "oldest", "sequences")
 
 
 @pytest.mark.parametrize("left", [slice(1, None), slice(0)])

@@ -110,9 +110,10 @@ def test_a_query_from_registration_to_end(
         assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
         served.insert(9, 4)
         served.send({"type": "BOUNDARY", "ts": 10})
-        figures = r"[\d.]+ +[\d.]+ +0.667 +[\d.]+ % +- +- +0"
-        shown = rf"^fast +RUNNING +1 +2 +2 +{figures} +1 +- +from the beginning$"
+        figures = r"fast +[\d.]+ +[\d.]+ +0 +0.667 +[\d.]+ % +- +-$"
+        shown = rf"^fast +RUNNING +1 +2 +2 +1 +- +from the beginning$[\s\S]+^{figures}"
         listed = wait_for(served, capfd, shown)
+        assert max(map(len, listed.splitlines())) <= 80
         assert re.search(r"^I +CONNECTED +3 +2 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
         assert query("results", "fast", *served.bridge) == 0
         assert capfd.readouterr().out == (

@@ -117,7 +117,10 @@ def test_at_a_terminal(tmp_path: Path) -> None:
     terminal.type("SELECT a FROM Read\t")
     terminal.until("Readings")
     terminal.type("\r... WHERE")
-    terminal.type("\x03")
+    terminal.until("WHERE")
+    terminal.type("\x03")  # leaves the statement, and the prompt goes on
+    terminal.until("seustream>")
+    terminal.type("\x04")
     assert terminal.process.wait(60) == 0
     again = Terminal(tmp_path)
     again.until("seustream>")
