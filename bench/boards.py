@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seustream.commands.bench import Measurement, measured_before
 from seustream.cosim.verilated.build import cache
-from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.board import BOARDS, NetworkAddress
 from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
 from seustream.hdl.boards.flow.report import NAMES, BuildReport, segments
 from seustream.hdl.boards.flow.tools import BitstreamFailed
@@ -30,8 +30,9 @@ EVERY = {"ecpix5-default3": 5}
 """Seeds that are all tried: how much of the clock is luck."""
 
 SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
-BUILT: dict[str, tuple[str, DeviceConfig]] = {
-    f"{board}-{config.name}": (board, config)
+ADDRESS = NetworkAddress.parse("192.168.1.50")
+BUILT: dict[str, Setting] = {
+    f"{board}-{config.name}": Setting(BOARDS[board], config)
     for board, configs in {
         "ulx3s": ("default3", "thesis", "serial", "tiny"),
         "ecpix5": ("default3", "thesis", "serial", "tiny"),
@@ -39,7 +40,10 @@ BUILT: dict[str, tuple[str, DeviceConfig]] = {
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
+BUILT["ecpix5-small-ethernet"] = Setting(BOARDS["ecpix5"], SMALL, address=ADDRESS)
+BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
 PARTS = tuple(BUILT)
+SHORT = {"PARTS": ("ulx3s-tiny",)}
 HEAD = (
     "board", "configuration", "version", "streams", "lanes", "bits", "LUT4", "registers",
     "block RAM", "MHz asked", "MHz reached", "seeds", "million pairs/s",
@@ -53,8 +57,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     rows = measured_before("boards", HEAD, lambda row: (row[0], row[1]) not in again)
     remarks = []
     for part in parts:
-        board, config = BUILT[part]
-        build = Build(Setting(BOARDS[board], config), CONSTRAINTS / board, cache())
+        setting = BUILT[part]
+        build = Build(setting, CONSTRAINTS / setting.board.name, cache())
         try:
             _, report = build.run(EVERY.get(part, SEEDS), _note, every=part in EVERY)
         except TimingFailed as error:
@@ -70,9 +74,15 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     return Measurement(HEAD, rows, {}, conditions, remarks=tuple(remarks))
 
 
-def _case(part: str) -> tuple[object, object]:
-    board, config = BUILT[part]
-    return BOARDS[board].title, config.name
+def _case(part: str) -> tuple[object, ...]:
+    setting = BUILT[part]
+    return setting.board.title, _named(setting)
+
+
+def _named(built: Setting | BuildReport) -> str:
+    """A configuration, and its port if that is not the serial one."""
+    port = ", Ethernet" if built.address else ", USB" if built.usb else ""
+    return built.config.name + port
 
 
 def _note(what: str) -> None:
@@ -83,7 +93,7 @@ def _row(report: BuildReport) -> tuple[object, ...]:
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)
     return (
-        report.board.title, config.name, f"{report.version:08x}",
+        report.board.title, _named(report), f"{report.version:08x}",
         config.streams, config.lanes, config.attribute_width,
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),

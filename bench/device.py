@@ -241,7 +241,7 @@ def run(device: VerilatedDevice, workload: Workload) -> Cost:
         for name, now in after.items()
     }
     each = workload.measured
-    return Cost(cycles / each, len(results) / each, units, seconds)
+    return Cost(cycles / each, results.delivered / each, units, seconds)
 
 
 def config(**changes: int) -> DeviceConfig:

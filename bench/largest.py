@@ -27,6 +27,7 @@ TITLE = "largest: the largest configuration that fits a board"
 LONG = True  # only when named
 FAMILIES = {f"{name}-{width}": (BOARDS[name], width) for name in BOARDS for width in (32, 16, 8)}
 PARTS = tuple(FAMILIES)
+SHORT = {"PARTS": ("icesugar_pro-32",)}
 FULL = 0.85
 """Of the LUT4; the rest is room for the router."""
 LANES = 8

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 
 from bench.boards import CONSTRAINTS, SMALL, _note
-from seustream.commands.bench import Measurement
+from seustream.commands.bench import Measurement, measured_before
 from seustream.cosim.verilated.build import cache
 from seustream.hdl.boards.board import BOARDS, Board
 from seustream.hdl.boards.flow.bitstream import Build
@@ -30,10 +30,13 @@ KNOWN: dict[str, tuple[str, DeviceConfig, Board]] = {
 }
 """What `--config` takes, what it means, and a board around it: others differ by some LEDs."""
 PARTS = tuple(KNOWN)
+SHORT = {"PARTS": ("tiny", SMALL.name)}
+HEAD = ("configuration", "LUT4", "registers", "block RAM", "fits")
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    rows = []
+    again = {KNOWN[part][0] for part in parts}
+    rows = measured_before("sizes", HEAD, lambda row: row[0] not in again)
     for part in parts:
         typed, config, board = KNOWN[part]
         _, size = Build(Setting(board, config), CONSTRAINTS / board.name, cache()).netlist(_note)
@@ -41,12 +44,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         known[typed] = dataclasses.asdict(size)
         FILE.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
         rows.append((typed, size.cells, size.registers, size.ram, ", ".join(_fits(size))))
-    return Measurement(
-        ("configuration", "LUT4", "registers", "block RAM", "fits"),
-        rows,
-        {},
-        "of the netlist, before placing",
-    )
+    rows.sort(key=lambda row: [typed for typed, _, _ in KNOWN.values()].index(str(row[0])))
+    return Measurement(HEAD, rows, {}, "of the netlist, before placing")
 
 
 def _fits(size: Size) -> list[str]:

@@ -29,6 +29,7 @@ from tests.engine.sites.network import SiteNetwork, watch
 TITLE = "smj: cost of messages of joins across 3 to 8 sites, as reduction against lottery routing"
 LONG = True
 PARTS = ("seeds-100", "seeds-20", "seeds-5")
+SHORT = {"PARTS": ("seeds-20",)}
 
 SITES = tuple(range(3, 9))
 WINDOW = 3

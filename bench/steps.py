@@ -1,4 +1,4 @@
-"""What a step costs: the same queries with 1 to 16,384 rows at a time, from push to results.
+"""What a step costs: the same queries with 1 to 262,144 rows at a time, from push to results.
 
 Streams have a row a tick of 10 ms, values are uniform, the seed is 21. Each query first takes rows of a tenth of
 its steps, then the steps are measured in five rounds: processor time a step in the best round and in the worst, and a
@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from seustream.commands.bench import Measurement, measured_before
 from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 
-TITLE = "steps: what a step of 1 to 16,384 rows costs, by query"
+TITLE = "steps: what a step of 1 to 262,144 rows costs, by query"
 LONG = True
 
-STEPS = {1: 1_000, 64: 500, 1_024: 50, 16_384: 5}
+STEPS = {1: 2_000, 64: 500, 1_024: 50, 4_096: 20, 262_144: 5}
 """By rows a step, how many steps are measured."""
 ROUNDS = 5
 
@@ -95,7 +96,7 @@ def _steps(query: str, size: int, steps: int) -> tuple[int, float, float, float,
     """The results, the processor time of a step of the best and the worst round, and the wall times."""
     c = compile_text(f"{STREAMS}REGISTER QUERY q AS {query};", options=Options(devices=0))
     run, before, results = GraphRun(c), max(steps // 10, 2_000 // size), 0
-    read = {stream for stream in ("E", "R", "S") if f" {stream}" in query.split("FROM")[1]}
+    read = streams_read(c.program)
     tables = {
         stream: rows for stream, rows in _tables((steps + before) * size).items() if stream in read
     }

@@ -34,7 +34,7 @@ from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from seustream.engine.temporal.stream import TemporalNode
 
 TITLE = "temporal streams: rows a step, inputs, waiting, memory"
-PARTS = ("batches", "inputs", "memory")
+PARTS = ("batches", "inputs", "joins", "memory")
 
 LISTS = [["k", "INTEGER"], ["v", "INTEGER"]]
 CATALOGUE = {name: Schema(from_lists(name, LISTS)) for name in "AB"}
@@ -93,7 +93,9 @@ def _batches(ratios: dict[str, float]) -> FigureTable:
     return FigureTable("rows a step", ("what", "rows a step", "tuples", "µs a tuple"), rows)
 
 
-def _streams(names: Sequence[str] | dict[str, int], tuples: int) -> dict[str, pa.FigureTable]:
+def _streams(
+    names: Sequence[str] | dict[str, int], tuples: int, keys: int = 100
+) -> dict[str, pa.Table]:
     chance = np.random.default_rng(4)
     ts = np.arange(tuples)
     return {
@@ -101,7 +103,7 @@ def _streams(names: Sequence[str] | dict[str, int], tuples: int) -> dict[str, pa
             {
                 "ts": ts,
                 "te": ts + 1,
-                "k": chance.integers(0, 100, tuples),
+                "k": chance.integers(0, keys, tuples),
                 "v": chance.integers(0, 100, tuples),
             }
         )
@@ -170,6 +172,36 @@ def _released(merger: Merger) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int
             yield np.asarray(rows.column("ts"))
 
 
+# --- joins --------------------------------------------------------------------
+
+
+def _joins(ratios: dict[str, float]) -> FigureTable:
+    """The same join by an equality, which is looked up, and by arithmetic that says as much, for
+    which every pair of a step is tried and held: hence small steps."""
+    rows: list[tuple[object, ...]] = []
+    for live in (10, 100, 1_000, 10_000):
+        took, results = {}, {}
+        for how, condition in (("hash", "$A.k == $B.k"), ("nested loop", "$A.k - $B.k == 0")):
+            text = (
+                f"where window.range($A, {live}), window.range($B, {live}), {condition}"
+                " select [x = $A.v, y = $B.v]"
+            )
+            c = compile_query(text, CATALOGUE)
+            tuples = 2 * live + 2_000
+            streams = _streams(c.network.sources, tuples, live)
+            node = TemporalNode(c, STREAMS, step_rows=256)
+            began = time.process_time()
+            for name, table in streams.items():
+                node.push(name, table)
+                node.advance(name, END_OF_STREAM)
+            results[how] = sum(rows.num_rows for _, rows in node.outputs())
+            took[how] = (time.process_time() - began) * 1e6 / (2 * tuples)
+            rows.append((live, how, 2 * tuples, took[how]))
+        assert results["hash"] == results["nested loop"] > 0, results
+        ratios[f"{live:,} live tuples: nested loop over hash"] = took["nested loop"] / took["hash"]
+    return FigureTable("joins", ("live tuples", "by", "tuples", "µs a tuple"), rows)
+
+
 # --- memory -------------------------------------------------------------------
 
 
@@ -219,5 +251,6 @@ def _traced(fill: Callable[[], object]) -> int:
 _PARTS: dict[str, Callable[[dict[str, float]], FigureTable]] = {
     "batches": _batches,
     "inputs": _inputs,
+    "joins": _joins,
     "memory": _memory,
 }

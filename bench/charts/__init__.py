@@ -9,6 +9,8 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 76, 150, 48, 52
+LETTER = 7.5
+"""How wide a letter of the legend may be; the margin on the right grows with the longest name."""
 
 _COLOURS = ("#2563eb", "#b45309", "#7c3aed", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#dc2626")
 _DARK_COLOURS = (
@@ -36,7 +38,8 @@ def lines(
     is not above 0 is left out."""
     shown = [v for values in series.values() for v in values if v > 0 or not logarithmic]
     low, high = _range(shown, logarithmic)
-    inner_width, inner_height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    right = max(RIGHT, 44 + LETTER * max(map(len, series), default=0))
+    inner_width, inner_height = WIDTH - LEFT - right, HEIGHT - TOP - BOTTOM
 
     def place_x(value: float) -> float:
         return LEFT + inner_width * (value - x[0]) / ((x[-1] - x[0]) or 1)
@@ -62,7 +65,7 @@ def lines(
     ]
     for value in _ticks(low, high, logarithmic):
         y = place_y(value)
-        out.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        out.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - right}"/>')
         out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>')
     for value in x if len(x) <= 12 else x[:: math.ceil(len(x) / 10)]:
         out.append(
@@ -79,8 +82,8 @@ def lines(
         colour = f"c{number % len(_COLOURS)}{again}"
         out.append(f'<polyline class="line {colour}" points="{" ".join(points)}"/>')
         y = TOP + 14 + 20 * number
-        out.append(f'<path class="line {colour}" d="M{WIDTH - RIGHT + 12} {y - 4}h18"/>')
-        out.append(f'<text x="{WIDTH - RIGHT + 36}" y="{y}">{escape(name)}</text>')
+        out.append(f'<path class="line {colour}" d="M{WIDTH - right + 12} {y - 4}h18"/>')
+        out.append(f'<text x="{WIDTH - right + 36}" y="{y}">{escape(name)}</text>')
     return "\n".join([*out, "</svg>"]) + "\n"
 
 

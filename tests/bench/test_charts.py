@@ -28,6 +28,12 @@ def test_points_are_where_their_values_are() -> None:
     assert "a &lt; b" in svg
 
 
+def test_a_long_name_has_room_beside_the_lines() -> None:
+    (short,), (long,) = (points(lines("t", "x", "y", [0, 1], {n: [0, 1]})) for n in ("a", "m" * 24))
+    assert short[-1][0] == WIDTH - RIGHT
+    assert long[-1][0] <= WIDTH - 44 - 24 * 7
+
+
 def test_logarithms() -> None:
     svg = lines("t", "x", "y", [0, 1, 2], {"one": [1, 10, 100], "gap": [0, 10, 10]}, True)
     one, gap = points(svg)
