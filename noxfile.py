@@ -334,22 +334,32 @@ def board(session: nox.Session) -> None:
     """The host link over bad lines and under the whole device contract; netlists at their pins."""
     install(session, "test", "sim", "fpga")
     session.run(
-        "pytest", "-m", "campaign or not campaign", "-k", "linked or link or networked or boards or netlist",
+        "pytest", "-m", "campaign or not campaign", "-k", "linked or link or networked or usb or boards or netlist",
         "tests/cosim", *session.posargs,
     )  # fmt: skip
 
 
 @nox.session
+def network(session: nox.Session) -> None:
+    """A million hostile packets to an Ethernet port, 200 random cases over bad networks, on real
+    sockets, and as many over a USB cable; `-- --seconds 600 --record`."""
+    install(session, "test", "sim", "boards", "usb")
+    session.run("python", "-m", "tests.cosim.boards.campaign", *session.posargs)
+
+
+@nox.session
 def verilog(session: nox.Session) -> None:
-    """The Verilog core in the tools of others: lint, three families, FuseSoC, its own test bench."""
+    """The Verilog core in the tools of others: lint, three families, FuseSoC, its own test bench, a
+    LiteX system; and beside what it was written from, cycle by cycle."""
     install(session, "test", "verilog", "fpga")
-    session.run("pytest", "-m", "campaign", "tests/cosim/export", *session.posargs)
+    where = ("tests/cosim/export", "tests/examples/test_litex.py")
+    session.run("pytest", "-m", "campaign", *where, *session.posargs)
 
 
 @nox.session
 def paper(session: nox.Session) -> None:
-    """Every figure and table, of the papers and ours, and the page that says which hold; hours, goes on
-    where it was stopped; `-- --only plans,smj`, `-- --list`; Java 17 and Maven for some."""
+    """Every figure and table, of the papers and ours, and the page that says which hold; `-- --full` for
+    hours, goes on where it was stopped; `-- --only plans,smj`, `-- --list`; Java 17 and Maven for some."""
     install(session, "test", "cocotb", "spark", "fpga", "bench")
     session.run("python", "-m", "tests.docs.paper", *session.posargs)
 

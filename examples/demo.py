@@ -316,9 +316,7 @@ def own_join(spark: Any, inputs: Path, out: Path) -> float:
 
 def same(ours: Path, theirs: Path) -> list[str]:
     """Rows that one of two folders has and the other has not."""
-    columns = (
-        "src, name, dst, port, round(bytes_a_packet, 6), epoch_ms(ts_oldest), epoch_ms(ts_newest)"
-    )
+    columns = "src, name, dst, port, round(bytes_a_packet, 6), epoch_us(ts_oldest) // 1000, epoch_us(ts_newest) // 1000"
     one, other = (f"SELECT {columns} FROM '{path}/*.parquet'" for path in (ours, theirs))
     with duckdb.connect() as connection:
         differ = connection.sql(
@@ -408,7 +406,11 @@ def verify(
         connection.execute("SET TimeZone = 'UTC'")
         for stream, rows in streams.items():
             connection.register(f"{stream}_rows", rows)
-            ts = "ts" if pa.types.is_integer(rows.schema.field("ts").type) else "epoch_ms(ts)"
+            ts = (
+                "ts"
+                if pa.types.is_integer(rows.schema.field("ts").type)
+                else "epoch_us(ts) // 1000"
+            )
             connection.execute(
                 f"CREATE TABLE {stream} AS SELECT * REPLACE ({ts} AS ts) FROM {stream}_rows"
             )

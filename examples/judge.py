@@ -26,7 +26,7 @@ def in_milliseconds(connection: Any, got: str, want: str) -> str:
     found = connection.sql(f"SELECT * FROM {got}")
     wanted = connection.sql(f"SELECT * FROM {want}")
     columns = [
-        f'epoch_ms("{name}") AS "{name}"'
+        f'epoch_us("{name}") // 1000 AS "{name}"'
         if str(kind) == "TIMESTAMP" and str(as_wanted) == "BIGINT"
         else f'"{name}"'
         for name, kind, as_wanted in zip(found.columns, found.types, wanted.types, strict=True)

@@ -118,7 +118,7 @@ def joined(program: str, rows: list[tuple[int, int, int]]) -> int:
             attributes=np.array([[k + half, v + half, 0, 0] for _, k, v in rows], np.uint32),
         )
     )
-    return len(results.query)
+    return results.delivered
 
 
 # --- sheet 4 ------------------------------------------------------------------

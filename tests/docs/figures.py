@@ -197,7 +197,7 @@ def bitstreams() -> str:
     found, costs = results("boards"), _more("device", 0)["rows"]
     cycles = {row["configuration"]: float(row["cycles/tuple"]) for row in costs}
     for row in found["rows"]:
-        each = cycles[row["configuration"]]
+        each = cycles[row["configuration"].partition(",")[0]]
         row |= {"cycles/tuple": f"{each:.2f}", "tuples/s": round(1e6 * row["MHz asked"] / each)}
     shown = [name for name in found["head"] if name != "tuples/s by the port"]
     place = shown.index("million pairs/s") + 1
@@ -305,6 +305,7 @@ def benches() -> str:
         found = json.loads(path.read_text("utf-8")) if path.exists() else {}
         seconds = found.get("seconds")
         took = "" if seconds is None or found["parts"] else span(seconds)
+        took += " (short)" if took and found.get("short") else ""
         conditions = str(found.get("conditions", "not measured yet")).replace("|", "\\|")
         lines.append(
             [

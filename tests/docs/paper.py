@@ -1,6 +1,7 @@
 """Every measurement again, and the pages of figures anew.
 
     python -m tests.docs.paper                    all that this machine and commit have not made yet
+    python -m tests.docs.paper --full             at full size, hours; without, long ones are shortened
     python -m tests.docs.paper --only plans,smj   some of them
     python -m tests.docs.paper --anew             also what is there
     python -m tests.docs.paper --list             what would run, and how long each took last
@@ -17,7 +18,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seustream.commands import bench
@@ -27,6 +28,35 @@ from tests.docs.blocks import ROOT
 from tests.docs.figures import span
 
 LOGS = ROOT / "build" / "paper"
+MINUTES: dict[str, tuple[float, float]] = {
+    "boards": (11, 165),
+    "bridge": (1, 1),
+    "compile": (0.1, 0.1),
+    "copies": (0.2, 0.2),
+    "device": (10, 10),
+    "engines": (6, 14),
+    "golden": (0.1, 0.1),
+    "joins": (3, 3),
+    "largest": (12, 180),
+    "nexmark": (5, 5),
+    "outer": (0.2, 0.2),
+    "pattern_costs": (1, 1),
+    "pattern_memory": (0.3, 0.3),
+    "patterns": (4, 25),
+    "planners": (0.2, 0.2),
+    "plans": (0.1, 0.1),
+    "prefilter": (0.2, 0.2),
+    "queries": (1, 1),
+    "simulators": (2, 2),
+    "sizes": (4, 20),
+    "smj": (3, 15),
+    "spark": (3, 9),
+    "steps": (1, 1),
+    "temporal": (4, 4),
+    "temporal_streams": (0.5, 0.5),
+    "worked": (0.5, 0.5),
+}
+"""By benchmark what it takes on two cores, shortened and in full."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", metavar="NAME,NAME", help="some of the benchmarks")
+    parser.add_argument(
+        "--full", action="store_true", help="measure at full size, which takes hours"
+    )
     parser.add_argument("--anew", action="store_true", help="also those that are made")
     parser.add_argument("--list", action="store_true", help="list what would run and stop")
     given = parser.parse_args(arguments)
@@ -43,16 +76,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = suggest(name, bench.available(), "benchmarks")
             print(f"paper: there is no benchmark {name!r}\n  hint: {hint}", file=sys.stderr)
             return 2
-    found = {name: last(name) for name in names}
-    due = [name for name in names if given.anew or not is_made(found[name], bench.environment())]
-    due.sort(key=lambda name: length(name, found[name]))
+    found, now = {name: last(name) for name in names}, bench.environment()
+    times = {name: expected(name, found[name], given.full) for name in names}
+    due = [name for name in names if given.anew or not is_made(found[name], now, given.full)]
+    due.sort(key=times.__getitem__)
     for name in names:
         if name not in due:
             print(f"{name}: made by this commit on this machine")
-    print(f"to make: {', '.join(due) or 'nothing'}{about(found[name] for name in due)}", flush=True)
+    together = f" (about {span(sum(map(times.__getitem__, due)))})" if due else ""
+    print(f"to make: {', '.join(due) or 'nothing'}{together}", flush=True)
     if given.list:
+        for name in due:
+            print(f"  {name}: about {span(times[name])}")
         return 0
-    failed = [name for number, name in enumerate(due, 1) if not make(name, found, number, len(due))]
+    failed = []
+    for number, name in enumerate(due, 1):
+        print(f"[{number}/{len(due)}] {name} (about {span(times[name])}) …", end=" ", flush=True)
+        if not make(name, given.full):
+            failed.append(name)
     figures.main()
     if failed:
         logs = LOGS.relative_to(ROOT).as_posix()
@@ -67,45 +108,34 @@ def last(name: str) -> Mapping[str, Any]:
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def is_made(found: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Says whether results are whole, and of this machine and commit."""
+def is_made(found: Mapping[str, Any], now: Mapping[str, Any], is_full: bool) -> bool:
+    """Says whether results are whole, of this machine and commit, and of the size that is asked for."""
     is_known = bool(now["commit"]) and "+" not in now["commit"]
     same = all(found.get(key) == now[key] for key in ("machine", "commit"))
-    return is_known and same and found.get("parts") is None
+    return is_known and same and found.get("parts") is None and (not is_full or not is_short(found))
 
 
-def expected(found: Mapping[str, Any]) -> float | None:
-    """The seconds that a benchmark took last, the whole of it."""
-    return None if found.get("parts") else found.get("seconds")
+def is_short(found: Mapping[str, Any]) -> bool:
+    """Says whether results are of the smaller sizes."""
+    return bool(found.get("short"))
 
 
-def length(name: str, found: Mapping[str, Any]) -> tuple[bool, bool, float]:
-    """What benchmarks are ordered by: known and short ones first."""
-    seconds = expected(found)
-    is_long = bool(bench.said(bench.available()[name]).get("LONG"))
-    return seconds is None, is_long, seconds or 0
+def expected(name: str, found: Mapping[str, Any], is_full: bool) -> float:
+    """The seconds that a benchmark will take: what it took last at this size, or else as listed."""
+    took = found.get("seconds")
+    whole = found.get("parts") is None
+    short, full = MINUTES[name]
+    of_size = is_full != is_short(found) or short == full
+    return float(took) if took and whole and of_size else 60.0 * (full if is_full else short)
 
 
-def about(found: Iterable[Mapping[str, Any]]) -> str:
-    """How long some benchmarks take together, as far as that is known."""
-    times = [expected(one) for one in found]
-    if not times:
-        return ""
-    known = [seconds for seconds in times if seconds is not None]
-    unknown = len(times) - len(known)
-    said = [f"about {span(sum(known))}"] if known else []
-    said += [f"{unknown} of unknown length"] if unknown else []
-    return f" ({' and '.join(said)})"
-
-
-def make(name: str, found: Mapping[str, Mapping[str, Any]], number: int, count: int) -> bool:
+def make(name: str, is_full: bool) -> bool:
     """Runs one; says whether it went well."""
-    print(f"[{number}/{count}] {name}{about([found[name]])} …", end=" ", flush=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     path = LOGS / f"{name}.log"
     with path.open("w") as log:
-        line = [sys.executable, "-m", "seustream", "bench", name]
+        line = [sys.executable, "-m", "seustream", "bench", *([] if is_full else ["--short"]), name]
         done = subprocess.run(line, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
     is_good = done.returncode == 0
     said = path.read_text("utf-8", "replace").strip().splitlines()

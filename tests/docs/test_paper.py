@@ -21,11 +21,11 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The benchmarks that run, and write what they find, into a folder of the test; `FAILS` fails."""
     names: list[str] = []
 
-    def make(name: str, *_: object) -> bool:
+    def make(name: str, is_full: bool) -> bool:
         names.append(name)
         if name == FAILS:
             return False
-        write(tmp_path, name, **NOW)
+        write(tmp_path, name, **NOW, **({} if is_full else {"short": True}))
         return True
 
     known = bench.available()
@@ -64,6 +64,21 @@ def test_what_is_made_is_not_made_again_unless_asked(ran: list[str]) -> None:
     assert sorted(ran) == ["golden", "plans"]
 
 
+def test_short_results_are_made_again_in_full_and_not_the_other_way(ran: list[str]) -> None:
+    for arguments, made in (([], 1), ([], 1), (["--full"], 2), (["--full"], 2), ([], 2)):
+        paper.main(["--only", "smj", *arguments])
+        assert len(ran) == made
+
+
+def test_the_short_session_is_one_that_people_run() -> None:
+    assert set(paper.MINUTES) == set(bench.available())
+    assert all(0 < short <= full for short, full in paper.MINUTES.values())
+    assert sum(short for short, _ in paper.MINUTES.values()) <= 75
+    for name, (short, full) in paper.MINUTES.items():
+        text = bench.available()[name].read_text("utf-8")
+        assert (short < full) == ("\nSHORT = " in text), name
+
+
 @pytest.mark.parametrize(
     "other",
     [{"machine": "another"}, {"commit": "7654321"}, {"parts": ["small"]}],
@@ -92,11 +107,15 @@ def test_short_ones_come_first_and_the_time_is_said(
     ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = NOW | {"commit": "7654321"}
-    write(tmp_path, "plans", **old | {"seconds": 600.0})
+    write(tmp_path, "plans", **old | {"seconds": 660.0})
     write(tmp_path, "golden", **old | {"seconds": 90.0})
-    paper.main(["--only", "patterns,plans,compile,golden", "--list"])
+    write(tmp_path, "smj", **old | {"seconds": 7200.0})
+    paper.main(["--only", "smj,plans,golden", "--list"])
     said = capsys.readouterr().out
-    assert "golden, plans, compile, patterns (about 12 min and 2 of unknown length)" in said
+    assert "golden, smj, plans (about" in said
+    assert "plans: about 11 min" in said
+    paper.main(["--only", "smj,plans,golden", "--list", "--full"])
+    assert "golden, plans, smj (about 2.2 h)" in capsys.readouterr().out
     assert not ran
 
 
@@ -110,8 +129,8 @@ def test_a_process_that_fails_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(paper, "LOGS", tmp_path)
-    assert not paper.make("no-such", {"no-such": {}}, 1, 1)
-    assert "[1/1] no-such (1 of unknown length) … FAILED in" in capsys.readouterr().out
+    assert not paper.make("no-such", True)
+    assert "FAILED in" in capsys.readouterr().out
     assert "there is no benchmark 'no-such'" in (tmp_path / "no-such.log").read_text()
 
 

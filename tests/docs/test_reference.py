@@ -485,3 +485,18 @@ def test_pages_are_all_linked_from_the_index() -> None:
 def sections_of_docs() -> Iterator[Path]:
     for folder in ("how-to", "reference", "explanation"):
         yield from sorted((ROOT / "docs" / folder).glob("*.md"))
+
+
+def test_promises_name_tests_that_there_are() -> None:
+    said = (ROOT / "docs/reference/promises.md").read_text()
+    named = re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", said)
+    assert len(named) > 30
+    texts: dict[str, str] = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        texts[path.name] = texts.get(path.name, "") + path.read_text()
+    missing = [
+        (file, test)
+        for file, test in named
+        if file not in texts or f"def {test}" not in texts[file]
+    ]
+    assert not missing

@@ -51,7 +51,8 @@ def run(name: str, data: Path, results: Path, *options: str) -> None:
 
 
 def test_every_folder_is_an_example() -> None:
-    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()} - {"__pycache__"}
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+    folders -= {"__pycache__", "litex"}  # a system around the core, tested in tests/cosim/export
     judged = {*JUDGED, "linearroad", "nexmark", "users"}
     assert folders == set(NAMES) == judged, "the last three have a test of their own"
 
@@ -81,7 +82,7 @@ def test_results_are_those_of_duckdb(name: str, plan: str, backend: str, tmp_pat
         for path in data.iterdir():
             # Generated times are timestamps; the judge reckons in milliseconds.
             (kind,) = connection.sql(f"SELECT DISTINCT typeof(ts) FROM '{path}'").fetchall()
-            ts = "ts" if kind == ("BIGINT",) else "epoch_ms(ts)"
+            ts = "ts" if kind == ("BIGINT",) else "epoch_us(ts) // 1000"
             connection.execute(
                 f"CREATE TABLE {path.stem} AS SELECT * REPLACE ({ts} AS ts) FROM '{path}'"
             )

@@ -52,7 +52,7 @@ def found() -> Iterator[tuple[dict[str, Any], duckdb.DuckDBPyConnection]]:
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, rows in tables.items():
             connection.register("given", rows)
-            times = " REPLACE (epoch_ms(ts) AS ts)" if "ts" in rows.column_names else ""
+            times = " REPLACE (epoch_us(ts) // 1000 AS ts)" if "ts" in rows.column_names else ""
             connection.execute(f"CREATE TABLE {name} AS SELECT *{times} FROM given")
         for name, text in VIEWS.items():
             connection.execute(f"CREATE TABLE {name} AS {text}")
@@ -67,7 +67,9 @@ def test_answers_are_those_of_duckdb(
     given = results[name].arrow()
     connection.register("given", given)
     rounded = ["round(lav, 6)" if c == "lav" else c for c in given.column_names[:-2]]
-    got = connection.sql(f"SELECT {', '.join(rounded)}, epoch_ms(ts_newest) FROM given").fetchall()
+    got = connection.sql(
+        f"SELECT {', '.join(rounded)}, epoch_us(ts_newest) // 1000 FROM given"
+    ).fetchall()
     want = connection.sql(JUDGED[name]).fetchall()
     assert Counter(got) == Counter(want)
     assert len(want) > 20, "too few: this shows nothing"

@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "examples" / "nexmark" / "nexmark.xsql").rea
 _JOINED = "auction A JOIN bid B ON A.id = B.auction AND B.dateTime BETWEEN A.dateTime AND A.expires"
 _WINNING = f"""(SELECT A.id, A.itemName, A.seller, A.category, B.auction, B.bidder, B.price, B.dateTime AS bid_time,
   B.rn, row_number() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.dateTime, B.rn) AS place FROM {_JOINED})"""
-_TUMBLE = "epoch_ms({0}dateTime) // 10000 * 10000"
+_TUMBLE = "epoch_us({0}dateTime) // 10000000 * 10000"
 _BY = "auction, bidder, price, channel"
 _CHANNEL = r"(&|^)channel_id=([^&]*)"
 
@@ -31,7 +31,7 @@ JUDGED = {
     "q4": f"""SELECT category, avg(final) FROM (SELECT max(B.price) AS final, A.category
         FROM {_JOINED} GROUP BY A.id, A.category) GROUP BY category""",
     "q5": """WITH counts AS (SELECT auction, count(*) AS num, e FROM bid, range(0, 5) o(o),
-        LATERAL (SELECT epoch_ms(dateTime) // 2000 * 2000 - o * 2000 + 10000 AS e) GROUP BY auction, e)
+        LATERAL (SELECT epoch_us(dateTime) // 2000000 * 2000 - o * 2000 + 10000 AS e) GROUP BY auction, e)
         SELECT auction, num, e FROM counts QUALIFY rank() OVER (PARTITION BY e ORDER BY num DESC) = 1""",
     "q6": f"""SELECT seller, price, avg(price) OVER (PARTITION BY seller ORDER BY bid_time, id
         ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) FROM {_WINNING} WHERE place = 1""",
@@ -42,7 +42,7 @@ JUDGED = {
     "q9": f"""SELECT id, itemName, seller, category, auction, bidder, price, bid_time FROM {_WINNING}
         WHERE place = 1""",
     "q10": "SELECT auction, bidder, price, dateTime, dateTime::DATE, hour(dateTime) FROM bid",
-    "q11": """WITH b AS (SELECT bidder, epoch_ms(dateTime) AS t, rn FROM bid), s AS (SELECT *, coalesce(t -
+    "q11": """WITH b AS (SELECT bidder, epoch_us(dateTime) // 1000 AS t, rn FROM bid), s AS (SELECT *, coalesce(t -
         lag(t) OVER (PARTITION BY bidder ORDER BY t, rn) >= 10000, true)::INT AS first FROM b), n AS (SELECT *,
         sum(first) OVER (PARTITION BY bidder ORDER BY t, rn) AS session FROM s)
         SELECT bidder, count(*), min(t), max(t) + 10000 FROM n GROUP BY bidder, session""",
