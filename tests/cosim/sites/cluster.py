@@ -185,6 +185,17 @@ class Cluster:
                 raise ClusterError(f"no end within {PATIENCE:g} s: {states}")
             time.sleep(PAUSE)
 
+    def agreed(self) -> tuple[int, int]:
+        """Waits until all sites are of one epoch and returns it: a message that was under way when
+        nothing was left to do can make a centre that came back lead once more."""
+        end = time.monotonic() + PATIENCE
+        while len(epochs := {self.state(k)["epoch"] for k in range(len(self.layout.join))}) > 1:
+            if time.monotonic() > end:
+                raise ClusterError(f"sites of several epochs after {PATIENCE:g} s: {epochs}")
+            time.sleep(PAUSE)
+        epoch: tuple[int, int] = epochs.pop()
+        return epoch
+
     def results(self) -> list[tuple[int, Result]]:
         """The results that came since the last call."""
         new = list(self.ask(self.layout.query_node, "results", self._read))
