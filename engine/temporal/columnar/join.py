@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from seustream.engine.temporal.elements import FOREVER
 Column = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 _Side = tuple[IntervalBatch, Ints, Ints, Bools]
+_PAIRS_AT_ONCE = 1 << 20
+_FEW_PAIRS = 4
+"""As many pairs a row are looked through sooner than sorted by their lifetimes."""
 
 
 class ColumnarJoin:
@@ -65,20 +69,21 @@ class ColumnarJoin:
         ]
         sides, orders, until, mute = (list(each) for each in zip(*found, strict=True))
         fresh = [len(each) for each in old]
-        if self.indexes:
-            left, right = self._served(sides, orders, fresh)
-        else:
-            left, right = self._pairs(sides, fresh)
-        ts = np.maximum(sides[0].ts[left], sides[1].ts[right])
-        te = np.minimum(sides[0].te[left], sides[1].te[right])
-        live = np.flatnonzero(ts < te)
-        if any(side.key is not None for side in self.sides):
-            live = live[_met(orders, until, mute, left[live], right[live])]
-        a, b = sides[0].take(left[live]), sides[1].take(right[live])
-        pairs = IntervalBatch(ts[live], te[live], (*a.columns, *b.columns))
-        of_left, of_right = orders[0][left[live]], orders[1][right[live]]
-        held = holds(self.node.residual, pairs.array, len(pairs), self.faults)
-        pairs, of_left, of_right = pairs.take(held), of_left[held], of_right[held]
+        parts = []
+        for left, right in (self._served if self.indexes else self._pairs)(sides, orders, fresh):
+            ts = np.maximum(sides[0].ts[left], sides[1].ts[right])
+            te = np.minimum(sides[0].te[left], sides[1].te[right])
+            live = np.flatnonzero(ts < te)
+            if any(side.key is not None for side in self.sides):
+                live = live[_met(orders, until, mute, left[live], right[live])]
+            left, right = left[live], right[live]
+            fields = (*sides[0].take(left).columns, *sides[1].take(right).columns)
+            part = IntervalBatch(ts[live], te[live], fields)
+            held = holds(self.node.residual, part.array, len(part), self.faults)
+            parts.append((part.take(held), left[held], right[held]))
+        pairs = concatenated([part for part, _, _ in parts])
+        of_left = orders[0][np.concatenate([left for _, left, _ in parts])]
+        of_right = orders[1][np.concatenate([right for _, _, right in parts])]
         probe, stored = np.maximum(of_left, of_right), np.minimum(of_left, of_right)
         pairs = pairs.take(np.lexsort((stored, probe, pairs.te, pairs.ts)))
         stay = [
@@ -178,7 +183,7 @@ class ColumnarJoin:
 
     def _served(
         self, sides: list[IntervalBatch], orders: list[Ints], fresh: list[int]
-    ) -> tuple[Ints, Ints]:
+    ) -> Iterator[tuple[Ints, Ints]]:
         """Places of pairs that may match of which one at least is new, as the index finds them."""
         new = [side.take(slice(cut, None)) for side, cut in zip(sides, fresh, strict=True)]
         (mine, columns), (its, others) = (self._indexed(i, batch) for i, batch in enumerate(new))
@@ -191,7 +196,10 @@ class ColumnarJoin:
         lefts, rights = np.unique(np.stack((lefts, rights)), axis=1)
         codes = self._codes(sides)
         equal = np.flatnonzero((codes[0][lefts] == codes[1][rights]) & (codes[0][lefts] >= 0))
-        return lefts[equal], rights[equal]
+        lefts, rights = lefts[equal], rights[equal]
+        for begin in range(0, max(len(lefts), 1), _PAIRS_AT_ONCE):
+            part = slice(begin, begin + _PAIRS_AT_ONCE)
+            yield lefts[part], rights[part]
 
     def _indexed(self, side: int, batch: IntervalBatch) -> tuple[Ints, list[Column]]:
         """The rows without NULL, which alone match anything, and what the index takes of them."""
@@ -231,15 +239,15 @@ class ColumnarJoin:
 
     # --- by sorting -----------------------------------------------------------
 
-    def _pairs(self, sides: list[IntervalBatch], fresh: list[int]) -> tuple[Ints, Ints]:
-        """Places of pairs with equal terms of which one at least is new, by sorting one side."""
+    def _pairs(
+        self, sides: list[IntervalBatch], orders: list[Ints], fresh: list[int]
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Places of pairs with equal terms of which one at least is new, by sorting one side; so many
+        at once that memory holds them, whatever the join selects."""
         codes = self._codes(sides)
-        new_left = _matches(codes[0], codes[1], fresh[0], 0)
-        new_right = _matches(codes[0][: fresh[0]], codes[1], 0, fresh[1])
-        return (
-            np.concatenate((new_left[0], new_right[0])),
-            np.concatenate((new_left[1], new_right[1])),
-        )
+        old = (codes[0][: fresh[0]], codes[1])
+        new_left, new_right = (fresh[0], 0), (0, fresh[1])
+        return _gathered(chain(_matches(sides, codes, new_left), _matches(sides, old, new_right)))
 
     def _codes(self, sides: list[IntervalBatch]) -> tuple[Ints, Ints]:
         """A number for each row's terms, equal where all terms are; -1 where one is NULL."""
@@ -284,15 +292,87 @@ def keys_of(x: IntervalBatch, key: int) -> Ints:
     return np.asarray(x.array[key].fill_null(0), dtype=np.int64)
 
 
-def _matches(left: Ints, right: Ints, from_left: int, from_right: int) -> tuple[Ints, Ints]:
-    """All pairs of equal codes from these places on."""
-    mine = np.arange(from_right, len(right))
-    order = mine[np.argsort(right[mine], kind="stable")]
-    codes = right[order]
-    probes = np.arange(from_left, len(left))
-    first = np.searchsorted(codes, left[probes], side="left")
-    count = np.searchsorted(codes, left[probes], side="right") - first
-    count = np.where(left[probes] < 0, 0, count)
-    who = np.repeat(probes, count)
-    offset = np.arange(len(who)) - np.repeat(np.cumsum(count) - count, count)
-    return who, order[np.repeat(first, count) + offset]
+def _matches(
+    sides: Sequence[IntervalBatch], codes: tuple[Ints, Ints], begin: tuple[int, int]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of equal codes from these places on, among them all whose lifetimes overlap, in parts
+    of bounded size; one part at least."""
+    probes = np.arange(begin[0], len(codes[0]))
+    order = begin[1] + np.argsort(codes[1][begin[1] :], kind="stable")
+    sought, found = codes[0][probes], codes[1][order]
+    first = np.searchsorted(found, sought, side="left")
+    count = np.searchsorted(found, sought, side="right") - first
+    count = np.where(sought < 0, 0, count)
+    if count.sum() > _FEW_PAIRS * (len(probes) + len(order)):
+        order, first, count = _overlapping(sides, codes, probes, order)
+    ends = np.cumsum(count)
+    start = 0
+    while True:
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _PAIRS_AT_ONCE, "right")))
+        part = slice(start, stop)
+        offset = np.arange(int(count[part].sum()))
+        offset -= np.repeat(ends[part] - count[part] - before, count[part])
+        yield (
+            np.repeat(probes[part], count[part]),
+            order[np.repeat(first[part], count[part]) + offset],
+        )
+        if (start := stop) >= len(probes):
+            return
+
+
+def _gathered(parts: Iterable[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
+    """The parts, neighbours put together while they are few."""
+    kept: list[tuple[Ints, Ints]] = []
+    for part in parts:
+        if kept and sum(len(left) for left, _ in (*kept, part)) > _PAIRS_AT_ONCE:
+            yield _joined(kept)
+            kept = []
+        kept.append(part)
+    yield _joined(kept)
+
+
+def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    left, right = zip(*parts, strict=True)
+    return np.concatenate(left), np.concatenate(right)
+
+
+def _overlapping(
+    sides: Sequence[IntervalBatch], codes: tuple[Ints, Ints], probes: Ints, order: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """The right rows in an order in which those that a probe may overlap are neighbours, and for each
+    probe the first of them and how many they are.
+
+    By code and begin: those that begin before the probe ends are a prefix of its code's, and so are
+    those that all end before it begins."""
+    order = order[np.lexsort((sides[1].ts[order], codes[1][order]))]
+    found, sought = codes[1][order], codes[0][probes]
+    last = _latest(found, sides[1].te[order])
+    first = _below(found, last, sought, sides[0].ts[probes], equal=True)
+    stop = _below(found, sides[1].ts[order], sought, sides[0].te[probes], equal=False)
+    return order, first, np.where(sought < 0, 0, np.maximum(stop - first, 0))
+
+
+def _latest(codes: Ints, te: Ints) -> Ints:
+    """The latest end so far within each code; the codes are sorted."""
+    by_end = np.argsort(te, kind="stable")
+    place = np.empty(len(te), np.int64)
+    place[by_end] = np.arange(len(te))
+    group = np.cumsum(np.diff(codes, prepend=codes[:1]) != 0) * len(te)
+    latest = np.maximum.accumulate(place + group) - group
+    ends: Ints = te[by_end[latest]]
+    return ends
+
+
+def _below(codes: Ints, times: Ints, sought: Ints, until: Ints, equal: bool) -> Ints:
+    """For each pair (sought, until) how many of the sorted pairs (code, time) are less; with `equal`
+    equal ones count too."""
+    # Of equal pairs those that count come first.
+    after = np.repeat([0, 1] if equal else [1, 0], [len(codes), len(sought)])
+    keys = (after, np.concatenate((times, until)), np.concatenate((codes, sought)))
+    place = np.lexsort(keys)
+    seen = np.cumsum(place < len(codes))
+    found = np.empty(len(place), np.int64)
+    found[place] = seen
+    below: Ints = found[len(codes) :]
+    return below

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from seustream.engine.temporal.columnar import join
 from seustream.engine.temporal.elements import StreamElement
 from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.running import compiled, node, results_of, schemas, table
@@ -66,13 +67,28 @@ def test_an_aggregate_is_that_of_the_tuples_that_live(seed: int, step: int) -> N
         assert before[1] <= after[0], "results of an aggregate are disjoint"
 
 
+@pytest.mark.parametrize("at_once", [3, None])
+@pytest.mark.parametrize("few", [0, None])
+@pytest.mark.parametrize("equal", ["$A.k == $B.k", "$A.k - $B.k == 0"])
 @pytest.mark.parametrize("step", [1, 4, 1000])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_pair_lives_while_both_do(seed: int, step: int) -> None:
+def test_a_pair_lives_while_both_do(
+    seed: int,
+    step: int,
+    equal: str,
+    few: int | None,
+    at_once: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether pairs are looked for by lifetime or not, and however few at once."""
     print(f"seed {seed}")
+    if few is not None:
+        monkeypatch.setattr(join, "_FEW_PAIRS", few)
+    if at_once is not None:
+        monkeypatch.setattr(join, "_PAIRS_AT_ONCE", at_once)
     chance = random.Random(50 + seed)
     streams = {"A": stream(chance), "B": stream(chance)}
-    query = "where $A.k == $B.k, $A.v <= $B.v + 1 select [a = $A.v, b = $B.v]"
+    query = f"where {equal}, $A.v <= $B.v + 1 select [a = $A.v, b = $B.v]"
     found = rows_of(query, streams, step)
     want: Counter[tuple[Any, ...]] = Counter()
     for a in streams["A"]:
