@@ -32,9 +32,21 @@ class QueryOptions:
     priority: int = 1
 
 
+def repeated(options: Sequence[s.Option], problems: Problems) -> None:
+    """Reports options that are given more than once."""
+    seen: set[str] = set()
+    for option in options:
+        name = option.name.text.lower()
+        if name in seen:
+            text = f"{option.name.text} is given more than once"
+            problems.add("repeated-option", text, option.span, "keep one of them")
+        seen.add(name)
+
+
 def query_options(options: Sequence[s.Option], problems: Problems) -> QueryOptions:
-    """Reads the options of a query; of one that is given twice the last."""
+    """Reads the options of a query."""
     strict, latency, priority = False, None, 1
+    repeated(options, problems)
     for option in options:
         name, value = option.name.text.lower(), option.value
         if name not in _FORMS:

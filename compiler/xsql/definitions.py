@@ -12,6 +12,7 @@ from typing import Any
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Problems, suggest
 from seustream.compiler.language import syntax
+from seustream.compiler.language.options import repeated
 from seustream.compiler.language.typenames import bind_type
 from seustream.compiler.language.types import Kind, read_interval
 from seustream.compiler.xsql import tree
@@ -62,6 +63,7 @@ def _settings(s: tree.CreateStream, problems: Problems) -> dict[str, Any]:
             "idle_timeout": "WITH (idle_timeout = '30 s')",
         }
     found: dict[str, Any] = {}
+    repeated(s.settings, problems)
     for setting in s.settings:
         name, value = setting.name.text.lower(), setting.value
         if name not in forms:

@@ -52,6 +52,32 @@ def test_what_is_no_option_says_what_to_write(
     assert hint in hints[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        *(
+            (
+                f"{STREAM}REGISTER QUERY q AS " + f.format("priority = 3, PRIORITY = 3"),
+                "PRIORITY = 3",
+            )
+            for f in FORMS
+        ),
+        ("CREATE STREAM R (a int, at timestamp) WITH (time = 'at', time = 'a')", "time = 'a'"),
+        (
+            "CREATE STREAM R (at timestamp, WATERMARK FOR at AS at) WITH (time = 'at')",
+            "time = 'at'",
+        ),
+        ("CREATE TABLE R (a int) WITH (path = 'a.csv', path = 'b.csv')", "path = 'b.csv'"),
+    ],
+)
+def test_an_option_is_given_once(text: str, place: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_text(text, options=Options(devices=0, bounded=True))
+    (problem,) = caught.value.problems
+    assert problem.kind == "repeated-option"
+    assert text[problem.span.start : problem.span.end] == place
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_language_takes_them(form: str) -> None:
     options = Options(devices=0, bounded=True)
