@@ -36,11 +36,12 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 
 class Work:
-    """One run of a campaign; `found` counts what happened in it."""
+    """One run of a campaign; `found` counts what happened in it. One that does not add up to others is
+    made `anew`: its record is the last run's."""
 
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        self.name, self.recording = name, options.record
-        before = recorded().get(name, {})
+    def __init__(self, name: str, options: argparse.Namespace, anew: bool = False) -> None:
+        self.name, self.recording, self._anew = name, options.record, anew
+        before = {} if anew else recorded().get(name, {})
         self.first = before.get("done", 0) if options.record else options.first
         self.found: Counter[str] = Counter()
         self.count = 0
@@ -67,7 +68,7 @@ class Work:
         if not self.recording or not self.count:
             return
         all = recorded()
-        before = all.get(self.name, {})
+        before = {} if self._anew else all.get(self.name, {})
         found = Counter(before.get("found", {})) + self.found
         all[self.name] = {
             "done": done,
