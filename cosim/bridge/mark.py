@@ -12,7 +12,9 @@ it names, so a folder whose new names a disk has forgotten is not taken for the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import ne
 from pathlib import Path
 
 from seustream.cosim.bridge.disk import Disk
@@ -26,15 +28,35 @@ MOST_BYTES = 8_192
 
 _HEAD = re.compile(rb"seustream journal, format (\d+)\n([0-9a-f]{32})\n")
 _GENERATION = re.compile(rb"(generation ([0-9a-f]{8})) ([0-9a-f]{32})\n")
+_NUMBER, _DIGEST = slice(11, 19), slice(20, 52)
+_DAMAGED = 4
+"""As many letters of a digest that is damaged differ at most; of those of two lines most do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The latest `generation` that the mark names, its `size`, and where it is damaged, if it is."""
+    """The latest `generation` that the mark names, its `size`, and where it is damaged, if it is.
+    `illegible` are the places and texts of what was once a line."""
 
     generation: int | None
     size: int
     damage: JournalDamaged | None
+    illegible: tuple[tuple[int, bytes], ...] = ()
+
+    def hidden(self, highest: int) -> int | None:
+        """Returns the place of a line that may have named a generation after this one."""
+        lines = map(line, range(max(0, highest - MOST_BYTES), highest + 1))
+        known = {one[_NUMBER]: one[_DIGEST] for one in lines} if self.illegible else {}
+        for at, text in self.illegible:
+            number, digest = text[_NUMBER], text[_DIGEST]
+            if digest not in known.values() and not _near(digest, known.get(number, b"")):
+                return at
+        return None
+
+
+def _near(damaged: bytes, digest: bytes) -> bool:
+    """Tells a digest that is damaged from that of another line."""
+    return len(digest) == len(damaged) and sum(map(ne, damaged, digest)) <= _DAMAGED
 
 
 def head() -> bytes:
@@ -69,10 +91,21 @@ def read_mark(disk: Disk, folder: Path) -> Mark:
             break
         end = one.end()
     damaged = not whole or end != len(said)
+    latest = max((int(one[2], 16) for one in found), default=None)
     what = JournalDamaged(path, end, "not what was written")
-    return Mark(
-        max((int(one[2], 16) for one in found), default=None), len(said), what if damaged else None
-    )
+    illegible = tuple(_illegible(said, found)) if damaged else ()
+    return Mark(latest, len(said), what if damaged else None, illegible)
+
+
+def _illegible(said: bytes, found: list[re.Match[bytes]]) -> Iterator[tuple[int, bytes]]:
+    """What is as long as a line and not one of those found; a torn one is shorter."""
+    at = len(head())
+    for end, after in [*((one.start(), one.end()) for one in found), (len(said), len(said))]:
+        for piece in re.split(rb"(?=generation )", said[at:end]):
+            if len(piece) >= len(line(0)):
+                yield at, piece
+            at += len(piece)
+        at = after
 
 
 def other_format(folder: Path, number: int) -> JournalRefused:

@@ -105,6 +105,10 @@ def survey(disk: Disk, folder: Path) -> Survey:
         what = f"the file is missing, but {folder / MARK} names it; log-{found.generation} is older"
         path = log.path_of(folder, latest, "a")
         found.damages.append(JournalDamaged(path, 0, f"{what}: what was taken since is lost"))
+    elif (at := found.mark.hidden(found.generation)) is not None:
+        what = f"a generation that cannot be read; if it is later than log-{found.generation}"
+        path = folder / MARK
+        found.damages.append(JournalDamaged(path, at, f"{what}, what was taken since is lost"))
     _read_log(disk, found)
     if found.snapshot is not None:
         path, seal = found.snapshot

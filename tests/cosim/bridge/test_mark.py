@@ -46,6 +46,16 @@ def test_no_flipped_bit_names_a_generation_that_is_not_there(tmp_path: Path) -> 
             assert found.damage is not None
             assert found.damage.offset <= at
             assert found.generation in (1, 2)
+            assert found.hidden(2) is None, "the log is there"
+            if at >= len(mark.head() + mark.line(1)):
+                assert found.hidden(1) == 114, "the log is not"
+
+
+def test_lines_that_failed_one_after_the_other_hide_nothing(tmp_path: Path) -> None:
+    text = mark.head() + mark.line(3)
+    for generation in range(4, 14):
+        text += mark.line(generation)[: len(mark.line(0)) // 2]
+    assert marked(tmp_path, text).hidden(3) is None
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
@@ -85,6 +95,20 @@ def test_a_disk_that_forgets_the_latest_log_is_refused(lies: str) -> None:
         assert again.records() == [{"kind": "more"}], seed
         again.close()
     assert refused or lies != "sync j/"
+
+
+def test_a_damaged_line_of_a_log_that_is_gone_is_refused(tmp_path: Path) -> None:
+    """The disk has forgotten the log, and a bit of the line that names it is another."""
+    written(tmp_path)
+    whole = (tmp_path / mark.MARK).read_bytes()
+    for at in range(len(mark.line(2))):
+        line = bytearray(mark.line(2))
+        line[at] ^= 1
+        (tmp_path / mark.MARK).write_bytes(whole + line)
+        with pytest.raises(
+            JournalDamaged, match=r"journal: byte \d+: a generation that cannot be read"
+        ):
+            Journal(tmp_path)
 
 
 def _last(calls: list[str], name: str) -> int:
