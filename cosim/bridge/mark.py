@@ -98,7 +98,7 @@ def read_mark(disk: Disk, folder: Path) -> Mark:
 
 
 def _illegible(said: bytes, found: list[re.Match[bytes]]) -> Iterator[tuple[int, bytes]]:
-    """What is as long as a line and not one of those found; a torn one is shorter."""
+    """Returns what is as long as a line and not one of those found; a torn one is shorter."""
     at = len(head())
     for end, after in [*((one.start(), one.end()) for one in found), (len(said), len(said))]:
         for piece in re.split(rb"(?=generation )", said[at:end]):
