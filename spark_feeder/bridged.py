@@ -21,7 +21,7 @@ from seustream.engine.times import Times
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import rows_of, time_of
 from seustream.spark_feeder.progress import OBSERVED, observed
-from seustream.spark_feeder.source import NAME, Connection, compiled_for
+from seustream.spark_feeder.source import NAME, Connection, Seustream, compiled_for
 from seustream.spark_feeder.types import spark_schema, timed
 
 
@@ -100,6 +100,8 @@ def bridged(
 ) -> BridgedQueries:
     """A query set over these sources, not loaded yet."""
     spark = spark_of(sources)
+    # Spark looks for it once, in a Python worker; if that one dies, it goes without.
+    spark.dataSource.register(Seustream)
     compilation = (
         queries if isinstance(queries, Compilation) else compiled_for(connection.client(), queries)
     )

@@ -53,6 +53,31 @@ def test_a_frame_that_does_not_stream_is_a_table(spark: SparkSession, tmp_path: 
     assert found(tmp_path / "out", ["q"]) == {"q": want}
 
 
+def test_a_session_whose_worker_died_while_it_looked_for_sources_has_this_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    manager = "org.apache.spark.sql.execution.datasources.DataSourceManager$"
+    known = jvm.java.lang.Class.forName(manager).getDeclaredField("dataSourceBuilders")
+    known.setAccessible(True)
+    before = known.get(None)
+    try:
+        known.set(None, jvm.scala.Option.apply(jvm.scala.Predef.Map().empty()))
+        other = spark.newSession()
+        jvm.SparkSession.setActiveSession(other._jsparkSession)
+        with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+            other.readStream.format("seustream").load()
+        compilation = compiled()
+        write(tmp_path / "in", streams(10, 1), 1)
+        with bridge(tmp_path / "journal") as (_, url):
+            sources = frames(other, compilation, tmp_path / "in")
+            run(compilation, sources, files(tmp_path / "out"), bridge=url).wait(timeout=120)
+    finally:
+        known.set(None, before)
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
 def test_a_session_without_times_of_day_is_refused_where_one_is_needed() -> None:
     """As one of somebody else's may be."""
     schema = pa.schema({"ts": pa.int64(), "a": pa.time64("us")})
