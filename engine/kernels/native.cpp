@@ -16,6 +16,10 @@
 #include "totals.h"
 #include "windows.h"
 
+// GCC takes the call of a constant pointer to a member for a pun.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wstrict-aliasing"
+#endif
 template <typename T, auto method>
 static PyObject *of(PyObject *self, PyObject *args) {
     return guarded([&] { return (Owner<T>::of(self).*method)(args); });
