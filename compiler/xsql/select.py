@@ -14,7 +14,7 @@ from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.options import query_options
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import (
@@ -117,9 +117,9 @@ class SelectBinder:
                 "over",
                 "functions OVER frames are of rows, and this query makes groups of them",
                 [*looks_back, parts[-1][1]][0],
-                "derive a stream from the groups first",
+                "make the groups in FROM: SELECT ... FROM (SELECT a, count(*) AS n, window_end FROM R GROUP BY ...)",
             )
-        if select.qualify is not None and not looks_back:
+        if select.qualify is not None and not looks_back and qualify is not FAILED:
             self.problems.add(
                 "over",
                 "QUALIFY is a condition on functions OVER frames",
