@@ -29,7 +29,7 @@ from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import NAME, compiled, translated
+from seustream.texts import NAME, compiled, lasting, translated
 
 _UNREAD = (0, 0)
 
@@ -100,10 +100,13 @@ class LiveQueries(ABC):
         with translated():
             self._open()
             self._catch_up()
-            c = compiled(self._text, text, self._options)
-            shown = self._install(c, text)
+            asked = compiled(self._text, text, self._options)
+            standing = lasting(text)
+            c = asked if standing == text else compiled(self._text, standing, self._options)
+            shown = self._install(c, text, asked)
             self._compiled = c
-            self._text = f"{self._text}{text.rstrip().removesuffix(';')};\n"
+            if standing.strip():
+                self._text = f"{self._text}{standing.rstrip().removesuffix(';')}\n;\n"
             return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
@@ -256,8 +259,9 @@ class LiveQueries(ABC):
         return [line for request in asked for line in answer_to(c, c, request)]
 
     @abstractmethod
-    def _install(self, c: Compilation, text: str) -> list[str]:
-        """Goes on with other queries, by the statements of `text`; gives what these show."""
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
+        """Goes on with other queries, by the statements of `text`; gives what these show. `asked` has also the
+        queries that are only explained."""
 
     @abstractmethod
     def _catch_up(self) -> None:
@@ -323,7 +327,7 @@ class EngineQueries(LiveQueries):
         self._finished = True
         self._stack.close()
 
-    def _install(self, c: Compilation, text: str) -> list[str]:
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
         if self._device is None and c.devices:
             made = device(self._backend, self._options.config)
             self._device = self._stack.enter_context(made)
@@ -345,7 +349,7 @@ class EngineQueries(LiveQueries):
         self._late |= {
             s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
         }
-        return self._answers(c)
+        return self._answers(asked)
 
     def _catch_up(self) -> None:
         """There are no others."""
@@ -421,15 +425,15 @@ class BridgeQueries(LiveQueries):
             self._compiled = compiled("", standing, self._options)
             self._text, self._has_session = standing, True
 
-    def _install(self, c: Compilation, text: str) -> list[str]:
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
         if not self._has_session and not c.program.names:
-            return self._answers(c)  # streams come with the first query
+            return self._answers(asked)  # streams come with the first query
         if not self._has_session:
             self._client.load(c, self._how)
             self._has_session = True
             self._loaded = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
-            return []
+            return self._answers(asked)
         # Not again if the answer is lost: a name would be taken, by this very statement.
         found = self._client.act("statement", p.Statement(text, NAME), patience=0)
         for name in found["dropped"]:

@@ -285,3 +285,13 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         with pytest.warns(ss.DataWarning, match="q: 7 results were given up for newer ones"):
             ((_, rows),) = con.results()
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]
+
+
+def test_what_is_explained_is_not_registered_and_can_be_dropped() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int); REGISTER QUERY n AS SELECT a FROM R -- all of it")
+        assert "query n" in str(con.sql("EXPLAIN n"))
+        assert "query q1" in str(con.sql("EXPLAIN SELECT a + 1 AS b FROM R; EXPLAIN ANALYZE n;"))
+        assert con.sql("SHOW QUERIES") == "query n: SELECT a FROM R"
+        con.sql("DROP QUERY n; DROP STREAM R")
+        assert con.sql("SHOW STREAMS; SHOW QUERIES") is None
