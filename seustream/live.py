@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
+from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 from seustream.engine.times import Times, milliseconds
 from seustream.errors import InputError, QueryError
@@ -131,6 +133,11 @@ class LiveQueries(ABC):
             assert of is not None
             if of.defined_by is not None:
                 raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
+            if of.table and of.name not in streams_read(self._compiled.program):  # type: ignore[union-attr]  # it has it
+                raise InputError(
+                    f"no query reads table {of.name} yet, and its rows are not kept for one",
+                    "register the query first: con.sql(…)",
+                )
             found = tuples_of(of.name, rows, of)
             self._given.setdefault(of.name, found.time)
             self._push(of.name, found.rows)
@@ -322,12 +329,18 @@ class EngineQueries(LiveQueries):
         self._run: GraphRun | None = None
         self._ready: list[tuple[str, pa.Table]] = []
         self._late: dict[str, list[pa.Table]] = {}
+        self._ended = set[str]()
 
     def close(self) -> None:
         self._finished = True
         self._stack.close()
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
+        read = streams_read(c.program)
+        files = [
+            s for s in c.program.base if s.path and s.name in read and s.name not in self._ended
+        ]
+        tables = [(s, tuples_of(s.name, Path(str(s.path)), s).rows) for s in files]
         if self._device is None and c.devices:
             made = device(self._backend, self._options.config)
             self._device = self._stack.enter_context(made)
@@ -349,6 +362,9 @@ class EngineQueries(LiveQueries):
         self._late |= {
             s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
         }
+        for table, rows in tables:
+            self._push(table.name, rows)
+            self._end(table.name)
         return self._answers(asked)
 
     def _catch_up(self) -> None:
@@ -372,6 +388,7 @@ class EngineQueries(LiveQueries):
 
     def _end(self, stream: str) -> None:
         if self._run is not None:
+            self._ended.add(stream)
             self._run.end(stream)
 
     def _watermark(self, stream: str, timestamp: int) -> None:
