@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
+from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 from seustream.engine.times import Times, milliseconds
 from seustream.errors import InputError, QueryError
@@ -29,7 +31,7 @@ from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import NAME, compiled, translated
+from seustream.texts import NAME, compiled, lasting, translated
 
 _UNREAD = (0, 0)
 
@@ -100,10 +102,13 @@ class LiveQueries(ABC):
         with translated():
             self._open()
             self._catch_up()
-            c = compiled(self._text, text, self._options)
-            shown = self._install(c, text)
+            asked = compiled(self._text, text, self._options)
+            standing = lasting(text)
+            c = asked if standing == text else compiled(self._text, standing, self._options)
+            shown = self._install(c, text, asked)
             self._compiled = c
-            self._text = f"{self._text}{text.rstrip().removesuffix(';')};\n"
+            if standing.strip():
+                self._text = f"{self._text}{standing.rstrip().removesuffix(';')}\n;\n"
             return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
@@ -128,6 +133,11 @@ class LiveQueries(ABC):
             assert of is not None
             if of.defined_by is not None:
                 raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
+            if of.table and of.name not in streams_read(self._compiled.program):  # type: ignore[union-attr]  # it has it
+                raise InputError(
+                    f"no query reads table {of.name} yet, and its rows are not kept for one",
+                    "register the query first: con.sql(…)",
+                )
             found = tuples_of(of.name, rows, of)
             self._given.setdefault(of.name, found.time)
             self._push(of.name, found.rows)
@@ -256,8 +266,9 @@ class LiveQueries(ABC):
         return [line for request in asked for line in answer_to(c, c, request)]
 
     @abstractmethod
-    def _install(self, c: Compilation, text: str) -> list[str]:
-        """Goes on with other queries, by the statements of `text`; gives what these show."""
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
+        """Goes on with other queries, by the statements of `text`; gives what these show. `asked` has also the
+        queries that are only explained."""
 
     @abstractmethod
     def _catch_up(self) -> None:
@@ -318,12 +329,18 @@ class EngineQueries(LiveQueries):
         self._run: GraphRun | None = None
         self._ready: list[tuple[str, pa.Table]] = []
         self._late: dict[str, list[pa.Table]] = {}
+        self._ended = set[str]()
 
     def close(self) -> None:
         self._finished = True
         self._stack.close()
 
-    def _install(self, c: Compilation, text: str) -> list[str]:
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
+        read = streams_read(c.program)
+        files = [
+            s for s in c.program.base if s.path and s.name in read and s.name not in self._ended
+        ]
+        tables = [(s, tuples_of(s.name, Path(str(s.path)), s).rows) for s in files]
         if self._device is None and c.devices:
             made = device(self._backend, self._options.config)
             self._device = self._stack.enter_context(made)
@@ -345,7 +362,10 @@ class EngineQueries(LiveQueries):
         self._late |= {
             s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
         }
-        return self._answers(c)
+        for table, rows in tables:
+            self._push(table.name, rows)
+            self._end(table.name)
+        return self._answers(asked)
 
     def _catch_up(self) -> None:
         """There are no others."""
@@ -368,6 +388,7 @@ class EngineQueries(LiveQueries):
 
     def _end(self, stream: str) -> None:
         if self._run is not None:
+            self._ended.add(stream)
             self._run.end(stream)
 
     def _watermark(self, stream: str, timestamp: int) -> None:
@@ -421,15 +442,15 @@ class BridgeQueries(LiveQueries):
             self._compiled = compiled("", standing, self._options)
             self._text, self._has_session = standing, True
 
-    def _install(self, c: Compilation, text: str) -> list[str]:
+    def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
         if not self._has_session and not c.program.names:
-            return self._answers(c)  # streams come with the first query
+            return self._answers(asked)  # streams come with the first query
         if not self._has_session:
             self._client.load(c, self._how)
             self._has_session = True
             self._loaded = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
-            return []
+            return self._answers(asked)
         # Not again if the answer is lost: a name would be taken, by this very statement.
         found = self._client.act("statement", p.Statement(text, NAME), patience=0)
         for name in found["dropped"]:

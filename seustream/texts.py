@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from seustream.compiler.errors import CompileError, SourceText, Span
+from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.compiler.xsql.statements import split, written
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.security import AddressRefused
 from seustream.cosim.link.errors import LinkError
@@ -61,3 +62,13 @@ def compiled(before: str, text: str, options: Options) -> Compilation:
             for p in error.problems
         ]
         raise CompileError(SourceText(text, NAME), problems) from None
+
+
+def lasting(text: str) -> str:
+    """A text without the statements that only ask: SHOW, DESCRIBE and EXPLAIN, which are spaces instead."""
+    source = SourceText(text, NAME)
+    for span in split(text, Problems()):
+        first = next(written(source, span)).group().split()[0].upper()
+        if first in ("SHOW", "DESCRIBE", "EXPLAIN"):
+            text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+    return text

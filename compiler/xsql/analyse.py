@@ -182,13 +182,14 @@ class Analysis:
                     self.requests.append(logical.ShowRequest(verb, name, s.span))
 
     def _settled(self, s: Statement, mode: str, name: syntax.Name) -> bool:
-        """Says if IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops what is there."""
+        """Says if IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops what is there, unless it is used."""
         query = isinstance(s, tree.RegisterQuery | tree.RegisterApas | tree.DropQuery)
         there = name.text.lower() in (self._names() if query else self.visible)
         if mode == "replace" and there:
             self._statement(
                 tree.DropQuery(name, s.span) if query else tree.DropStream(name, s.span)
             )
+            return name.text.lower() in (self._names() if query else self.visible)
         return there if mode == "unless" else not there and mode == "if"
 
     def _described(self, s: tree.Describe) -> list[str] | None:

@@ -145,7 +145,8 @@ class JoinBinder:
         return asof(kind, left, right, x.conjunction(tuple(terms)), part.span, self.problems)
 
     def _using(self, name: s.Name, kind: JoinKind, left: JoinSide, right: JoinSide) -> x.Expression:
-        """That both sides have the same value in a column, which has one name from then on."""
+        """That both sides have the same value in a column, which has one name from then on. The times of an ASOF
+        join say instead which rows come before."""
         found = []
         for side in (left, right):
             binder = Binder(self.scope((visible(side),), "USING"), self.problems)
@@ -153,7 +154,11 @@ class JoinBinder:
         if FAILED in found:
             return FAILED
         first, second = found
-        equal = binder.compare(Condition.EQ, first, second, name.span)
+        before = (
+            kind.looks_up and getattr(first, "timed", False) and getattr(second, "timed", False)
+        )
+        how = Condition.GE if before else Condition.EQ
+        equal = binder.compare(how, first, second, name.span)
         if not isinstance(equal, x.Compare):
             return equal
         one = second if kind is JoinKind.RIGHT else first

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,22 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R, S, T join U window 1",
         "select * from R join S",
     ],
+    "windows have no names, they stand in the order of FROM: WINDOW RANGE 5 minutes, ROWS 3": [
+        "select * from R, S window s range 5",
+        "select * from R, S window s rows 5",
+        "select * from R join S on a = b window s range 5",
+    ],
+    "columns get their names in SELECT: SELECT a AS k": [
+        "with t (k) as (select a from R) select k from t",
+        "select k from (select a from R) as t (k)",
+        "select k from (select a from R) t (k)",
+    ],
+    "leave the parentheses around SELECT out": [
+        "register query q as (select a from R)",
+        "create stream q as (select a from R)",
+        "select a from R union all (select a from S)",
+        "select a from R union (select a from S)",
+    ],
     "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW, DESCRIBE or EXPLAIN": [
         "window 1",
         "(select * from R window 1)",
@@ -98,6 +115,13 @@ WORDS: dict[str, str] = {
     "LATERAL": "what depends on a row is a join: R LEFT JOIN S ON ...",
     "UNNEST": INSTEAD["unnest"],
     "PIVOT": "a column each: sum(x) FILTER (WHERE k = 1) AS one, sum(x) FILTER (WHERE k = 2) AS two",
+    "NATURAL": "name the columns that are equal: R JOIN S USING (a)",
+    **dict.fromkeys(
+        ("RIGHT SEMI", "RIGHT ANTI"),
+        "the rows of the left side are given: S LEFT SEMI JOIN R ON ...",
+    ),
+    "CREATE QUERY": "REGISTER QUERY name AS SELECT ...",
+    "REPLACE QUERY": "REGISTER OR REPLACE QUERY name AS SELECT ...",
     "TABLESAMPLE": "WHERE mod(hash(x), 10) = 0 takes the same part of the rows in every run",
     "SETS": INSTEAD["rollup"],
     "WITHIN GROUP": "quantile_cont(x, 0.5); string_agg(x, ',') is in the order of time",
@@ -144,9 +168,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     hint = (
         _of_a_bracket(so_far, source.text[at : at + 8])
         or _of_a_word(error, source, span)
-        or error.match_examples(
-            _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
-        )
+        or _of_an_example(error, source, span)
     )
     if hint is None:
         first = next(written(source, span)).group().split()[0].upper()
@@ -216,6 +238,27 @@ def _of_a_bracket(so_far: str, here: str) -> str | None:
         return _QUANTIFIED if query[1].upper() in ("ANY", "ALL", "SOME") else _SCALAR
     ordered = re.match(r"(?i)ORDER\s", here) and re.search(r"\w\s*\([^()]*$", so_far)
     return _IN_TIME if ordered else None
+
+
+def _of_an_example(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:
+    """The hint of a mistake like this one. Most examples begin with SELECT, so what begins with the SELECTs before
+    the mistake is compared too."""
+    at = error.pos_in_stream or 0
+    alike = [error]
+    for begin in islice(re.finditer(r"(?i)\bselect\b", source.text[span.start : at]), 8):
+        text = source.text[span.start + begin.start() : span.end]
+        try:
+            sql_parser().parse(text)
+        except UnexpectedInput as inner:
+            if (inner.pos_in_stream or 0) + span.end - len(text) == at:
+                alike.append(inner)
+    hints = (
+        one.match_examples(
+            _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
+        )
+        for one in reversed(alike)
+    )
+    return next((hint for hint in hints if hint is not None), None)
 
 
 def _of_a_word(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.options import query_options
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import (
@@ -37,7 +38,7 @@ from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
-from seustream.compiler.xsql.scope import QueryScope, reference
+from seustream.compiler.xsql.scope import Merged, QueryScope, reference
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
 from seustream.hdl.device import Window, WindowKind
@@ -116,9 +117,9 @@ class SelectBinder:
                 "over",
                 "functions OVER frames are of rows, and this query makes groups of them",
                 [*looks_back, parts[-1][1]][0],
-                "derive a stream from the groups first",
+                "make the groups in FROM: SELECT ... FROM (SELECT a, count(*) AS n, window_end FROM R GROUP BY ...)",
             )
-        if select.qualify is not None and not looks_back:
+        if select.qualify is not None and not looks_back and qualify is not FAILED:
             self.problems.add(
                 "over",
                 "QUALIFY is a condition on functions OVER frames",
@@ -421,9 +422,10 @@ class SelectBinder:
     ) -> list[tuple[ResultName, x.Expression]] | None:
         """The columns of an item that stands for several: `*`, `R.*`, or the window of the groups."""
         if tree.is_star(e):
-            at = scope.source(e.parts[0], self.problems) if e.parts else None
-            positions = scope.levels[0] if not e.parts else () if at is None else (at,)
-            return [column for position in positions for column in _all_of(scope.sources, position)]
+            if not e.parts:
+                return _all(scope)
+            at = scope.source(e.parts[0], self.problems)
+            return [] if at is None else _all_of(scope.sources, at)
         if scope.is_window(e, self._binder(scope)):
             return [(ResultName.fixed(leaf.name), leaf) for leaf in _WINDOW]
         return None
@@ -480,6 +482,28 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.ColumnR
         if found is not None:
             return found
     return None
+
+
+def _all(scope: QueryScope) -> list[tuple[ResultName, x.Expression]]:
+    """The columns of `*`: those of USING first and once, those of the last join before those of joins in it."""
+    level, joined = scope.levels[0], dict[frozenset[int], list[Merged]]()
+    for one in reversed(scope.merged):
+        if not one.sources.isdisjoint(level):
+            joined.setdefault(one.sources, []).append(one)
+    found, taken = list[tuple[ResultName, x.Expression]](), set[tuple[int, str]]()
+    for one in (one for ones in reversed(joined.values()) for one in ones):
+        places = {(position, one.name) for position in one.sources}
+        if places.isdisjoint(taken):
+            source = scope.sources[min(one.sources)]
+            column = source.stream.column(one.name)
+            name = one.name if column is None else column.name
+            found.append((ResultName.of_column(source.alias, name), one.value))
+        taken |= places
+    for position in level:
+        of = scope.sources[position].stream.columns
+        kept = [(position, column.name.lower()) not in taken for column in of]
+        found += compress(_all_of(scope.sources, position), kept)
+    return found
 
 
 def _all_of(

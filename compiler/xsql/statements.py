@@ -16,7 +16,7 @@ from seustream.compiler.language.types import MILLISECONDS, read_interval
 from seustream.compiler.pattern import parse as patterns
 
 _PIECE = re.compile(
-    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|`|[^-/'\"`;()$]+|-|/|\$"
+    r"--[^\n]*|/\*(?s:.*?)\*/|/\*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|`|[^-/'\"`;()$]+|-|/|\$"
 )
 
 _FOR = re.compile(
@@ -71,14 +71,14 @@ def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
                 yield Span(start, match.start())
             start, depth, blank, too_deep = match.end(), 0, True, False
             continue
-        if piece in ("'", '"', "`", "$$"):
-            what = {"'": "string", '"': "quoted name", "`": "quoted name"}.get(piece, "APAS text")
-            twice = "" if piece == "$$" else f"; a {piece} within it is written twice"
+        if piece in ("'", '"', "`", "$$", "/*"):
+            what = {"'": "string", '"': "quoted name", "`": "quoted name", "/*": "comment"}
+            twice = "" if len(piece) == 2 else f"; a {piece} within it is written twice"
             problems.add(
                 "unterminated",
-                f"this {what} does not end",
+                f"this {what.get(piece, 'APAS text')} does not end",
                 Span(match.start(), match.end()),
-                f"close it with {piece}{twice}",
+                f"close it with {'*/' if piece == '/*' else piece}{twice}",
             )
             return
         if piece == "(":

@@ -132,6 +132,9 @@ def run(arguments: argparse.Namespace) -> int:
     known = by_files(arguments.input, read_intervals) if is_apas(arguments) else {}
     streams = [stream for stream, _ in known.values()] if known else described(arguments)
     c = compile_file(arguments, STAGES[-1], True, count, streams)
+    if c.program.requests and not c.program.names:
+        answer_requests(c)  # nothing else was asked for
+        return 0
     require_queries(c)
     if arguments.engine not in ENGINES:
         raise UserError(

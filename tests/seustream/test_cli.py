@@ -180,6 +180,14 @@ def test_texts_that_do_not_run(text: str, message: str, capfd: pytest.CaptureFix
     assert names() == before
 
 
+def test_what_is_there_is_told_without_a_query(capfd: pytest.CaptureFixture[str]) -> None:
+    text = "CREATE STREAM R (a int); DESCRIBE R; SHOW CREATE STREAM R; SHOW QUERIES"
+    assert main(["run", "-c", text]) == 0
+    out, err = capfd.readouterr()
+    assert (out, err.split()[:6]) == ("", ["ts", "bigint", "NOT", "NULL", "a", "int"])
+    assert "CREATE STREAM R (a int)" in err
+
+
 def test_a_bad_cell_is_named_and_nothing_written(capfd: pytest.CaptureFixture[str]) -> None:
     Path("s.csv").write_text("ts,d,name\n1,1,one\n5,two,two\n")
     assert main(["run", "q.xsql", *INPUTS, "-o", "out"]) == 2

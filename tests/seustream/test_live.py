@@ -285,3 +285,30 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         with pytest.warns(ss.DataWarning, match="q: 7 results were given up for newer ones"):
             ((_, rows),) = con.results()
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]
+
+
+def test_what_is_explained_is_not_registered_and_can_be_dropped() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int); REGISTER QUERY n AS SELECT a FROM R -- all of it")
+        assert "query n" in str(con.sql("EXPLAIN n"))
+        assert "query q1" in str(con.sql("EXPLAIN SELECT a + 1 AS b FROM R; EXPLAIN ANALYZE n;"))
+        assert con.sql("SHOW QUERIES") == "query n: SELECT a FROM R"
+        con.sql("DROP QUERY n; DROP STREAM R")
+        assert con.sql("SHOW STREAMS; SHOW QUERIES") is None
+
+
+def test_a_table_is_read_from_the_file_it_names(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    table = f"CREATE STREAM S (a int); CREATE TABLE t (a int, n varchar) WITH (path = '{file}');"
+    query = "REGISTER QUERY j AS SELECT S.a, t.n FROM S LEFT JOIN t USING (a)"
+    with ss.connect() as con:
+        with pytest.raises(ss.Error, match="no such file"):
+            con.sql(table + query)
+        file.write_text("a,n\n1,one\n")
+        con.sql(table + query)
+        con.push("S", [{"ts": 3, "a": 1}])
+        assert [rows.rows() for _, rows in con.finish()] == [[(1, "one", 3, 3)]]
+    with ss.connect() as con:
+        con.sql(table)
+        with pytest.raises(ss.Error, match="no query reads table t yet"):
+            con.push("t", [{"a": 1, "n": "uno"}])

@@ -9,7 +9,7 @@ from seustream.compiler.pipeline import Options
 from seustream.engine.stream.errors import EngineError
 from seustream.errors import QueryError, UserError
 from seustream.frames import declarations
-from seustream.texts import compiled, translated
+from seustream.texts import compiled, lasting, translated
 
 
 def test_the_streams_that_a_text_creates() -> None:
@@ -38,3 +38,9 @@ def test_errors_have_one_base() -> None:
         raise UserError("as it is")
     with pytest.raises(ZeroDivisionError), translated():
         raise ZeroDivisionError
+
+
+def test_questions_do_not_last() -> None:
+    text = "SELECT a FROM R; /* why */ explain SELECT 'x;' AS b FROM R; SHOW STREAMS"
+    assert lasting(text).split() == ["SELECT", "a", "FROM", "R;", ";"]
+    assert lasting("SELECT a FROM R -- SHOW") == "SELECT a FROM R -- SHOW"

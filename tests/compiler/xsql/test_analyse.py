@@ -216,7 +216,7 @@ def test_what_is_there_is_replaced_or_left() -> None:
 
 def test_what_is_read_is_not_replaced() -> None:
     text = "CREATE STREAM R (a int); SELECT a FROM R; CREATE OR REPLACE STREAM R (b int)"
-    assert "stream-in-use" in [report.kind for report in reported(text)]
+    assert [report.kind for report in reported(text)] == ["stream-in-use"]
     assert [
         r.kind for r in reported("CREATE STREAM R (a int) WITH (max_out_of_orderness = 'x')")
     ] == ["unknown-option"]

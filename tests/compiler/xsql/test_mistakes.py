@@ -24,6 +24,13 @@ def test_example(example: str, hint: str) -> None:
     assert hint_of(example) == hint
 
 
+@pytest.mark.parametrize("ahead", ["REGISTER QUERY q AS ", "CREATE STREAM q AS ", "EXPLAIN "])
+@pytest.mark.parametrize(("example", "hint"), EXAMPLES)
+def test_example_within_a_statement(ahead: str, example: str, hint: str) -> None:
+    if example.startswith("select"):
+        assert hint_of(ahead + example) == hint
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -38,6 +45,19 @@ def test_example(example: str, hint: str) -> None:
         ("SELECT * FROM Trade, News t FULL JOIN Quote q WHERE a = b", "a join says when"),
         ("DELETE FROM Trade", "rows come from sources"),
         ("VALUES (1)", "rows come from sources"),
+        ("WITH w AS (SELECT a, FROM R) SELECT a FROM w", "remove the comma"),
+        ("SELECT a FROM R UNION SELECT k FROM S JOIN T WINDOW 1", "a join says when rows match"),
+        (
+            "REGISTER QUERY q AS SELECT x FROM (SELECT a AS x FROM R WINDOW 1,) t",
+            "remove the comma",
+        ),
+        ("SELECT * FROM Trade t NATURAL JOIN Quote WINDOW 1", "name the columns that are equal"),
+        (
+            "SELECT * FROM Trade t RIGHT SEMI JOIN Quote q USING (a) WINDOW 1",
+            "the rows of the left",
+        ),
+        ("CREATE QUERY q AS SELECT a FROM R", "REGISTER QUERY"),
+        ("CREATE OR REPLACE QUERY q AS SELECT a FROM R", "REGISTER OR REPLACE QUERY"),
         ("PLEASE (1)", "a statement begins with"),
         ("SELECT agg.sum(price) FROM Trade WINDOW 1", "write sum"),
         ("SELECT mine.middle(price) FROM Trade WINDOW 1", "CREATE STREAM s AS APAS"),

@@ -416,6 +416,15 @@ def test_a_mistake_in_one_statement_does_not_hide_the_next() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["/* SELECT a FROM R", "SELECT a FROM R /* ; SELECT b FROM R"])
+def test_a_comment_ends(text: str) -> None:
+    problems = Problems()
+    parse(SourceText(text), problems)
+    assert [(p.message, p.hint) for p in problems.found] == [
+        ("this comment does not end", "close it with */")
+    ]
+
+
 def test_statements_before_an_unterminated_string_are_read() -> None:
     problems = Problems()
     statements = parse(SourceText("SHOW STREAMS; SELECT 'x; SHOW QUERIES"), problems)
