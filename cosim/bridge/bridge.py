@@ -304,6 +304,9 @@ class Bridge:
         with PartWriter(self.journal, stage, stream_schema(stream)) as part:
             while True:
                 chunk = _next(reader)
+                if self.stopping.is_set():
+                    # Whatever ended the rows: the client is to send them to the bridge that comes next.
+                    raise BridgeError("stopping", "the bridge is going down")
                 if chunk is None:
                     with self.counts.lock:
                         self.counts.vanished += 1
@@ -318,8 +321,6 @@ class Bridge:
                     raise BridgeError("too-large", what, "let the source give less at a time")
                 if full := session.over_memory():
                     raise BridgeError("busy", full, "read and trim results, or drop queries")
-                if self.stopping.is_set():
-                    raise BridgeError("stopping", "the bridge is going down")
                 if chunk.app_metadata is not None:
                     break
             said = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows

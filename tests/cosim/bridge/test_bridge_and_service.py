@@ -205,6 +205,23 @@ def test_a_stage_without_its_end_is_none(
     assert [path.suffix for path in made.journal.staged.iterdir()] == [".part"] * 2
 
 
+def test_a_stage_that_a_bridge_ends_as_it_stops_may_be_tried_again(
+    served: tuple[Bridge, str, BridgeClient],
+) -> None:
+    made, url, _ = served
+    rows = streams(10, 1)["R"]
+    descriptor = flight.FlightDescriptor.for_command(p.write(p.Stage("w", "R", 0, 0, "s")))
+    with flight.connect(url) as connection:
+        writer, reader = connection.do_exchange(descriptor)
+        writer.begin(rows.schema)
+        writer.write_table(rows)
+        made.stopping.set()
+        writer.done_writing()
+        with pytest.raises(flight.FlightError) as caught:
+            reader.read_chunk()
+    assert from_flight(caught.value).kind == "stopping"
+
+
 def test_garbage_on_the_socket(served: tuple[Bridge, str, BridgeClient]) -> None:
     _, url, client = served
     port = int(url.rpartition(":")[2])
