@@ -21,6 +21,7 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.service import Service
 from seustream.devices import client
+from seustream.engine.assembly import streams_read
 from seustream.engine.completeness import BEGINNING
 from seustream.errors import UserError
 from seustream.reading import read
@@ -99,6 +100,7 @@ class Conversation:
         self.bridge, self.here, self.files = bridge, here, files
         self.status = 0
         self.names: dict[str, tuple[int, int]] = {}  # queries: the run, and results shown
+        self._read = set[str]()  # streams whose files have been read
         self._text = ""
         self._lock = threading.Lock()
 
@@ -162,11 +164,17 @@ class Conversation:
             self._feed(self.here)
 
     def _feed(self, here: Bridge) -> None:
-        """Gives streams that are there now the rows of their files, all at once."""
+        """Gives streams that are there now the rows of their files, all at once; a table that a query
+        reads has one by itself."""
         streams = {stream["name"].lower(): stream["name"] for stream in here.registry().streams({})}
+        program = here.session.compilation.program
+        for of in program.base:
+            if of.path and of.name in streams_read(program) and of.name not in self._read:
+                self.files.setdefault(of.name, Path(of.path))
         for name in [name for name in self.files if name.lower() in streams]:
             stream = here.session.stream(streams[name.lower()])
             rows = read(self.files.pop(name), stream)
+            self._read.add(stream.name)
             stage = p.Stage(f"sql-{stream.name}", stream.name, 0, 0, secrets.token_hex(8))
             with self.bridge.stage(stage) as part:
                 part.write(rows)

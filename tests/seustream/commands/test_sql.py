@@ -46,6 +46,19 @@ def test_through_a_pipe(tmp_path: Path) -> None:
     assert any(line[:2] == ["large", "RUNNING"] for line in lines)
 
 
+def test_a_table_has_the_rows_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,a\n1,7\n2,3\n")
+    (tmp_path / "t.csv").write_text("a,n\n7,seven\n")
+    status, out, error = said(
+        f"CREATE STREAM R (a int); CREATE TABLE t (a int, n varchar) WITH (path = '{tmp_path}/t.csv');\n"
+        "SELECT R.a, t.n FROM R LEFT JOIN t ON R.a = t.a;\nSELECT t.n FROM R JOIN t ON R.a = t.a;\n",
+        "--input",
+        f"R={tmp_path / 'r.csv'}",
+    )
+    assert (status, error) == (0, "")
+    assert "seven" in out
+
+
 def test_a_mistake_has_its_place_and_the_rest_goes_on() -> None:
     status, out, error = said("CREATE STREAM R (a int);\nSELECT b\nFROM R;\nSELECT a FROM R;\n")
     assert status == 2
