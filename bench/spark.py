@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import tempfile
 import time
@@ -26,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seustream.commands.bench import FigureTable, Measurement, folder
+from seustream.commands.bench import FigureTable, Measurement, clocks
 from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.service import Service
@@ -169,18 +168,11 @@ def _rtl(spark: Any, compilation: Compilation) -> FigureTable:
         ("cycles a tuple", each),
         ("tuples/s for each MHz", 1e6 / each),
     ]
-    rows += [(f"tuples/s at the {mhz:g} MHz of {one}", 1e6 * mhz / each) for one, mhz in _clocks()]
+    rows += [
+        (f"tuples/s at the {mhz:g} MHz of {one}", 1e6 * mhz / each)
+        for one, mhz in clocks("default3")
+    ]
     return FigureTable(f"The RTL in simulation, {RTL_ROWS:,} rows", ("what", "figure"), rows)
-
-
-def _clocks() -> list[tuple[str, float]]:
-    """Of the boards that were built with the lanes and bits of the configuration here."""
-    path = folder() / "results" / "boards.json"
-    if not path.exists():
-        return []
-    built = json.loads(path.read_text(encoding="utf-8"))
-    board, name, clock = (built["head"].index(c) for c in ("board", "configuration", "MHz asked"))
-    return [(row[board], float(row[clock])) for row in built["rows"] if row[name] == "default3"]
 
 
 def _write(folder: Path, count: int) -> None:

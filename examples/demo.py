@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import importlib.util
 import itertools
-import json
 import os
 import re
 import sys
@@ -33,6 +32,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from seustream.commands.bench import clocks
 from seustream.commands.common import table
 from seustream.commands.feed import need_spark
 from seustream.compiler.pipeline import Compilation, Options, compile_text
@@ -356,7 +356,10 @@ def report(runs: list[Run]) -> None:
     for r in runs:
         if r.cycles is not None:
             each = r.cycles / max(r.rows, 1)
-            rates = (f"{1e6 * mhz / each:,.0f} at the {mhz:g} MHz of {b}" for b, mhz in clocks())
+            rates = (
+                f"{1e6 * mhz / each:,.0f} at the {mhz:g} MHz of {b}"
+                for b, mhz in clocks(CONFIG.name)
+            )
             print(
                 f"\n{r.name}: {r.cycles:,} cycles of the processor, {each:,.0f} a row."
                 f" Rows a second: {', '.join(rates)}."
@@ -368,16 +371,6 @@ def report(runs: list[Run]) -> None:
             f"\n{one.name} over {one.rows:,} rows: {other.by} took {other.seconds / one.seconds:.1f}"
             f" times as long as the {one.by} behind the bridge."
         )
-
-
-def clocks() -> list[tuple[str, float]]:
-    """Boards on which the processor of the demo is placed, and its clock there in MHz."""
-    path = HERE.parent / "bench" / "results" / "boards.json"
-    if not path.exists():
-        return []
-    built = json.loads(path.read_text(encoding="utf-8"))
-    board, name, clock = (built["head"].index(c) for c in ("board", "configuration", "MHz asked"))
-    return [(r[board], float(r[clock])) for r in built["rows"] if r[name] == CONFIG.name]
 
 
 # --- tuples and their judge -----------------------------------------------------

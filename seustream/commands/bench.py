@@ -34,6 +34,7 @@ from seustream.commands.common import table
 from seustream.compiler.errors import suggest
 from seustream.errors import UserError
 from seustream.files import write_all
+from seustream.hdl.boards.identity import version
 
 _NO_SOURCES = (":!bench/results", ":!docs", ":!changelog.d", ":!*.md")
 _PACKAGES = (
@@ -69,6 +70,23 @@ class Measurement:
 def folder() -> Path:
     """The `bench/` of the source tree."""
     return Path(seustream.__file__).resolve().parent.parent / "bench"
+
+
+def clocks(configuration: str) -> list[tuple[str, float]]:
+    """Where a configuration has been routed, and its clock there in MHz; of gateware before this one the
+    place says so."""
+    path = folder() / "results" / "boards.json"
+    if not path.exists():
+        return []
+    built = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    for row in built["rows"]:
+        one = dict(zip(built["head"], row, strict=True))
+        if one["configuration"] == configuration:
+            now = one["version"] == f"{version():08x}"
+            place = one["board"] if now else f"{one['board']} (of earlier gateware)"
+            found.append((place, float(one["MHz asked"])))
+    return found
 
 
 def available() -> dict[str, Path]:

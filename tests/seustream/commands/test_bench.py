@@ -13,6 +13,7 @@ import pytest
 
 from seustream.cli import main
 from seustream.commands import bench
+from seustream.hdl.boards.identity import version
 from tests.installed import installed
 
 NAMES = sorted(bench.available())
@@ -30,6 +31,22 @@ def test_all_are_imported(tmp_path: Path) -> None:
     done = installed(f"{code}    print(name, bench._load(name).TITLE)", tmp_path)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == NAMES
+
+
+def test_a_clock_of_earlier_gateware_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "folder", lambda: tmp_path)
+    assert bench.clocks("tiny") == []
+    (tmp_path / "results").mkdir()
+    head = ["board", "configuration", "version", "MHz asked"]
+    rows = [
+        ["one", "tiny", f"{version():08x}", 100.0],
+        ["one", "small", f"{version():08x}", 50.0],
+        ["other", "tiny", "00000000", 80.0],
+    ]
+    (tmp_path / "results" / "boards.json").write_text(json.dumps({"head": head, "rows": rows}))
+    assert bench.clocks("tiny") == [("one", 100.0), ("other (of earlier gateware)", 80.0)]
 
 
 def test_a_package_that_is_missing(tmp_path: Path) -> None:
