@@ -213,9 +213,10 @@ class SimDisk:
 
     def forget(self, folder: Path, kept: Path) -> bool:
         """Makes it forget the last sync of a folder: all its names are as they were before. Returns
-        whether it did: only if a file had been kept under the same name by then."""
-        before = self._before.get(str(folder), {})
-        if kept not in self.files or before.get(kept) is not self.files[kept]:
+        whether it did: only if a file had been kept under the same name by then, and all that was
+        written into it."""
+        before, file = self._before.get(str(folder), {}), self.files.get(kept)
+        if file is None or file.lost or before.get(kept) is not file:
             return False
         for names in (self.files, self.stable):
             for path in [p for p in names if p.parent == folder]:
