@@ -17,14 +17,17 @@ import pyarrow as pa
 from seustream.api import DataWarning, aside, config_named, warn_of
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
+from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
+from seustream.engine.analyze import analyzed
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
+from seustream.engine.meters import RunMeters
 from seustream.engine.times import Times, milliseconds
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declared, stream_of, tuples_of
@@ -262,8 +265,11 @@ class LiveQueries(ABC):
 
     def _answers(self, c: Compilation) -> list[str]:
         """The answers to what the latest text asks."""
-        asked = [one for one in c.program.requests if one.span.start >= len(self._text)]
-        return [line for request in asked for line in answer_to(c, c, request)]
+        return [line for request in self._requests(c) for line in answer_to(c, c, request)]
+
+    def _requests(self, c: Compilation) -> list[ShowRequest]:
+        """What the latest text asks."""
+        return [one for one in c.program.requests if one.span.start >= len(self._text)]
 
     @abstractmethod
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
@@ -330,6 +336,7 @@ class EngineQueries(LiveQueries):
         self._ready: list[tuple[str, pa.Table]] = []
         self._late: dict[str, list[pa.Table]] = {}
         self._ended = set[str]()
+        self._meters = RunMeters(looks=False)
 
     def close(self) -> None:
         self._finished = True
@@ -355,6 +362,7 @@ class EngineQueries(LiveQueries):
             on_late=aside(self._late),
             strict=self._strict,
             living=True,
+            meters=self._meters,
         )
         if state is not None:
             after.resume(state)
@@ -365,7 +373,8 @@ class EngineQueries(LiveQueries):
         for table, rows in tables:
             self._push(table.name, rows)
             self._end(table.name)
-        return self._answers(asked)
+        wanted = [one.target for one in self._requests(asked) if one.verb == "analyze"]
+        return [*self._answers(asked), *analyzed(after, wanted)]
 
     def _catch_up(self) -> None:
         """There are no others."""

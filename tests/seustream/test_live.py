@@ -297,6 +297,21 @@ def test_what_is_explained_is_not_registered_and_can_be_dropped() -> None:
         assert con.sql("SHOW STREAMS; SHOW QUERIES") is None
 
 
+def test_explain_analyze_has_the_figures_so_far() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int); REGISTER QUERY n AS SELECT a FROM R WHERE a > 1")
+        con.push("R", {"ts": [1, 2, 3], "a": [1, 2, 3]})
+        con.watermark("R", 9)
+        con.sql("REGISTER QUERY other AS SELECT a FROM R WHERE a > 2")
+        con.push("R", {"ts": [10], "a": [5]})
+        con.watermark("R", 20)
+        shown = str(con.sql("EXPLAIN ANALYZE n"))
+        head, _, figures = shown.splitlines()[-3:]
+        assert head.split()[:5] == ["node", "gives", "rows", "in", "rows"]
+        assert " n            4  " in figures, "rows of both texts"
+        assert "does not run: register it" in str(con.sql("EXPLAIN ANALYZE SELECT a FROM R"))
+
+
 def test_a_table_is_read_from_the_file_it_names(tmp_path: Path) -> None:
     file = tmp_path / "names.csv"
     table = f"CREATE STREAM S (a int); CREATE TABLE t (a int, n varchar) WITH (path = '{file}');"
