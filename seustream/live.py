@@ -268,7 +268,7 @@ class LiveQueries(ABC):
         return [line for request in self._requests(c) for line in answer_to(c, c, request)]
 
     def _requests(self, c: Compilation) -> list[ShowRequest]:
-        """What the latest text asks."""
+        """Returns the questions of the latest text."""
         return [one for one in c.program.requests if one.span.start >= len(self._text)]
 
     @abstractmethod

@@ -73,8 +73,8 @@ def folder() -> Path:
 
 
 def clocks(configuration: str) -> list[tuple[str, float]]:
-    """Where a configuration has been routed, and its clock there in MHz; of gateware before this one the
-    place says so."""
+    """Returns the boards that a configuration has been routed for, and its clock there in MHz; a board is
+    marked whose bitstream is of earlier gateware."""
     path = folder() / "results" / "boards.json"
     if not path.exists():
         return []
