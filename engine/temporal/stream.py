@@ -99,13 +99,13 @@ class TemporalNode:
         end = FOREVER if last else mark + 1
         every = np.sort(np.concatenate([batch.ts for batch in sources.values()]), kind="stable")
         bounds = [*np.unique(every[self.step_rows :: self.step_rows]).tolist(), end]
-        places = {name: np.searchsorted(b.ts, bounds[:-1]).tolist() for name, b in sources.items()}
+        places = {
+            name: list(pairwise([0, *np.searchsorted(b.ts, bounds[:-1]).tolist(), len(b)]))
+            for name, b in sources.items()
+        }
         found = []
         for number, bound in enumerate(bounds):
-            parts = {}
-            for name, batch in sources.items():
-                first, after = list(pairwise([0, *places[name], len(batch)]))[number]
-                parts[name] = batch.take(slice(first, after))
+            parts = {name: b.take(slice(*places[name][number])) for name, b in sources.items()}
             found.append(self._step(parts, bound, last and number == len(bounds) - 1))
         results = concatenated(found)
         if last:
@@ -169,10 +169,13 @@ class TemporalNode:
             inputs = []
             for source, edge in enumerate(node.edges):
                 held = self._held[number][source]
-                whole = concatenated([held, outputs[edge.node].picked(edge.columns)])
+                whole = outputs[edge.node].picked(edge.columns)
+                if len(held):
+                    whole = concatenated([held, whole])
                 cut = len(whole) if last else int(np.searchsorted(whole.ts, mine))
-                inputs.append(whole.take(slice(0, cut)))
-                self._held[number][source] = whole.take(slice(cut, None))
+                if cut < len(whole) or len(held):
+                    self._held[number][source] = whole.take(slice(cut, None))
+                inputs.append(whole if cut == len(whole) else whole.take(slice(0, cut)))
             try:
                 out, promise = operator.process(inputs, mine, last)
             except FaultError as error:
