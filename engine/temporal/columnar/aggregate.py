@@ -50,7 +50,7 @@ class ColumnarAggregate:
         (x,) = inputs
         kept = holds(self.node.side.guard, x.array, len(x), self.faults)
         kept = kept[x.te[kept] > x.ts[kept]]
-        fresh = x.take(kept)
+        fresh = x.only(kept)
         new = _arguments(self.node, fresh, self.faults)
         ts = np.concatenate((self.ts, fresh.ts))
         te = np.concatenate((self.te, fresh.te))

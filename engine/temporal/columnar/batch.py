@@ -38,6 +38,10 @@ class IntervalBatch:
             self.ts[which], self.te[which], tuple(taken(c, which) for c in self.columns)
         )
 
+    def only(self, rising: Ints) -> IntervalBatch:
+        """The rows at these places, each greater than the one before it."""
+        return self if len(rising) == len(self) else self.take(rising)
+
     def picked(self, columns: Sequence[int]) -> IntervalBatch:
         """The columns of an edge; a time among them is a DATETIME from here on."""
         array = self.array

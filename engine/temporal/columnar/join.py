@@ -80,7 +80,7 @@ class ColumnarJoin:
             fields = (*sides[0].take(left).columns, *sides[1].take(right).columns)
             part = IntervalBatch(ts[live], te[live], fields)
             held = holds(self.node.residual, part.array, len(part), self.faults)
-            parts.append((part.take(held), left[held], right[held]))
+            parts.append((part.only(held), left[held], right[held]))
         pairs = concatenated([part for part, _, _ in parts])
         of_left = orders[0][np.concatenate([left for _, left, _ in parts])]
         of_right = orders[1][np.concatenate([right for _, _, right in parts])]
@@ -95,7 +95,7 @@ class ColumnarJoin:
                 with library.calling(self._index_name):
                     index.delete(gone)
         self.stored = [
-            side.take(np.flatnonzero(kept)) for side, kept in zip(sides, stay, strict=True)
+            side.only(np.flatnonzero(kept)) for side, kept in zip(sides, stay, strict=True)
         ]
         self.order = [order[kept] for order, kept in zip(orders, stay, strict=True)]
         if self.node.map is not None:
@@ -112,7 +112,13 @@ class ColumnarJoin:
         kept = kept[x.te[kept] > x.ts[kept]]  # an instant meets nothing
         order = np.concatenate((self.order[i], rank[kept]))
         every = np.full(len(order), FOREVER)
-        return concatenated([old, x.take(kept)]), order, every, np.zeros(len(order), np.bool_)
+        new = x.only(kept)
+        return (
+            (concatenated([old, new]) if len(old) else new),
+            order,
+            every,
+            np.zeros(len(order), np.bool_),
+        )
 
     def _versions(self, i: int, old: IntervalBatch, x: IntervalBatch, rank: Ints) -> _Side:
         key = self.sides[i].key

@@ -76,9 +76,7 @@ class ColumnarSelect(Stateless):
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         (x,) = inputs
-        kept = holds(self.filter, x.array, len(x), self.faults)
-        if len(kept) < len(x):
-            x = x.take(kept)
+        x = x.only(holds(self.filter, x.array, len(x), self.faults))
         return IntervalBatch(
             x.ts, x.te, tuple(mapped(self.map, x.array, len(x), self.faults))
         ), bound
