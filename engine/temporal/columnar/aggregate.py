@@ -23,7 +23,14 @@ from seustream.engine.temporal import library
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import Result, Values
 from seustream.engine.temporal.columnar.batch import IntervalBatch, empty
-from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
+from seustream.engine.temporal.columnar.evaluate import (
+    Evaluator,
+    as_numpy,
+    holds,
+    mapped,
+    only,
+    taken,
+)
 from seustream.engine.temporal.columnar.join import keys_of
 from seustream.engine.temporal.columnar.operators import Ints, Output
 from seustream.engine.temporal.elements import EARLIEST, FOREVER
@@ -70,7 +77,7 @@ class ColumnarAggregate:
         self.start = int(now[-1])
         self.ts, self.te = ts[stay], te[stay]
         left = np.flatnonzero(stay)
-        self.values = [[taken(column, left) for column in each] for each in values]
+        self.values = [[only(column, left) for column in each] for each in values]
         return out, self._promise(bound)
 
     def _promise(self, bound: int) -> int:
@@ -100,10 +107,10 @@ class ColumnarAggregate:
         ]
         some = np.flatnonzero(live)
         starts, ends = cuts[some], cuts[some + 1]
-        finals = [taken(column, some) for column in finals]
+        finals = [only(column, some) for column in finals]
         call = np.searchsorted(now, ends)
         begins = np.ones(len(some), np.bool_)
-        if len(some):
+        if len(some) > 1:
             same = (starts[1:] == ends[:-1]) & (call[1:] == call[:-1])
             for column in finals:
                 same &= _equal_to_the_one_before(column)
@@ -112,7 +119,7 @@ class ColumnarAggregate:
         starts = starts[first]
         ends = ends[np.append(first[1:], len(some)) - 1] if len(some) else ends
         return _mapped(
-            self.node, starts, ends, [taken(column, first) for column in finals], self.faults
+            self.node, starts, ends, [only(column, first) for column in finals], self.faults
         )
 
     # --- the partials at each segment -----------------------------------------

@@ -117,6 +117,11 @@ class Taken(Sequence[Any]):
         return taken(self.columns[at], self.rows)
 
 
+def only(column: Any, rising: Ints) -> Any:
+    """The values at these places, each greater than the one before it."""
+    return column if len(rising) == len(column) else taken(column, rising)
+
+
 def taken(column: Any, rows: Ints | slice) -> Any:
     """Some rows of a column."""
     if isinstance(column, np.ndarray):
