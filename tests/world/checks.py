@@ -73,17 +73,18 @@ class Checks:
         self._look_at_failure(session.failure)
 
     def _look_at_results(self, session: Session) -> None:
-        """A replay goes on past a full room for a reader that is ahead of it (decision 0230). What is
-        too much then is not added to afterwards."""
+        """A replay goes on past a full room for a reader that is ahead of it (decision 0230), and so do rows
+        behind it until the reader is reached. What is too much then is not added to afterwards."""
         found, (of, before) = session.delivery.retained, self._retained
-        if session.applied < session.replayed or (of is not session and session.replayed):
+        goes_on = session.applied < session.replayed or bool(session.reading.ahead)
+        if goes_on or (of is not session and session.replayed):
             before = None
         elif of is not session:
             before = 0
         usual = session.limits.result_rows + 60
         assert before is None or found < max(usual, before + 1), "results wait without a bound"
         # Of the last steps of a replay only the next look sees what came of them.
-        self._retained = (session, None if session.applied < session.replayed else found)
+        self._retained = (session, None if goes_on else found)
 
     def _look_at_staged(self, session: Session) -> None:
         """What was staged for an epoch goes when that is in, also what was staged in vain."""
