@@ -168,13 +168,15 @@ class Conversation:
         reads has one by itself."""
         streams = {stream["name"].lower(): stream["name"] for stream in here.registry().streams({})}
         program = here.session.compilation.program
+        read_now = streams_read(program)
+        given = self._read | {name.lower() for name in self.files}
         for of in program.base:
-            if of.path and of.name in streams_read(program) and of.name not in self._read:
-                self.files.setdefault(of.name, Path(of.path))
+            if of.path and of.name in read_now and of.name.lower() not in given:
+                self.files[of.name] = Path(of.path)
         for name in [name for name in self.files if name.lower() in streams]:
             stream = here.session.stream(streams[name.lower()])
             rows = read(self.files.pop(name), stream)
-            self._read.add(stream.name)
+            self._read.add(stream.name.lower())
             stage = p.Stage(f"sql-{stream.name}", stream.name, 0, 0, secrets.token_hex(8))
             with self.bridge.stage(stage) as part:
                 part.write(rows)

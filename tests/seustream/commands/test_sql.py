@@ -57,6 +57,18 @@ def test_a_table_has_the_rows_of_its_file(tmp_path: Path) -> None:
     )
     assert (status, error) == (0, "")
     assert "seven" in out
+    (tmp_path / "other.csv").write_text("a,n\n7,other\n")
+    status, out, error = said(
+        f"CREATE STREAM R (a int); CREATE TABLE t (a int, n varchar) WITH (path = '{tmp_path}/t.csv');\n"
+        "SELECT R.a, t.n FROM R LEFT JOIN t ON R.a = t.a;\n",
+        "--input",
+        f"R={tmp_path / 'r.csv'}",
+        "--input",
+        f"T={tmp_path / 'other.csv'}",
+    )
+    assert (status, error) == (0, "")
+    assert "other" in out
+    assert "seven" not in out, "the file that was given comes first, however its name is spelt"
 
 
 def test_a_mistake_has_its_place_and_the_rest_goes_on() -> None:
