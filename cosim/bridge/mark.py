@@ -1,6 +1,6 @@
 """The mark of a journal's folder: whose it is, its format, and the latest generation of the log.
 
-    seustream journal, format 2
+    seustream journal, format 3
     <digest of that line>
     generation 00000003 <digest of these two words>
     generation 00000004 …
@@ -21,7 +21,7 @@ from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
 from seustream.cosim.bridge.sealed import digest
 
-FORMAT = 2
+FORMAT = 3
 MARK = "journal"
 MOST_BYTES = 8_192
 """A mark that is longer is written anew, with its last line alone."""

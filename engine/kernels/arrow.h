@@ -85,9 +85,11 @@ class Pieces {
         return piece.release != nullptr;
     }
 
+    void describe(Held<ArrowSchema> &schema) const { done(stream.get_schema(&stream, &schema)); }
+
     void want(const char *format) const {
         Held<ArrowSchema> schema;
-        done(stream.get_schema(&stream, &schema));
+        describe(schema);
         if (std::strcmp(schema.format, format) != 0)
             throw std::invalid_argument(std::string("a column of ") + schema.format + ": want " + format);
     }

@@ -7,6 +7,17 @@
 #include <cstring>
 #include <utility>
 
+inline uint64_t hash_of(const uint8_t *data, int64_t size) {
+    uint64_t hash = static_cast<uint64_t>(size) * 0x9E3779B97F4A7C15u, part;
+    for (; size >= 8; size -= 8, data += 8) {
+        std::memcpy(&part, data, 8);
+        hash = mixed(hash ^ part);
+    }
+    part = 0;
+    if (size > 0) std::memcpy(&part, data, static_cast<size_t>(size));
+    return mixed(hash ^ part);
+}
+
 class Codes {
     struct Slot {
         uint32_t hash;
@@ -15,17 +26,6 @@ class Codes {
     std::vector<uint8_t> bytes;
     std::vector<int64_t> ends{0};
     std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, -1});
-
-    static uint64_t hashed(const uint8_t *data, int64_t size) {
-        uint64_t hash = static_cast<uint64_t>(size) * 0x9E3779B97F4A7C15u, part;
-        for (; size >= 8; size -= 8, data += 8) {
-            std::memcpy(&part, data, 8);
-            hash = mixed(hash ^ part);
-        }
-        part = 0;
-        if (size > 0) std::memcpy(&part, data, static_cast<size_t>(size));
-        return mixed(hash ^ part);
-    }
 
     bool same(int32_t code, const uint8_t *data, int64_t size) const {
         int64_t from = ends[static_cast<size_t>(code)], to = ends[static_cast<size_t>(code) + 1];
@@ -42,7 +42,7 @@ class Codes {
     void grow() {
         slots.assign(2 * slots.size(), Slot{0, -1});
         for (size_t i = 0; i + 1 < ends.size(); ++i) {
-            uint64_t whole = hashed(bytes.data() + ends[i], ends[i + 1] - ends[i]);
+            uint64_t whole = hash_of(bytes.data() + ends[i], ends[i + 1] - ends[i]);
             size_t mask = slots.size() - 1, at = whole & mask;
             while (slots[at].code >= 0) at = (at + 1) & mask;
             slots[at] = {static_cast<uint32_t>(whole >> 32), static_cast<int32_t>(i)};
@@ -60,11 +60,11 @@ class Codes {
     }
 
     int64_t known(const uint8_t *data, int64_t size) const {
-        return slots[place(hashed(data, size), data, size)].code;
+        return slots[place(hash_of(data, size), data, size)].code;
     }
 
     int64_t code(const uint8_t *data, int64_t size) {
-        uint64_t whole = hashed(data, size);
+        uint64_t whole = hash_of(data, size);
         size_t at = place(whole, data, size);
         if (slots[at].code >= 0) return slots[at].code;
         if (ends.size() > INT32_MAX) throw std::length_error("more than 2^31 distinct values");

@@ -3,6 +3,7 @@
 #include "best.h"
 #include "chains.h"
 #include "codes.h"
+#include "contents.h"
 #include "intake.h"
 #include "intervals.h"
 #include "numbers.h"
@@ -122,6 +123,7 @@ static PyMethodDef functions[] = {
     {"taken", alone<taken>, METH_VARARGS, nullptr},
     {"inside", alone<inside>, METH_VARARGS, nullptr},
     {"sound", alone<sound>, METH_VARARGS, nullptr},
+    {"contents", alone<contents>, METH_VARARGS, nullptr},
     {"times", alone<times>, METH_VARARGS, nullptr},
     {"keys", alone<keys>, METH_VARARGS, nullptr},
     {"numbers", alone<numbers>, METH_VARARGS, nullptr},

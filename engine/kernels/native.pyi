@@ -365,6 +365,10 @@ def sound(rows: object, wants: Ints, /) -> tuple[object, int] | None:
     where none may be, or too long a text: its capsule, and where it lies; else None. `wants` are four numbers each: the
     column, the bytes of a real or 0, whether NULL is refused, the most characters or -1."""
 
+def contents(rows: object, /) -> tuple[int, int, int]:
+    """How many rows there are, given as a capsule of Arrow's stream, and two sums of a hash of each: the same for the
+    same rows in any order and any cut."""
+
 def times(column: object, /) -> tuple[int, int, bool]:
     """The first and the last time of a column of 64-bit integers, as such a capsule, and whether none is less than
     the one before it."""

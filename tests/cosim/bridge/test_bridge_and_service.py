@@ -22,6 +22,7 @@ from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError, from_flight
 from seustream.cosim.bridge.limits import USUAL
+from seustream.engine.stream.schema import stream_schema
 from tests.cosim.bridge.serving import (
     bridge,
     compiled,
@@ -156,6 +157,37 @@ def test_large_batches_are_refused(served: tuple[Bridge, str, BridgeClient]) -> 
     long = pa.table({"ts": [1], "d": [1], "name": ["x" * (1 << 21)]})
     assert refused(lambda: feed_epoch(client, 0, {"S": long})).kind == "too-large"
     goes_on(client)
+
+
+def test_rows_of_every_type_come_back(tmp_path: Path) -> None:
+    """And an epoch that is sent again is known by them."""
+    kinds = [
+        "smallint", "int", "bigint", "real", "double precision", "decimal(30,3)", "char(3)", "varchar",
+        "date", "time", "timestamp", "boolean", "interval",
+    ]  # fmt: skip
+    columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(kinds))
+    text = f"CREATE STREAM T ({columns}); REGISTER QUERY q AS SELECT T.* FROM T WINDOW NOW;"
+    compilation = compiled(text)
+    (stream,) = compilation.program.streams
+    schema = stream_schema(stream)
+    others = {pa.string(): "é", pa.bool_(): True}
+    bits = {pa.date32(): pa.int32(), pa.time32("ms"): pa.int32()}
+    made = {}
+    for field in schema:
+        ints = pa.array([7, None if field.nullable else 8], bits.get(field.type, pa.int64()))
+        other = others.get(field.type)
+        made[field.name] = ints.cast(field.type) if other is None else pa.array([other, None])
+    rows = pa.table(made, schema=schema)
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation)
+        feed_epoch(client, 0, {"T": rows})
+        parts = feed_epoch(client, 0, {"T": rows}, attempt="again", commit=False)
+        assert client.commit(p.Commit("w", 0, tuple(parts)))["already"]
+        client.end()
+        found = pa.concat_tables(client.results("q"))
+        assert (
+            found.select(schema.names[1:]).to_pylist() == rows.select(schema.names[1:]).to_pylist()
+        )
 
 
 def test_what_there_is_not(served: tuple[Bridge, str, BridgeClient]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from seustream.cosim.bridge.content import Content, content_of, epoch_content
 KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "smallint": (pa.int16(), [None, 0, -1, 256]),
     "bigint": (pa.int64(), [None, 0, -1, 1 << 40]),
+    "int": (pa.int32(), [None, 0, -1, 1 << 20]),
+    "real": (pa.float32(), [None, 0.0, -1.5, 1e30]),
+    "decimal": (pa.decimal128(38, 2), [None, Decimal(0), Decimal("-0.01"), Decimal("1e30")]),
     "double": (pa.float64(), [None, 0.0, -1.5, 1e300]),
     "boolean": (pa.bool_(), [None, True, False]),
     "text": (pa.string(), [None, "", "a", "ab", "ba", "\x00", "x" * 300, "x" * 301, "é"]),

@@ -61,7 +61,7 @@ def test_lines_that_failed_one_after_the_other_hide_nothing(tmp_path: Path) -> N
 def test_another_format_is_refused(tmp_path: Path) -> None:
     said = b"seustream journal, format 9\n"
     text = said + mark.digest(said).encode() + b"\n"
-    with pytest.raises(JournalRefused, match="format 9; this bridge has format 2"):
+    with pytest.raises(JournalRefused, match="format 9; this bridge has format 3"):
         marked(tmp_path, text)
 
 

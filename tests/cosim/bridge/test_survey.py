@@ -50,16 +50,16 @@ def test_an_older_format_is_refused_with_both_named(older: str, tmp_path: Path) 
     (tmp_path / older).write_bytes(b"")
     (tmp_path / "staged" / "x.arrow").write_bytes(b"")
     before = contents(tmp_path)
-    with pytest.raises(JournalRefused, match=r"format 1; this bridge has format 2"):
+    with pytest.raises(JournalRefused, match=r"format 1; this bridge has format 3"):
         Journal(tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
     written(tmp_path)
-    said = b"seustream journal, format 3\n"
+    said = b"seustream journal, format 4\n"
     (tmp_path / "journal").write_bytes(said + digest(said).encode() + b"\n")
-    with pytest.raises(JournalRefused, match=r"format 3; this bridge has format 2"):
+    with pytest.raises(JournalRefused, match=r"format 4; this bridge has format 3"):
         Journal(tmp_path)
 
 

@@ -67,7 +67,7 @@ def test_check_says_what_is_there(tmp_path: Path, capfd: pytest.CaptureFixture[s
     before = contents(folder)
     assert main(["journal", "check", str(folder)]) == 0
     said = capfd.readouterr().out
-    assert "journal of format 2, generation 1\na query set is loaded\n" in said
+    assert "journal of format 3, generation 1\na query set is loaded\n" in said
     assert "records: 5; of these epochs: 5, rows 200\nwriter w: epochs 0 to 4\n" in said
     assert "parts: 10 of epochs, 2 of none yet\nsound\n" in said
     log = next(folder.glob("log-*.b"))
