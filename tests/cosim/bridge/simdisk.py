@@ -34,11 +34,12 @@ def _folder(path: Path) -> str:
 @dataclass(eq=False)
 class _Inode:
     """What can be read now; what outlives a loss of power, as far as it goes; where in it writes
-    were lost."""
+    were lost; whether its last sync was."""
 
     data: bytearray = field(default_factory=bytearray)
     stable: bytes = b""
     lost: list[tuple[int, int]] = field(default_factory=list)
+    unsynced: bool = False
 
     def as_stored(self) -> bytes:
         """All of it, were it synced now."""
@@ -216,7 +217,7 @@ class SimDisk:
         whether it did: only if a file had been kept under the same name by then, and all that was
         written into it."""
         before, file = self._before.get(str(folder), {}), self.files.get(kept)
-        if file is None or file.lost or before.get(kept) is not file:
+        if file is None or file.lost or file.unsynced or before.get(kept) is not file:
             return False
         for names in (self.files, self.stable):
             for path in [p for p in names if p.parent == folder]:
@@ -283,11 +284,16 @@ class _SimFile:
             )
 
     def sync(self) -> None:
+        inode = self._inode
+
         def sync() -> None:
-            self._inode.stable = self._inode.as_stored()
+            inode.stable, inode.unsynced = inode.as_stored(), False
+
+        def lost() -> None:
+            inode.unsynced = True
 
         with self._disk._mutex:
-            self._disk._change(f"fsync {self._name}", sync)
+            self._disk._change(f"fsync {self._name}", sync, lost=lost)
 
     def close(self) -> None:
         self._open = False
