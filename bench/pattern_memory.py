@@ -2,8 +2,8 @@
 
 Held: entries of the shared buffer and runs under both numberings of versions (per_state only where
 it is sound), and all that is kept for groups and for subsets of them. Delay: a watermark after every
-event, microseconds from the watermark to its matches, divided by these; the median and the worst of
-a hundred. Without conditions between events there are no dead ends in columns and compact
+row of a table, microseconds from the watermark to its matches as a table, divided by these; the median and the
+worst of a hundred. Without conditions between events there are no dead ends in columns and compact
 enumeration, so the delay does not grow with the window.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pyarrow as pa
 
 from bench import patterns
 from seustream.commands.bench import Measurement
@@ -48,12 +49,12 @@ def measure() -> Measurement:
         for mode in ("GROUP", "SUBSETS"):
             query = compile_pattern(GROUPS.format(seconds, mode), patterns.STREAM)
             label = f"A;B+;C any {mode.lower()}, {seconds} s"
-            rows.append(_delay("groups", label, query, "auto", events))
+            rows.append(_delay("groups", label, query, "auto", table))
     for seconds in (30, 120, 480):
         query = compile_pattern(PLAIN.format(seconds), patterns.STREAM)
         for engine in ("columns", "compact", "optiseq", "nfa"):
             label = f"A;B;C, {seconds} s"
-            rows.append(_delay("delay", label, query, engine, events))
+            rows.append(_delay("delay", label, query, engine, table))
     what = f"{EVENTS:,} events of the generator's one seed, one run, load {patterns.load()}"
     return Measurement(HEAD, rows, {}, what)
 
@@ -71,17 +72,17 @@ def _numbered(label: str, query: object, numbering: Numbering, events: list[Even
     return ("versions", label, f"{numbering.value}: entries, edges, digits", found, most, "", "")
 
 
-def _delay(part: str, label: str, query: object, engine: str, events: list[Event]) -> Row:
+def _delay(part: str, label: str, query: object, engine: str, table: pa.Table) -> Row:
     operator = PatternOperator(query, engine)
     delays, found = [], 0
-    for event in events:
-        operator.push(event)
+    for number, ts in enumerate(table["ts"].to_pylist()):
+        operator.push_table(table.slice(number, 1))
         begun = time.process_time()
-        matches = len(operator.advance(event.ts))
+        matches = len(operator.advance_table(ts)[0])
         if matches:
             delays.append((time.process_time() - begun) / matches * 1e6)
             found += matches
-    found += len(operator.advance(END_OF_STREAM))
+    found += len(operator.advance_table(END_OF_STREAM)[0])
     at = np.percentile(delays, [50, 99]) if delays else (0.0, 0.0)
     return (
         part,

@@ -102,9 +102,10 @@ class OptiSeq:
         lists = [self.lists[i] for i in self._anchors]
         first = min(one.times[0] for one in lists)
         last = max(one.times[-1] for one in lists)
-        self._order = self.chooser.choose([len(one) for one in lists], last - first)
         self._epoch = (old, new)
         self._bounds = self._determining(old, new)
+        searched = [len(o.between(*of)) for o, of in zip(lists, self._bounds, strict=True)]
+        self._order = self.chooser.choose([len(one) for one in lists], last - first, searched)
         self.levels = [0] * (len(self._anchors) - 1)
         self._due = self._conditions_by_step()
         start = self._order[0]

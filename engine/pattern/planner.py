@@ -115,7 +115,8 @@ class OrderChooser:
         self._shares: tuple[tuple[tuple[int, ...], float], ...] = ()
         self.estimate: CostEstimate | None = None
 
-    def choose(self, counts: Sequence[int], span: float) -> Order:
+    def choose(self, counts: Sequence[int], span: float, searched: Sequence[int]) -> Order:
+        """`searched` are the events of each list that a search may begin with."""
         if isinstance(self.order, tuple):
             return self.order
         if self.order == "paper":
@@ -124,7 +125,7 @@ class OrderChooser:
             self._measured = tuple(counts)
             self._shares = tuple(self._selectivity(c) for c in self._pairs)
         window = float(self.query.window) if self.query.window is not None else max(span, 1.0)
-        self.estimate = CostEstimate(tuple(counts), span, window, self._shares)
+        self.estimate = CostEstimate(tuple(searched), span, window, self._shares)
         return cost_order(self.estimate)[1]
 
     def _selectivity(self, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:

@@ -117,7 +117,9 @@ class ColumnSearch:
             rows = neighbours(*of) if strict else chains(*of, self._limit)
             completion.take(rows, len(rows[self._anchors[0]]))
         else:
-            self._order = self.chooser.choose(lists.counts(self._anchors), lists.span * lists.keys)
+            counts = lists.counts(self._anchors)
+            searched = [len(self._inside(place)) for place in range(len(self._anchors))]
+            self._order = self.chooser.choose(counts, lists.span * lists.keys, searched)
             self._reach = reach(lists.T, self._query.positives) if self._tighten else None
             start = self._anchors[self._order[0]]
             alone = {start: self._starts()}
@@ -129,15 +131,19 @@ class ColumnSearch:
         parts = completion.parts
         return joined(parts).sorted(self._query) if parts else None
 
+    def _inside(self, place: int) -> Ints:
+        """Positions in an anchor's list of the events within its bounds."""
+        lists, (begin, end) = self._ready, self._bounds[place]
+        rows = lists.rows[self._anchors[place]]
+        if begin == -FAR and end == FAR:
+            return np.arange(len(rows))
+        times = lists.log.ts[rows]
+        return ((times >= begin) & (times < end)).nonzero()[0]
+
     def _starts(self) -> Ints:
         """Positions in the list the search starts from."""
         start = self._anchors[self._order[0]]
-        lists = self._ready
-        rows: Ints = np.arange(len(lists.rows[start]))
-        begin, end = self._bounds[self._order[0]]
-        if begin > -FAR or end < FAR:
-            times = lists.log.ts[lists.rows[start]]
-            rows = rows[(times >= begin) & (times < end)]
+        rows = self._inside(self._order[0])
         if self._reach is not None and self._query.window is not None:
             ends, begins = self._reach.ends[start][rows], self._reach.begins[start][rows]
             rows = rows[ends <= begins + self._query.window]
