@@ -125,7 +125,7 @@ _FEW = 40
 
 def suggest(name: str, known: Iterable[str], what: str) -> str:
     """A hint: the nearest known name, or all of a few."""
-    names = list(known)
+    names = list(dict.fromkeys(known))
     best = nearest(name, names)
     if best is not None:
         return f"did you mean {best}?"

@@ -97,7 +97,12 @@ class Parser(argparse.ArgumentParser):
                 message = f"{unknown[1]} is one argument too many"
             options = [name for action in self._actions for name in action.option_strings]
             given = unknown[1].partition("=")[0]
-            if len(given) > 2:  # one letter is like any other
+            taken = [name for name in ("--input", "--source") if name in options]
+            if taken and re.fullmatch(r"\w+=.+", unknown[1]):
+                hint = f"{taken[0]} {unknown[1]}"
+            elif taken and given in ("--input", "--source"):
+                hint = f"{self.prog} takes rows by {taken[0]}"
+            elif len(given) > 2:  # one letter is like any other
                 hint = _meant(given, options) or hint
         self.exit(2, f"{self.prog}: {message}\n  hint: {hint}\n")
 

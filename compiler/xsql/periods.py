@@ -95,7 +95,25 @@ def every(
     return read(first, sources, binder, problems) or _FAILED
 
 
-_FAILED = logical.Periodic(1, 1, 0)
+def of_windows(select: tree.Select, sources: Sequence[logical.Source]) -> bool:
+    """Says whether a SELECT groups the results of a window's groups, by its end, which all of them come before at
+    one instant."""
+    if select.windows or len(sources) != 1:
+        return False
+    alias, stream = sources[0].alias.lower(), sources[0].stream
+    for e in select.group_by:
+        if isinstance(e, syntax.Reference) and not e.everything:
+            *qualifier, name = (part.text.lower() for part in e.parts)
+            column = stream.column(name)
+            if qualifier in ([], [alias]) and column is not None and column.ends == 1:
+                return True
+    return False
+
+
+INSTANT = logical.Periodic(1, 1, 0)
+"""Windows of the rows of one instant."""
+
+_FAILED = INSTANT
 """Stands for windows that were reported; silences what follows from them."""
 
 

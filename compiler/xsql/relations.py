@@ -21,6 +21,7 @@ from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
+from seustream.compiler.xsql.ordering import around
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
 from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
@@ -53,6 +54,8 @@ class Relations:
 
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """The node that answers a query of this name."""
+        if isinstance(query, tree.Select | tree.UnionClause):
+            query = around(query) or query
         match query:
             case tree.Select() if query.distinct:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)
@@ -194,7 +197,6 @@ class Relations:
             relation, what = self._union_all(name, query, span), "unites without ALL"
         else:
             relation, what = self.relation(name, query, span), "is DISTINCT"
-            self._unordered(query)
         plain = [clause for clause in clauses if clause.kind in _PLAIN and clause.slide is None]
         if not clauses:
             at = Span(query.span.end - 1, query.span.end)
@@ -224,14 +226,14 @@ class Relations:
         )
 
     def _unordered(self, select: tree.Select) -> None:
-        """Reports an ORDER BY or LIMIT that is of a part of the query and reads as if it were of all."""
+        """Reports an ORDER BY or LIMIT of a part of a UNION."""
         if select.order_by or select.limit is not None:
             at = select.order_by[0].expression.span if select.order_by else select.span
             self.select.problems.add(
                 "group-window",
-                "DISTINCT and UNION are carried out after ORDER BY and LIMIT here",
+                "ORDER BY and LIMIT stand behind the last SELECT of a UNION, and are of all of them",
                 at,
-                "order what they give: SELECT * FROM (SELECT DISTINCT ...) ORDER BY ...",
+                "to order one of them alone, put it in FROM: SELECT * FROM (SELECT ... ORDER BY ...) UNION ...",
             )
 
     def _push_ranks(self, query: logical.Query) -> None:

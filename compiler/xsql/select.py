@@ -78,6 +78,8 @@ class SelectBinder:
         seen = [sources[position] for position in newest]
         every = periods.every(select, seen, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
+        if every is None and periods.of_windows(select, seen):
+            every = periods.INSTANT
         steps = None
         if any(clause.slide is not None for clause in select.windows):
             every = steps = steps_of(select, sources, every, self.problems)

@@ -13,6 +13,7 @@ from seustream.compiler.catalogue import Column
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree, timing
+from seustream.compiler.xsql.periods import INSTANT
 
 
 def ends(of: logical.Relation) -> list[int | None]:
@@ -21,8 +22,9 @@ def ends(of: logical.Relation) -> list[int | None]:
     found: list[int | None] = []
     for e in (item.expression for item in of.items):
         column = None
-        if isinstance(of, logical.OverRows) and e in of.columns:
-            column = of.inputs[0].columns[of.columns.index(e)]
+        same_instant = isinstance(of, logical.PeriodGroups) and of.every == INSTANT
+        if (isinstance(of, logical.OverRows) or same_instant) and e in of.columns:
+            column = of.inputs[0].columns[of.columns.index(e)]  # type: ignore[union-attr]
         elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
             column = _of_every(part.column(e.name) for part in of.inputs)
         elif isinstance(of, logical.Query) and len(of.sources) == 1:

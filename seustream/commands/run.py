@@ -409,7 +409,8 @@ def _inputs(
     has = found.keys() | set(elsewhere)
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in has]
     if missing and not problems:
-        problems.append(f"no input for stream {', '.join(missing)}")
+        tables = all(streams[name.lower()].table for name in missing)
+        problems.append(f"no input for {'table' if tables else 'stream'} {', '.join(missing)}")
     if problems:
         raise UserError(
             problems, hint="give each stream a file: --input R=r.csv --input S=s.parquet"

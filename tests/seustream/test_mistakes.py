@@ -84,6 +84,9 @@ run latin.xsql                                      byte 7 is not UTF-8
 rnu q.xsql                                          no command rnu|mean run?
 run q.xsql --inptu R=r.csv                          no option --inptu|mean --input?
 run q.xsql more.xsql                                one argument too many
+run q.xsql R=r.csv                                  one argument too many|--input R=r.csv
+run q.xsql --source R=r.csv                         no option --source|takes rows by --input
+run -c "CREATE TABLE t (a int); CREATE STREAM R (a int); SELECT R.a FROM R JOIN t ON R.a = t.a WINDOW 1" --input R=r.csv   no input for table t
 run q.xsql                                          no input for stream R|--input R=
 run q.xsql --input R                                want STREAM=FILE
 run q.xsql --input Q=r.csv                          no stream Q|streams: R

@@ -56,11 +56,15 @@ def statement(chance: random.Random) -> str:
     key = chance.choice(("", "kind, "))
     own = "window_start, window_end"
     match chance.choice(
-        ("group", "group", "session", "over", "join", "top", "best", "both", "first")
+        ("group", "group", "again", "session", "over", "join", "top", "best", "both", "first")
     ):
         case "group":
             having = chance.choice(("", " HAVING count(*) > 1"))
             return f"SELECT {key}{own}, {measures(chance)} FROM {windows(chance)} GROUP BY {key}{own}{having}"
+        case "again":
+            counted = f"SELECT kind, {own}, count(*) AS c, sum(x) AS y FROM {windows(chance)} GROUP BY kind, {own}"
+            more = chance.choice(("", ", c"))
+            return f"SELECT {own}{more}, max(c) AS m, sum(y) AS s FROM ({counted}) AS g GROUP BY {own}{more}"
         case "session":
             partition = "PARTITION BY kind" if key else ""
             of = f"TABLE t {partition}, DESCRIPTOR(ts), {seconds(chance.choice((3, 5, 9)))}"

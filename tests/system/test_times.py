@@ -86,6 +86,17 @@ JUDGED = {
         f"SELECT k AS x, count(y) AS y FROM ({_LAST.format('o', 'LEFT', 's', 'ms(ship_time) <= ms(l.order_time)', 'ms(ship_time)')}) j"
         " JOIN o ON o.n = j.x GROUP BY k, ms(order_time) // 5"
     ),
+    "SELECT sum(c) AS x, max(c) AS y FROM (SELECT k, window_start, window_end, count(*) AS c FROM o"
+    " GROUP BY k, HOP(order_time, 3, 6)) GROUP BY window_start, window_end HAVING count(*) > 1": (
+        "SELECT sum(c) AS x, max(c) AS y FROM (SELECT e, k, count(*) AS c FROM (SELECT k, unnest([(ms(order_time) // 3 + i)"
+        " * 3 FOR i IN [1, 2]]) AS e FROM o) GROUP BY e, k) GROUP BY e HAVING count(*) > 1"
+    ),
+    "WITH w AS (SELECT window_end, k, sum(price) AS s FROM o GROUP BY k, TUMBLE(order_time, 5)), v AS (SELECT"
+    " window_end, s, count(*) AS c FROM w WHERE s > 2 GROUP BY window_end, s) SELECT count(*) AS x, max(s) AS y"
+    " FROM v GROUP BY v.window_end": (
+        "SELECT count(DISTINCT s) AS x, max(s) AS y FROM (SELECT (ms(order_time) // 5 + 1) * 5 AS e, sum(price) AS s FROM o"
+        " GROUP BY e, k) WHERE s > 2 GROUP BY e"
+    ),
     "SELECT k AS x, y FROM o MATCH_RECOGNIZE (PARTITION BY k ORDER BY order_time MEASURES B.n AS y"
     " AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) WITHIN INTERVAL '0.006' SECOND DEFINE B AS B.price > A.price)": (
         "SELECT k AS x, n AS y FROM o WINDOW w AS (PARTITION BY k ORDER BY ms(order_time), rn)"

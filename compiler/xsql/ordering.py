@@ -1,0 +1,57 @@
+"""ORDER BY and LIMIT behind DISTINCT and UNION, which are of all that these give.
+
+before  SELECT a FROM R UNION ALL SELECT k FROM S ORDER BY a LIMIT 3
+after   SELECT * FROM (SELECT a FROM R UNION ALL SELECT k FROM S) ORDER BY a LIMIT 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seustream.compiler.language.syntax import Constant, Expression, Name, Reference
+from seustream.compiler.xsql import periods, tree
+
+
+def around(query: tree.Select | tree.UnionClause) -> tree.Select | None:
+    """The query that orders what this one gives, if it says so. Each branch of a union of windows' groups orders its
+    own, window by window."""
+    union = isinstance(query, tree.UnionClause)
+    last = query.second if isinstance(query, tree.UnionClause) else query
+    first = query
+    while isinstance(first, tree.UnionClause):
+        first = first.first
+    ordered = bool(last.order_by) or last.limit is not None
+    if not ordered or not (union or last.distinct) or (union and _of_windows(first)):
+        return None
+    bare = replace(last, order_by=(), limit=None)
+    inner = replace(query, second=bare) if isinstance(query, tree.UnionClause) else bare
+    at = query.span
+    keys = tuple(replace(k, expression=_named(k.expression, first.items)) for k in last.order_by)
+    whole = tree.SelectItem(Reference((), at, everything=True), None, at)
+    source = tree.FromItem(Name("(ORDER BY)", at), Name("subquery", at), at, query=inner)
+    return tree.Select(
+        (whole,), (source,), None, (), None, (), (), at, order_by=keys, limit=last.limit
+    )
+
+
+def _of_windows(select: tree.Select) -> bool:
+    items = tree.from_items(select.sources)
+    return any(map(periods.is_window, select.group_by)) or any(i.windows is not None for i in items)
+
+
+def _named(e: Expression, items: Sequence[tree.SelectItem]) -> Expression:
+    """A key of the order by the name that it has in the result, where it is an item of SELECT or its number."""
+    for number, item in enumerate(items, start=1):
+        parts = item.expression.parts if isinstance(item.expression, Reference) else ()
+        name = item.alias or (parts[-1] if parts else None)
+        same = isinstance(e, Reference) and bool(parts) and _alike(e.parts, parts)
+        if name is not None and (same or (isinstance(e, Constant) and e.value == number)):
+            return Reference((replace(name, span=e.span),), e.span)
+    return e
+
+
+def _alike(one: Sequence[Name], other: Sequence[Name]) -> bool:
+    """Tells names of the same column; one of them may leave its stream out."""
+    both = zip(reversed(one), reversed(other), strict=False)
+    return all(a.text.lower() == b.text.lower() for a, b in both)
