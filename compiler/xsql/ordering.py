@@ -14,7 +14,7 @@ from seustream.compiler.xsql import periods, tree
 
 
 def around(query: tree.Select | tree.UnionClause) -> tree.Select | None:
-    """The query that orders what this one gives, if it says so. Each branch of a union of windows' groups orders its
+    """The query that orders what this one gives, where there is an order. Each branch of a union of windows' groups orders its
     own, window by window."""
     union = isinstance(query, tree.UnionClause)
     last = query.second if isinstance(query, tree.UnionClause) else query

@@ -22,9 +22,9 @@ def ends(of: logical.Relation) -> list[int | None]:
     found: list[int | None] = []
     for e in (item.expression for item in of.items):
         column = None
-        same_instant = isinstance(of, logical.PeriodGroups) and of.every == INSTANT
-        if (isinstance(of, logical.OverRows) or same_instant) and e in of.columns:
-            column = of.inputs[0].columns[of.columns.index(e)]  # type: ignore[union-attr]
+        if isinstance(of, logical.OverRows | logical.PeriodGroups) and e in of.columns:
+            at_once = isinstance(of, logical.OverRows) or of.every == INSTANT
+            column = of.inputs[0].columns[of.columns.index(e)] if at_once else None
         elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
             column = _of_every(part.column(e.name) for part in of.inputs)
         elif isinstance(of, logical.Query) and len(of.sources) == 1:
