@@ -20,6 +20,7 @@ from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.grouped_overs import over_groups
 from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.ordering import around
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
@@ -60,6 +61,8 @@ class Relations:
             case tree.Select() if query.distinct:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)
             case tree.Select():
+                if (around_groups := over_groups(query, self.select.text)) is not None:
+                    return self.relation(name, around_groups, span)
                 before = dict(self.names)
                 query = self._windowed(name, query)
                 self._derive_all(name, query)

@@ -117,9 +117,9 @@ class SelectBinder:
         if aggregated and (looks_back or select.qualify is not None):
             self.problems.add(
                 "over",
-                "functions OVER frames are of rows, and this query makes groups of them",
+                "functions OVER frames look at groups when a window is over",
                 [*looks_back, parts[-1][1]][0],
-                "make the groups in FROM: SELECT ... FROM (SELECT a, count(*) AS n, window_end FROM R GROUP BY ...)",
+                "GROUP BY a, TUMBLE(ts, 1 minute), without ORDER BY and LIMIT, which stand around: SELECT * FROM (...) ORDER BY ...",
             )
         if select.qualify is not None and not looks_back and qualify is not FAILED:
             self.problems.add(

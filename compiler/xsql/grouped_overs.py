@@ -1,0 +1,143 @@
+"""Functions OVER the groups of a window: the groups become a query in FROM.
+
+before  SELECT a, rank() OVER (ORDER BY count(*) DESC) AS r FROM R GROUP BY a, TUMBLE(ts, 5)
+after   SELECT a, rank() OVER (ORDER BY "(group 1)" DESC) AS r
+        FROM (SELECT a, count(*) AS "(group 1)" FROM R GROUP BY a, TUMBLE(ts, 5))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from seustream.compiler.catalogue import TIMESTAMP_NAMES
+from seustream.compiler.errors import Span
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.syntax import Constant, Expression, FunctionCall, Name, Reference
+from seustream.compiler.xsql import periods, tree
+
+_NAMES = {name for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)}
+
+
+def over_groups(select: tree.Select, text: Callable[[Span], str]) -> tree.Select | None:
+    """The query around the groups, where functions look over the groups of a window; None where they do not, or where
+    the query says more than that. `text` gives what is written at a place."""
+    windows = [item.windows for item in tree.from_items(select.sources) if item.windows is not None]
+    grouped = any(map(periods.is_window, select.group_by)) or (windows and select.group_by)
+    asked = [*(item.expression for item in select.items), select.qualify]
+    if not grouped or not any(map(_looks, asked)) or select.stars:
+        return None
+    if select.changes is not None or select.order_by or select.limit is not None:
+        return None
+    return _AroundGroups(select, text).around()
+
+
+class _AroundGroups:
+    def __init__(self, select: tree.Select, text: Callable[[Span], str]) -> None:
+        self.select, self.text = select, text
+        self.items: list[tree.SelectItem] = []
+        self.names: dict[Any, Name] = {}
+        """By the shape of an expression the column of the groups that has it."""
+
+    def around(self) -> tree.Select:
+        select, at = self.select, self.select.span
+        named = [self._name(item) for item in select.items]
+        for item, name in zip(select.items, named, strict=True):
+            if not _looks(item.expression):
+                self._add(item.expression, name)
+        aliases = {_shape(Reference((name,), at)): name for name in self.names.values()}
+        self.names = aliases | self.names
+        items = tuple(
+            tree.SelectItem(self._of(item.expression), name, item.span)
+            for item, name in zip(select.items, named, strict=True)
+        )
+        qualify = None if select.qualify is None else self._of(select.qualify)
+        over = tuple((name, self._of(window)) for name, window in select.named_windows)
+        keys = tuple(self._key(e) for e in select.group_by)
+        inner = replace(
+            select, items=tuple(self.items), group_by=keys, qualify=None, named_windows=()
+        )
+        source = tree.FromItem(Name("(GROUP BY)", at), Name("subquery", at), at, query=inner)
+        return tree.Select(
+            items, (source,), None, (), None, (), select.options, at,
+            qualify=qualify, named_windows=over,
+        )  # fmt: skip
+
+    def _name(self, item: tree.SelectItem) -> Name:
+        e = item.expression
+        if item.alias is not None:
+            return item.alias
+        return e.parts[-1] if isinstance(e, Reference) else Name(self._said(e), e.span)
+
+    def _said(self, e: Expression) -> str:
+        return " ".join(self.text(e.span).split())
+
+    def _key(self, e: Expression) -> Expression:
+        """A key of GROUP BY; a number is that of an item."""
+        if (
+            isinstance(e, Constant)
+            and type(e.value) is int
+            and 1 <= e.value <= len(self.select.items)
+        ):
+            return self.select.items[e.value - 1].expression
+        return e
+
+    def _add(self, e: Expression, name: Name) -> None:
+        self.items.append(tree.SelectItem(e, name, e.span))
+        self.names.setdefault(_shape(e), name)
+
+    def _of(self, node: Any) -> Any:
+        """Returns what is written, over the columns of the groups."""
+        if isinstance(node, tuple):
+            return tuple(map(self._of, node))
+        if isinstance(node, tree.OverCall):
+            call = replace(
+                node.call, arguments=self._of(node.call.arguments), where=self._of(node.call.where)
+            )
+            over = node.window if isinstance(node.window, Name) else self._of(node.window)
+            return replace(node, call=call, window=over)
+        if isinstance(node, Expression):
+            own = (isinstance(node, Reference) and not _is_time(node)) or _aggregates(node)
+            if own and _shape(node) not in self.names:
+                self._add(node, Name(f"(group {len(self.items) + 1})", node.span))
+            if (name := self.names.get(_shape(node))) is not None:
+                return Reference((replace(name, span=node.span),), node.span)
+        elif not isinstance(node, tree.OverWindow | tree.OrderItem | tree.FrameClause):
+            return node
+        made: Any = node
+        return replace(
+            made, **{f.name: self._of(getattr(made, f.name)) for f in dataclasses.fields(made)}
+        )
+
+
+def _is_time(e: Reference) -> bool:
+    """Tells the time of a group's row."""
+    return len(e.parts) == 1 and e.parts[0].text.lower() in TIMESTAMP_NAMES
+
+
+def _aggregates(e: Expression) -> bool:
+    return isinstance(e, FunctionCall) and (e.name.lower() in _NAMES or periods.edge(e) is not None)
+
+
+def _parts(node: Any) -> list[Any]:
+    if isinstance(node, tuple):
+        return list(node)
+    known = isinstance(node, Expression | tree.OverWindow | tree.OrderItem | tree.FrameClause)
+    return [getattr(node, f.name) for f in dataclasses.fields(node)] if known else []
+
+
+def _looks(node: Any) -> bool:
+    """Says whether a function OVER something stands in it."""
+    return isinstance(node, tree.OverCall) or any(map(_looks, _parts(node)))
+
+
+def _shape(node: Any) -> Any:
+    """Returns what is written, wherever it stands: equal for equal expressions."""
+    if isinstance(node, Name):
+        return node.text.lower()
+    if isinstance(node, Span):
+        return None
+    parts = _parts(node)
+    return (type(node).__name__, *map(_shape, parts)) if parts or isinstance(node, tuple) else node
