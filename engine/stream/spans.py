@@ -19,6 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 def counts(first: Ints, last: Ints, n: int) -> Ints:
     """Returns how many members count at each point."""
+    if n == 1:
+        return np.array([np.count_nonzero(first < last)])
     change = np.bincount(first, minlength=n + 1) - np.bincount(last, minlength=n + 1)
     found: Ints = np.cumsum(change[:n])
     return found
@@ -71,6 +73,8 @@ def _fixed_point(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
 
 def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
     """Sums modulo 2^64."""
+    if n == 1:
+        return np.array([values[first < last].sum()], np.int64)
     change = np.zeros(n + 1, np.int64)
     np.add.at(change, first, values)
     np.subtract.at(change, last, values)
@@ -119,4 +123,6 @@ class Blocks:
 def extremes(
     values: npt.NDArray[Any], first: Ints, last: Ints, n: int, greatest: bool
 ) -> npt.NDArray[Any]:
+    if n == 1 and (here := first < last).any():
+        return np.array([values[here].max() if greatest else values[here].min()])
     return Blocks(first, last).extremes(values, n, greatest)

@@ -18,6 +18,7 @@ from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.types import Type
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import taken as of_column
 from seustream.engine.temporal import library
 from seustream.engine.temporal.elements import LATEST_MOMENT, LEAST_MOMENT
 
@@ -129,7 +130,7 @@ def taken(column: Any, rows: Ints | slice) -> Any:
     if isinstance(rows, slice):
         start, stop, _ = rows.indices(len(column))
         return column.slice(start, max(stop - start, 0))
-    return column.take(pa.array(rows))
+    return of_column(column, rows)
 
 
 def mapped(map: n.Map, columns: Array, count: int, faults: Faults) -> list[pa.Array]:
