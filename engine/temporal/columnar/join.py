@@ -267,6 +267,10 @@ class ColumnarJoin:
                 evaluator = Evaluator(term.frame, side.array, len(side), self.quiet)
                 parts.append(evaluator.value(term.conditions[0]))
             both = pa.concat_arrays(parts)
+            if len(self.terms[0]) == 1 and pa.types.is_int64(both.type) and not both.null_count:
+                values = np.asarray(both)
+                if len(values) and values.min() >= 0:  # as good as codes
+                    return values[: counts[0]], values[counts[0] :]
             if pa.types.is_floating(both.type):
                 both = pc.add(both, 0.0)  # -0.0 equals 0.0
             encoded = both.dictionary_encode()
