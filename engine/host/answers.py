@@ -15,7 +15,7 @@ from seustream.compiler.logical.program import Query
 from seustream.engine.host.complete import in_order, project, rows_of, selected
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
-from seustream.engine.host.join import Side, combination
+from seustream.engine.host.join import Side, WindowJoin, combination
 from seustream.engine.host.rows import leaves
 from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.evaluate import Leaves
@@ -160,3 +160,10 @@ class Blaming:
             f"{what}: {located(error.place, self._faults.source)}, {error.row}",
             "exclude such rows with another condition; without strict the value is NULL",
         ) from None
+
+
+def fill_group(query: Query, grouping: Grouping, sides: list[Side], faults: Faults) -> None:
+    """Gives a group over a join that begins now what is in its windows."""
+    join = WindowJoin(x.conjuncts(query.where), sides)
+    for found in join.results([np.arange(len(side.store)) for side in sides], faults):
+        results_of_join(query, grouping, join.sides, found, faults)

@@ -20,7 +20,7 @@ from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.divide import Division
 from seustream.compiler.plan.layout import Slot
 from seustream.compiler.plan.normalise import Normalised
-from seustream.engine.host.answers import Blaming, results_of_join
+from seustream.engine.host.answers import Blaming, fill_group, results_of_join
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
@@ -187,7 +187,7 @@ class HostDriver(JoinInputs):
 
     def restore(self, snapshot: bytes) -> None:
         """Streams that the queries do not read any more are left out; a query whose text is the
-        same keeps its groups."""
+        same keeps its groups, another has in them what its windows hold."""
         state = unpack(snapshot, DEVICE_JOIN)
         self.first_tick = state.plain.get("first_tick")
         known = state.plain["streams"]
@@ -196,6 +196,13 @@ class HostDriver(JoinInputs):
         counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
         self.counts = JoinCounts(**counts)
         self._resume(state)
+        for one in self.compilation.device_queries:
+            query = one.division.query
+            if query.aggregated and state.plain["groups"].get(query.name) != query.text:
+                faults = QueryFaults(source=self.compilation.source)
+                with self.failures.of(query.name):
+                    sides = self._sides(one.division)
+                    fill_group(query, self.groupings[query.name], sides, faults)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they

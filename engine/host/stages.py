@@ -18,7 +18,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
 from seustream.compiler.logical.windows import is_plain
-from seustream.engine.host.answers import Blaming, StreamRows, results_of_join
+from seustream.engine.host.answers import Blaming, StreamRows, fill_group, results_of_join
 from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
@@ -174,10 +174,7 @@ class SoftwareJoin(JoinInputs):
         faults = QueryFaults(source=self.faults[query.name].source)
         with self.failures.of(query.name):
             if len(query.sources) > 1:
-                stores = [self.stores[source.stream.name] for source in query.sources]
-                join = WindowJoin(x.conjuncts(query.where), self._sides(query))
-                for found in join.results([np.arange(len(store)) for store in stores], faults):
-                    results_of_join(query, self.groupings[query.name], join.sides, found, faults)
+                fill_group(query, self.groupings[query.name], self._sides(query), faults)
             else:
                 name = query.sources[0].stream.name
                 rows = self.stores[name].table if kept is None else kept.get(name, _NONE)

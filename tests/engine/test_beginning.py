@@ -24,6 +24,8 @@ KEEPERS = {
 }
 FORMS = {
     "SELECT R.a FROM R, S WHERE R.a = S.d WINDOW RANGE 20, RANGE 30": BEGIN,
+    "SELECT R.a, count(*) AS n, sum(d) AS s FROM R, S WHERE R.a = S.d GROUP BY R.a WINDOW RANGE 20, RANGE 30": BEGIN,
+    "SELECT x.b, count(*) AS n FROM R x, R y, S WHERE x.a = y.a AND y.a = d AND x.b < y.b GROUP BY x.b WINDOW RANGE 9": BEGIN,
     "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 40": BEGIN,
     "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 41": BEGIN + 41,
     "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 40 EMIT CHANGES": BEGIN,
@@ -54,17 +56,22 @@ def rows(chance: random.Random, ts: int) -> dict[str, pa.Table]:
     }
 
 
+def run_of(c: Compilation) -> GraphRun:
+    device = GoldenDevice(c.options.config) if c.options.devices else None
+    return GraphRun(c, device, living=True, slice_rows=16)
+
+
 def results(
     before: Compilation, after: Compilation, tables: dict[int, dict[str, pa.Table]]
 ) -> list[dict[str, Any]]:
     """What q gives when a run of `before` goes on with `after`."""
-    run, found = GraphRun(before, living=True), []
+    run, found = run_of(before), []
     for ts, some in tables.items():
         if ts == BEGIN:
             for stream in ("R", "S"):
                 run.promise(stream, BEGIN)
             list(run.advance())
-            late = GraphRun(after, living=True)
+            late = run_of(after)
             late.resume(run.state())
             run = late
         for stream, table in some.items():
@@ -75,14 +82,17 @@ def results(
     return [row for name, one in found if name == "q" for row in one.to_pylist()]
 
 
+@pytest.mark.parametrize("devices", [0, 1])
 @pytest.mark.parametrize("keeper", KEEPERS)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_joins_and_groups_keep_is_seen_by_what_begins_late(form: str, keeper: str) -> None:
+def test_what_joins_and_groups_keep_is_seen_by_what_begins_late(
+    form: str, keeper: str, devices: int
+) -> None:
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
     tables = {ts: rows(chance, ts) for ts in range(240)}
-    before = compile_text(STREAMS + KEEPERS[keeper], options=Options(devices=0))
+    before = compile_text(STREAMS + KEEPERS[keeper], options=Options(devices=devices))
     after = compile_text(f"REGISTER QUERY q AS {form};", after=before)
     past = {"R": BEGIN, "S": BEGIN}
     (said,) = complete_from(after, ["q"], past, before.program.queries).values()
@@ -138,11 +148,6 @@ def test_streams_that_a_late_query_reads_may_be_far_behind(seed: int, device: bo
     rest = {name: some(5_000, 5_300) for name in "RS"} | {
         name: some(0, 300) + some(4_900, 5_300) for name in "TU"
     }
-
-    def run_of(c: Compilation) -> GraphRun:
-        return GraphRun(
-            c, GoldenDevice(c.options.config) if device else None, living=True, slice_rows=16
-        )
 
     run = run_of(before)
     found: list[tuple[str, pa.Table]] = []
