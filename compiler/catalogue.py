@@ -11,13 +11,22 @@ TIMESTAMP_NAMES = ("timestamp", "ts")
 
 
 @dataclass(frozen=True, slots=True)
+class WindowEnd:
+    """The end of the window that a row is of: the row is before it, by so many milliseconds at most. Of windows that
+    follow each other `offset` is a time at which one begins."""
+
+    before: int
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """`ends` says that it holds the end of a window: its row is before it, by so many milliseconds at most."""
+    """`ends` says that it holds the end of a window."""
 
     name: str
     type: Type
     nullable: bool = True
-    ends: int | None = None
+    ends: WindowEnd | None = None
 
 
 TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)

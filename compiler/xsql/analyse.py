@@ -27,7 +27,7 @@ from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement
 from seustream.compiler.xsql.relations import Relations
 from seustream.compiler.xsql.select import SelectBinder
-from seustream.compiler.xsql.times import timed
+from seustream.compiler.xsql.times import timed, with_ends
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
 
@@ -241,7 +241,7 @@ class Analysis:
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
         query = relations.untimed(relations.relation(s.name.text, s.query, s.query.span))
-        columns = relations.select.columns_of(query, s.query.span)
+        columns = with_ends(relations.select.columns_of(query, s.query.span), query)
         text, time = self._text(s.query.span), timed(query, columns)
         stream = Stream(s.name.text, columns, text, time=time)
         if self._check_stream(s.name):

@@ -95,19 +95,35 @@ def every(
     return read(first, sources, binder, problems) or _FAILED
 
 
-def of_windows(select: tree.Select, sources: Sequence[logical.Source]) -> bool:
-    """Says whether a SELECT groups the results of a window's groups, by its end, which all of them come before at
-    one instant."""
-    if select.windows or len(sources) != 1:
-        return False
-    alias, stream = sources[0].alias.lower(), sources[0].stream
+def of_windows(
+    select: tree.Select, sources: Sequence[logical.Source], tied: int, problems: Problems
+) -> Every | None:
+    """The windows by which a SELECT groups rows that have the end of theirs: those of TUMBLE in FROM, and the one
+    instant of a window's groups. So many sources are `tied` to another one by equal ends."""
+    streams = [source for source in sources if not source.stream.table]
+    if select.windows or tied + 1 < len(streams):
+        return None
     for e in select.group_by:
-        if isinstance(e, syntax.Reference) and not e.everything:
-            *qualifier, name = (part.text.lower() for part in e.parts)
-            column = stream.column(name)
-            if qualifier in ([], [alias]) and column is not None and column.ends == 1:
-                return True
-    return False
+        if not isinstance(e, syntax.Reference) or e.everything:
+            continue
+        *qualifier, name = (part.text.lower() for part in e.parts)
+        for source in streams:
+            column = source.stream.column(name)
+            end = None if column is None else column.ends
+            if end is None or qualifier not in ([], [source.alias.lower()]):
+                continue
+            if end.before == 1:
+                return INSTANT
+            if end.offset is not None:
+                return logical.Periodic(end.before, end.before, end.offset)
+            problems.add(
+                "group-window",
+                "windows that overlap are those of groups where they are made",
+                e.span,
+                "GROUP BY window_start, window_end beside HOP in FROM, and group these rows by them again",
+            )
+            return _FAILED
+    return None
 
 
 INSTANT = logical.Periodic(1, 1, 0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream, WindowEnd
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name
@@ -26,7 +26,7 @@ from seustream.compiler.xsql.ordering import around
 from seustream.compiler.xsql.overs import Ranked, best_of, over_rows, overs
 from seustream.compiler.xsql.periods import BoundSelect, grouped
 from seustream.compiler.xsql.select import SelectBinder
-from seustream.compiler.xsql.times import ends, is_time, timed
+from seustream.compiler.xsql.times import ends, is_time, timed, with_ends
 from seustream.compiler.xsql.windowed import rows_of, wanted
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.device import Window, WindowKind
@@ -135,7 +135,9 @@ class Relations:
             query = rows_of(of, every, self.select.problems)
             made = self._derive(name, query)
             *columns, end = made.columns
-            stream = replace(made, columns=(*columns, replace(end, ends=every.size)))
+            follow = every.slide == every.size and not every.cumulates
+            last = WindowEnd(every.size, every.offset if follow else None)
+            stream = replace(made, columns=(*columns, replace(end, ends=last)))
             place = next(at for at, (one, _) in enumerate(self.hidden) if one is made)
             self.hidden[place] = (stream, self.hidden[place][1])
             self.names[hidden.text.lower()] = stream
@@ -147,7 +149,7 @@ class Relations:
         """A hidden stream of a part's results, with the columns these have."""
         relation = self.untimed(self.relation(name, query, query.span))
         columns = self.select.columns_of(relation, query.span)
-        columns = tuple(map(_marked, columns, ends(relation)))
+        columns = with_ends(columns, relation)
         stream = Stream(self._free(name), columns, relation.text, time=timed(relation, columns))
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         self.written[stream.name] = query
@@ -407,10 +409,6 @@ def _is_end(query: logical.Query | JoinTree) -> Callable[[x.Expression], bool]:
         return column is not None and column.ends is not None
 
     return known
-
-
-def _marked(column: Column, last: int | None) -> Column:
-    return replace(column, ends=last)
 
 
 def column_of(stream: Stream, number: int, source: int = 0) -> x.ColumnReference:

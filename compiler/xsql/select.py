@@ -39,6 +39,7 @@ from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
 from seustream.compiler.xsql.scope import Merged, QueryScope, reference
+from seustream.compiler.xsql.windowed import differences
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
 from seustream.hdl.device import Window, WindowKind
@@ -78,8 +79,10 @@ class SelectBinder:
         seen = [sources[position] for position in newest]
         every = periods.every(select, seen, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
-        if every is None and periods.of_windows(select, seen):
-            every = periods.INSTANT
+        if every is None:
+            terms = [term for join in joins(side) for term in x.conjuncts(join.condition)]
+            tied = sum(1 for _ in differences((*terms, *conditions), sources)) // 2
+            every = periods.of_windows(select, sources, tied, self.problems)
         steps = None
         if any(clause.slide is not None for clause in select.windows):
             every = steps = steps_of(select, sources, every, self.problems)

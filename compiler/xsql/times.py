@@ -9,33 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from seustream.compiler.catalogue import Column
+from seustream.compiler.catalogue import Column, WindowEnd
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import ChangeLog, JoinTree, timing
 from seustream.compiler.xsql.periods import INSTANT
 
 
-def ends(of: logical.Relation) -> list[int | None]:
-    """For each result column, if it says when the window ends that the row is of, how long before that the
-    row is at most."""
-    found: list[int | None] = []
+def ends(of: logical.Relation) -> list[WindowEnd | None]:
+    """For each result column, what it says of the end of the window that the row is of."""
+    found: list[WindowEnd | None] = []
     for e in (item.expression for item in of.items):
         column = None
         if isinstance(of, logical.OverRows | logical.PeriodGroups) and e in of.columns:
             at_once = isinstance(of, logical.OverRows) or of.every == INSTANT
             column = of.inputs[0].columns[of.columns.index(e)] if at_once else None
-        elif isinstance(of, logical.UnionAll) and isinstance(e, x.ColumnReference):
+        elif isinstance(of, logical.UnionAll | logical.Distinct) and isinstance(
+            e, x.ColumnReference
+        ):
             column = _of_every(part.column(e.name) for part in of.inputs)
         elif isinstance(of, logical.Query) and len(of.sources) == 1:
             column = of.sources[0].stream.column(getattr(e, "name", ""))
         last = None if column is None else column.ends
         if isinstance(of, logical.PeriodGroups) and e == logical.WINDOW_END:
             # The row of a group has the last instant of its window, or one in it as long as the group grows.
-            periods = isinstance(of.every, logical.Periodic)
-            last = 1 if not of.changes else of.every.size if periods else None  # type: ignore[union-attr]  # they have
+            last = WindowEnd(1)
+            if of.changes:
+                periods = isinstance(of.every, logical.Periodic)
+                last = WindowEnd(of.every.size) if periods else None  # type: ignore[union-attr]  # they have
         found.append(last)
     return found
+
+
+def with_ends(columns: Sequence[Column], of: logical.Relation) -> tuple[Column, ...]:
+    """The columns of a relation's results, as those of a stream."""
+    both = zip(columns, ends(of), strict=True)
+    return tuple(replace(column, ends=last) for column, last in both)
 
 
 def timed(of: logical.Relation, columns: Sequence[Column]) -> str | None:
@@ -69,4 +78,7 @@ def _of_every(columns: Iterable[Column | None]) -> Column | None:
     that as long as in any part."""
     parts = [column for column in columns if column is not None]
     last = [part.ends for part in parts if part.ends is not None]
-    return replace(parts[0], ends=max(last)) if len(last) == len(parts) > 0 else None
+    if not last or len(last) < len(parts):
+        return None
+    alike = len(set(last)) == 1
+    return replace(parts[0], ends=last[0] if alike else WindowEnd(max(e.before for e in last)))

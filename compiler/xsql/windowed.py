@@ -117,4 +117,4 @@ def _end(e: x.Expression, sources: tuple[logical.Source, ...]) -> tuple[int, int
     if not isinstance(e, x.ColumnReference) or not 0 <= e.source < len(sources):
         return None
     column = sources[e.source].stream.column(e.name)
-    return None if column is None or column.ends is None else (e.source, column.ends)
+    return None if column is None or column.ends is None else (e.source, column.ends.before)

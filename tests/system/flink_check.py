@@ -56,7 +56,20 @@ def statement(chance: random.Random) -> str:
     key = chance.choice(("", "kind, "))
     own = "window_start, window_end"
     match chance.choice(
-        ("group", "group", "again", "session", "over", "join", "top", "best", "both", "first")
+        (
+            "group",
+            "group",
+            "again",
+            "within",
+            "joined",
+            "session",
+            "over",
+            "join",
+            "top",
+            "best",
+            "both",
+            "first",
+        )
     ):
         case "group":
             having = chance.choice(("", " HAVING count(*) > 1"))
@@ -65,6 +78,16 @@ def statement(chance: random.Random) -> str:
             counted = f"SELECT kind, {own}, count(*) AS c, sum(x) AS y FROM {windows(chance)} GROUP BY kind, {own}"
             more = chance.choice(("", ", c"))
             return f"SELECT {own}{more}, max(c) AS m, sum(y) AS s FROM ({counted}) AS g GROUP BY {own}{more}"
+        case "within":
+            size, least = seconds(chance.choice((2, 4, 10))), chance.randint(0, 2)
+            rows = f"SELECT kind, x, id, {own} FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), {size})) WHERE x >= {least}"
+            return f"SELECT {key}{own}, {measures(chance)} FROM ({rows}) AS g GROUP BY {key}{own}"
+        case "joined":
+            size = seconds(chance.choice((4, 10)))
+            one, other = (f"TABLE(TUMBLE(TABLE {n}, DESCRIPTOR(ts), {size}))" for n in "rs")
+            return f"""SELECT a.window_start, a.window_end, count(*) AS n, sum(b.id) AS m FROM (SELECT * FROM {one}) AS a
+                JOIN (SELECT * FROM {other}) AS b ON a.x = b.x AND a.window_start = b.window_start
+                AND a.window_end = b.window_end GROUP BY a.window_start, a.window_end"""
         case "session":
             partition = "PARTITION BY kind" if key else ""
             of = f"TABLE t {partition}, DESCRIPTOR(ts), {seconds(chance.choice((3, 5, 9)))}"

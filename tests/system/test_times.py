@@ -97,6 +97,16 @@ JUDGED = {
         "SELECT count(DISTINCT s) AS x, max(s) AS y FROM (SELECT (ms(order_time) // 5 + 1) * 5 AS e, sum(price) AS s FROM o"
         " GROUP BY e, k) WHERE s > 2 GROUP BY e"
     ),
+    "SELECT l.k AS x, count(*) AS y FROM TUMBLE(TABLE o, DESCRIPTOR(order_time), 9) AS l JOIN TUMBLE(TABLE s,"
+    " DESCRIPTOR(ship_time), 9) AS r ON l.k = r.k AND l.window_start = r.window_start AND l.window_end = r.window_end"
+    " GROUP BY l.k, l.window_start, l.window_end": (
+        "SELECT o.k AS x, count(*) AS y FROM o JOIN s ON o.k = s.k AND ms(order_time) // 9 = ms(ship_time) // 9"
+        " GROUP BY o.k, ms(order_time) // 9"
+    ),
+    "SELECT k AS x, sum(price) AS y FROM (SELECT k, price, window_end FROM TUMBLE(TABLE o, DESCRIPTOR(order_time), 9)"
+    " WHERE price > 1) GROUP BY k, window_end": (
+        "SELECT k AS x, sum(price) AS y FROM o WHERE price > 1 GROUP BY k, ms(order_time) // 9"
+    ),
     "SELECT k AS x, y FROM o MATCH_RECOGNIZE (PARTITION BY k ORDER BY order_time MEASURES B.n AS y"
     " AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) WITHIN INTERVAL '0.006' SECOND DEFINE B AS B.price > A.price)": (
         "SELECT k AS x, n AS y FROM o WINDOW w AS (PARTITION BY k ORDER BY ms(order_time), rn)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.logical.program import PeriodGroups, Periodic, Sessions
+from seustream.compiler.xsql import periods
 from tests.compiler.xsql.relations import relation, wrong
 
 MIN = 60_000
@@ -36,6 +37,23 @@ def test_functions_of_from_are_the_same() -> None:
     found = relation(text.format("TUMBLE(TABLE R, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"))
     assert isinstance(found, PeriodGroups)
     assert found.every == Periodic(MIN, MIN, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "every"),
+    [
+        ("(SELECT a, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 20, 5) WHERE a > 1)", Periodic(20, 20, 5)),
+        ("(SELECT DISTINCT window_end FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 20) WINDOW RANGE 9)", Periodic(20, 20, 0)),
+        ("(SELECT a, window_end FROM R GROUP BY a, HOP(ts, 5, 20))", periods.INSTANT),
+        ("(SELECT a, window_end FROM R GROUP BY a, SESSION(ts, 5)) WHERE a > 1", periods.INSTANT),
+    ],
+)  # fmt: skip
+def test_rows_that_have_the_end_of_their_window_are_grouped_by_it(
+    source: str, every: Periodic
+) -> None:
+    found = relation(f"SELECT window_end, count(*) AS n FROM {source} GROUP BY window_end")
+    assert isinstance(found, PeriodGroups)
+    assert found.every == every
 
 
 @pytest.mark.parametrize(
