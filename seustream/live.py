@@ -83,7 +83,6 @@ class LiveQueries(ABC):
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._text = ""
         self._compiled: Compilation | None = None
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
@@ -105,13 +104,12 @@ class LiveQueries(ABC):
         with translated():
             self._open()
             self._catch_up()
-            asked = compiled(self._text, text, self._options)
+            asked = compiled(self._compiled, text, self._options)
             standing = lasting(text)
-            c = asked if standing == text else compiled(self._text, standing, self._options)
+            c = asked if standing == text else compiled(self._compiled, standing, self._options)
             shown = self._install(c, text, asked)
-            self._compiled = c
             if standing.strip():
-                self._text = f"{self._text}{standing.rstrip().removesuffix(';')}\n;\n"
+                self._compiled = c
             return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
@@ -269,7 +267,8 @@ class LiveQueries(ABC):
 
     def _requests(self, c: Compilation) -> list[ShowRequest]:
         """Returns the questions of the latest text."""
-        return [one for one in c.program.requests if one.span.start >= len(self._text)]
+        before = 0 if self._compiled is None else len(self._compiled.source.text)
+        return [one for one in c.program.requests if one.span.start >= before]
 
     @abstractmethod
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
@@ -354,18 +353,21 @@ class EngineQueries(LiveQueries):
         before = self._run
         if before is not None:
             self._ready += before.advance()
-        state = None if before is None else before.state()
-        after = GraphRun(
-            c,
-            self._device,
-            slack=self._slack,
-            on_late=aside(self._late),
-            strict=self._strict,
-            living=True,
-            meters=self._meters,
-        )
-        if state is not None:
-            after.resume(state)
+        if before is not None and self._device is None and before.change(c):
+            after = before
+        else:
+            state = None if before is None else before.state()
+            after = GraphRun(
+                c,
+                self._device,
+                slack=self._slack,
+                on_late=aside(self._late),
+                strict=self._strict,
+                living=True,
+                meters=self._meters,
+            )
+            if state is not None:
+                after.resume(state)
         self._run = after
         self._late |= {
             s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
@@ -436,6 +438,7 @@ class BridgeQueries(LiveQueries):
         self._writer = f"python-{secrets.token_hex(6)}"
         self._epoch = 0
         self._has_session = False
+        self._standing: Compilation | None = None  # the catalogue as it was last seen
         self._loaded: set[str] = set()  # queries whose results wait for readers
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
         with translated():
@@ -446,10 +449,16 @@ class BridgeQueries(LiveQueries):
         self._client.close()
 
     def _catch_up(self) -> None:
+        """Compiles what others, or this client, have added to the catalogue since."""
         standing = self._client.act("catalogue")["text"]
-        if standing and standing != self._text:
-            self._compiled = compiled("", standing, self._options)
-            self._text, self._has_session = standing, True
+        if not standing:
+            return
+        before, known = self._standing, "" if self._standing is None else self._standing.source.text
+        if standing != known:
+            on = before if before is not None and standing.startswith(known) else None
+            rest = standing.removeprefix(known) if on is not None else standing
+            self._standing = compiled(on, rest, self._options)
+        self._compiled, self._has_session = self._standing, True
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
         if not self._has_session and not c.program.names:

@@ -91,12 +91,12 @@ def sql_streams(
 def _compiled(sql: str | Path, frames: dict[str, DataFrame], config: DeviceConfig) -> Compilation:
     text = text_of(sql)
     known = declarations(text)
-    before = ""
+    before, options = "", Options(config)
     for name, frame in frames.items():
         if name.lower() not in known:
             rows = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
             before += declared(stream_of(name, rows)) + "\n"
-    found = compiled(before, text, Options(config))
+    found = compiled(compiled(None, before, options) if before else None, text, options)
     if not found.program.names:
         raise QueryError("there are no queries in it", "SELECT … FROM … WINDOW …")
     return found

@@ -51,12 +51,14 @@ def text_of(sql: str | Path) -> str:
         raise InputError(f"{sql}: cannot be read: {error}") from None
 
 
-def compiled(before: str, text: str, options: Options) -> Compilation:
-    """A text after what came before it; its errors have places in the text alone."""
+def compiled(after: Compilation | None, text: str, options: Options) -> Compilation:
+    """A text after what came before it, which is not compiled again; its errors have places in the text alone."""
+    known = "" if after is None else after.source.text
+    glue = "" if not known or known.endswith(";\n") else "\n;\n"
     try:
-        return compile_text(before + text, NAME, options)
+        return compile_text(glue + text, NAME, options, after=after)
     except CompileError as error:
-        shift = len(before)
+        shift = len(known) + len(glue)
         problems = [
             replace(p, span=Span(max(p.span.start - shift, 0), max(p.span.end - shift, 0)))
             for p in error.problems

@@ -23,7 +23,7 @@ def test_the_streams_that_a_text_creates() -> None:
 
 
 def test_places_are_those_of_the_text_alone() -> None:
-    before = "CREATE STREAM R (a int);\n"
+    before = compiled(None, "CREATE STREAM R (a int)", Options())
     with pytest.raises(CompileError) as caught:
         compiled(before, "SELECT a FROM R WINDOW NOW;\nSELECT b FROM R WINDOW NOW", Options())
     assert str(caught.value).startswith("<sql>:2:8: ")
