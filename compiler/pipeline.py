@@ -368,17 +368,18 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     advice = []
     if devices:
         inside = "; ".join(
-            f"device {number}: {', '.join(q.name for q in group)}"
-            for number, group in enumerate(devices, start=1)
+            f"device {number}: {_named(group)}" for number, group in enumerate(devices, start=1)
         )
         what = "the others need" if alone else "the set needs"
         advice.append(f"{what} {len(devices)} device{'s' * (len(devices) > 1)}: {inside}")
     if alone:
-        names = ", ".join(q.name for q in alone)
-        advice.append(f"no device of configuration {c.options.config.name!r} holds {names} alone")
+        held = f"no device of configuration {c.options.config.name!r} holds {_named(alone)} alone"
+        advice.append(held)
         fewer = replace(c, options=replace(c.options, max_terms=1))
         if c.options.max_terms > 1 and not any(_over(fewer, [q]) for q in alone):
             advice.append("with --max-terms 1 it would: the host then decides its alternatives")
+    more = f"--devices {len(devices)} gives so many, " if len(devices) > 1 else ""
+    advice.append(f"{more}--fit auto lets the engine join what has no room")
     return Problem(
         "limit",
         f"query {query.name} exceeds a limit of the device: {limit}",
@@ -386,6 +387,16 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
         "; ".join(advice),
     )
 
+
+def _named(queries: Sequence[logical.Query]) -> str:
+    """The names of queries; of many, some."""
+    names = [query.name for query in queries]
+    if len(names) > _FEW_NAMES:
+        names[_FEW_NAMES - 2 :] = [f"and {len(names) - _FEW_NAMES + 2} more"]
+    return ", ".join(names)
+
+
+_FEW_NAMES = 12
 
 _TOO_DEEP = Problem(
     "too-deep", "an expression is nested too deep", Span(0, 1), "write the condition flatter"

@@ -20,6 +20,8 @@ from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, with
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.compiler.plan.cases import STREAMS, compiled_all
 
+AUTO = "--fit auto lets the engine join what has no room"
+
 DEFAULT = CONFIGURATIONS["default"]
 JOIN = "SELECT * FROM R, S WHERE R.a = S.d"
 WIDE = "CREATE STREAM V (p int, q int); CREATE STREAM W (r int);\n"
@@ -279,7 +281,7 @@ def test_the_first_query_that_does_not_fit_is_named_with_its_own_limit() -> None
     row = exceeds(text, "q0", "attributes used", 5, 4, "R: a, b, c, n, m")
     assert row["hint"] == (
         "the others need 1 device: device 1: q1, q2;"
-        " no device of configuration 'default' holds q0 alone"
+        f" no device of configuration 'default' holds q0 alone; {AUTO}"
     )
 
 
@@ -296,7 +298,10 @@ def test_how_many_devices_the_set_needs() -> None:
     )
     row = problem(text)
     assert str(row["message"]).startswith("query vw exceeds a limit of the device: streams: 6")
-    assert row["hint"] == "the set needs 2 devices: device 1: rs, tu, st; device 2: vw, rv"
+    assert row["hint"] == (
+        "the set needs 2 devices: device 1: rs, tu, st; device 2: vw, rv; --devices 2 gives so many, "
+        + AUTO
+    )
     assert str(row["text"]).startswith("REGISTER QUERY vw AS")
 
 
@@ -330,11 +335,11 @@ def test_a_query_that_fits_with_its_alternatives_in_software() -> None:
     row = problem(text)
     assert "scratch registers: 17 needed" in str(row["message"])
     fits = "with --max-terms 1 it would: the host then decides its alternatives"
-    assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {fits}"
+    assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {fits}; {AUTO}"
     compiled_all(text, Options(max_terms=1))
     # No alternatives to give up.
     row = problem(f"{JOIN} AND R.b = S.d AND R.c = S.d AND R.n = S.d AND R.m = S.d WINDOW 1")
-    assert row["hint"] == "no device of configuration 'default' holds q0 alone"
+    assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {AUTO}"
 
 
 def test_a_limit_is_one_problem_among_no_others() -> None:
