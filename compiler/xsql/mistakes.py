@@ -37,6 +37,18 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R window rows",
         "select * from R window range minutes",
     ],
+    "WINDOW stands last: SELECT a FROM R WHERE a > 1 ORDER BY a LIMIT 3 WINDOW RANGE 5 minutes": [
+        "select a from R window range 5 where a > 1",
+        "select a from R window range 5 order by a",
+        "select a from R window range 5 group by a",
+        "select a from R window range 5 minutes where a > 1",
+        "select a from R window range 5 minutes order by a",
+        "select a from R window range 5 minutes group by a",
+        "select a from R window unbounded order by a",
+        "select a from R window unbounded where a > 1",
+        "select a from R window rows 5 order by a",
+        "select a from R window rows 5 where a > 1",
+    ],
     "WHERE is followed by a condition, such as R.a = S.b": [
         "select * from R where and a = 1 window 1",
     ],
