@@ -48,10 +48,13 @@ def connect(
     config: str = "default",
     slack: int | None = None,
     strict: bool = False,
+    writer: str | None = None,
 ) -> LiveQueries:
     """Queries that run on: in this process, or at the bridge of an address such as
     `grpc://127.0.0.1:8815`, with its `token` and the PEM `certificate` of who signed its own.
     `backend`, `config`, `slack` and `strict` are as for `run`; a bridge has its own device.
+    A stream at a bridge has one writer. One with a name goes on where it was: a program that feeds
+    streams and connects again gives the same `writer`.
 
     >>> import seustream as ss
     >>> with ss.connect() as con:
@@ -64,7 +67,7 @@ def connect(
     """
     with translated():
         if url is not None:
-            return BridgeQueries(BridgeClient(url, token, certificate, 10), slack, strict)
+            return BridgeQueries(BridgeClient(url, token, certificate, 10), slack, strict, writer)
         check_backend(backend)
         return EngineQueries(backend, config_named(config), slack, strict)
 
@@ -429,14 +432,17 @@ class EngineQueries(LiveQueries):
 class BridgeQueries(LiveQueries):
     """Queries behind a bridge, of which this is the writer and a reader."""
 
-    def __init__(self, client: BridgeClient, slack: int | None, strict: bool) -> None:
+    def __init__(
+        self, client: BridgeClient, slack: int | None, strict: bool, writer: str | None
+    ) -> None:
         self._client = client
         super().__init__(
             Options(DeviceConfig.from_json(json.dumps(client.health(patience=5)["config"])))
         )
         self._how = p.Run(slack=slack, strict=strict)
-        self._writer = f"python-{secrets.token_hex(6)}"
-        self._epoch = 0
+        self._writer = writer or f"python-{secrets.token_hex(6)}"
+        epochs = client.status().get("writer_epoch", {}) if writer else {}
+        self._epoch = epochs.get(writer, -1) + 1
         self._has_session = False
         self._standing: Compilation | None = None  # the catalogue as it was last seen
         self._loaded: set[str] = set()  # queries whose results wait for readers

@@ -144,6 +144,24 @@ def test_the_catalogue_of_a_bridge_is_that_of_all_clients(tmp_path: Path) -> Non
         assert (caught.value.line, caught.value.column) == (1, 35)
 
 
+def test_a_program_that_names_its_writer_goes_on(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url):
+        with ss.connect(url, writer="till 3") as con:
+            con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R")
+            con.push("R", {"ts": [1], "a": [1]})
+            con.push("R", {"ts": [2], "a": [2]})
+        with (
+            ss.connect(url) as con,
+            pytest.raises(ss.Error, match="fed by writer till 3, up to epoch 1"),
+        ):
+            con.push("R", {"ts": [3], "a": [3]})
+        with ss.connect(url, writer="till 3") as con:
+            con.push("R", {"ts": [3], "a": [3]})
+            con.watermark("R", 9)
+            con.subscribe("q")
+            assert [rows.rows() for _, rows in con.results()] == [[(1, 1, 1), (2, 2, 2), (3, 3, 3)]]
+
+
 def test_a_stream_that_rows_create_and_a_watermark() -> None:
     at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     with ss.connect() as con:
