@@ -109,8 +109,10 @@ class VirtualUsbBoard(Behind):
 
     def descriptor(self, kind: int, index: int = 0) -> bytes:
         """Returns one, once the host knows the device."""
+        until = self.now() + _PATIENCE
         with self._news:
-            self._news.wait_for(lambda: self._descriptors or self._ending.is_set(), _PATIENCE)
+            while not (self._descriptors or self._ending.is_set()) and self.now() < until:
+                self._news.wait(_WAIT)
             return self._descriptors.get((kind, index), b"")
 
     def send(self, data: bytes) -> None:

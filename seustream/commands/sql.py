@@ -185,8 +185,10 @@ class Conversation:
             self.bridge.end(stream.name)
 
     def results(self) -> None:
-        """Shows the results that came since."""
+        """Shows the results that came since; of files all that there are."""
         with self._lock:
+            if self.here is not None and self._read:
+                self.bridge.flush()
             for name, (run_number, start) in list(self.names.items()):
                 found = self.bridge.latest(name)
                 if found["run"] != run_number:

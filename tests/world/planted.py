@@ -35,7 +35,7 @@ PLANTED = {
     "names of snapshots are not synced": (
         _B + "journal:Journal.end_snapshot", "self.disk.sync(self.folder)", "pass"),
     "digests of blocks are not compared": (
-        _B + "sealed:read_sealed", "!= want:", "== b'':", "journal", "survey"),
+        _B + "sealed:read_sealed", "!= want", "== b''", "journal", "survey"),
     "digests of records are not compared": (
         _B + "log:_payload", "== whole else None", "is not None else None"),
     "parts that are wanted are swept": (

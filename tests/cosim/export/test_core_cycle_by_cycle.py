@@ -1,17 +1,20 @@
 """The core's Verilog against Amaranth's own simulation of what it was written from: every output, in
-every cycle."""
+every cycle, of both interfaces. The core with its own ports is played what came to it inside the one with AXI's."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import random
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from amaranth.hdl import Value
+from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
 from seustream.compiler.pipeline import Options, compile_text
@@ -19,9 +22,12 @@ from seustream.cosim.export import core
 from seustream.cosim.export.vectors import input_rows
 from seustream.cosim.export.words import load_words
 from seustream.cosim.verilated.build import compile_units, compiler, package, run_tool
+from seustream.hdl.axi import top as axi_top
 from seustream.hdl.axi.records import BEAT
 from seustream.hdl.axi.registers import REGISTERS
 from seustream.hdl.axi.top import AxiWjasip
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.top import Wjasip
 from tests.cosim.queries import Raw, batch
 from tests.hdl.axi.test_top import SMALL
 
@@ -46,11 +52,64 @@ TYPES = ("R.a = S.a", "R.b = S.b", "R.a < S.b", "R.a > S.a AND R.b = S.b")
 Trace = npt.NDArray[np.uint64]
 
 
+@dataclass(frozen=True)
+class Port:
+    name: str
+    signal: Any
+
+    @property
+    def words(self) -> int:
+        """Of 64 bits, or of 32 where it has more."""
+        width = len(Value.cast(self.signal))
+        return 1 if width <= 64 else -(-width // 32)
+
+    def cut(self, value: int) -> list[int]:
+        return (
+            [value]
+            if self.words == 1
+            else [value >> 32 * n & 0xFFFFFFFF for n in range(self.words)]
+        )
+
+    @property
+    def setting(self) -> str:
+        each = (f"top.{self.name}[{n}] = *in++;" for n in range(self.words))
+        return f"top.{self.name} = *in++;" if self.words == 1 else " ".join(each)
+
+    @property
+    def getting(self) -> str:
+        each = (f"*out++ = top.{self.name}[{n}];" for n in range(self.words))
+        return f"*out++ = top.{self.name};" if self.words == 1 else " ".join(each)
+
+
+@dataclass
+class Played:
+    """What came to a core and what it gave, cycle by cycle."""
+
+    inputs: list[Port]
+    outputs: list[Port]
+    given: list[list[int]] = field(default_factory=list)
+    found: list[list[int]] = field(default_factory=list)
+
+    def note(self, ctx: Any) -> None:
+        for ports, rows in ((self.inputs, self.given), (self.outputs, self.found)):
+            rows.append([w for p in ports for w in p.cut(ctx.get(Value.cast(p.signal)))])
+
+
+def ports_of(core: Wjasip, reset: Any) -> Played:
+    """The ports of the core inside, as they are named where it stands alone."""
+    inputs, outputs = [Port("rst", reset)], []
+    for path, member, signal in core.signature.flatten(core):
+        # Verilator writes two underscores so.
+        port = Port("___05F".join(map(str, path)), signal)
+        (inputs if member.flow is In else outputs).append(port)
+    return Played(inputs, outputs)
+
+
 class Driver:
     """Writes and records by the rules of AXI, with pauses; what it does and what comes of it is kept."""
 
-    def __init__(self, ctx: Any, top: AxiWjasip, chance: random.Random) -> None:
-        self._ctx, self._top, self.chance = ctx, top, chance
+    def __init__(self, ctx: Any, top: AxiWjasip, inside: Played, chance: random.Random) -> None:
+        self._ctx, self._top, self.inside, self.chance = ctx, top, inside, chance
         self.inputs: list[list[int]] = []
         self.outputs: list[list[int]] = []
         self.marks = 0
@@ -67,6 +126,7 @@ class Driver:
         self.inputs.append([self._ctx.get(getattr(self._top, name)) for name in INPUTS])
         now = {name: self._ctx.get(getattr(self._top, name)) for name in OUTPUTS}
         self.outputs.append([*now.values()])
+        self.inside.note(self._ctx)
         taken = now["m_axis_tvalid"] and self._ctx.get(self._top.m_axis_tready)
         self.marks += bool(taken and now["m_axis_tlast"])
         self.set(aclk=1)
@@ -113,14 +173,24 @@ class Driver:
             self.set(s_axis_tvalid=0)
 
 
-def amaranths(seed: int, groups: int) -> tuple[Trace, Trace, int]:
-    """Inputs and outputs of each cycle of so many images with their cases; and results that came."""
+def amaranths(
+    seed: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Trace, Trace, Played, int]:
+    """Inputs and outputs of each cycle of so many images with their cases; those of the core inside; and how many
+    results came."""
+    cores: list[Wjasip] = []
+
+    def made(config: DeviceConfig) -> Wjasip:
+        cores.append(Wjasip(config))
+        return cores[-1]
+
+    monkeypatch.setattr(axi_top, "Wjasip", made)
     top = AxiWjasip(SMALL)
     assert {*INPUTS, *OUTPUTS, "aclk"} == {*top.signature.members}
     found: list[Driver] = []
 
     async def bench(ctx: Any) -> None:
-        driver = Driver(ctx, top, random.Random(seed))
+        driver = Driver(ctx, top, ports_of(cores[-1], ~top.aresetn), random.Random(seed))
         found.append(driver)
         for _ in range(groups):
             await group(driver)
@@ -131,7 +201,7 @@ def amaranths(seed: int, groups: int) -> tuple[Trace, Trace, int]:
     (driver,) = found
     valid, tready = OUTPUTS.index("m_axis_tvalid"), INPUTS.index("m_axis_tready")
     inputs, outputs = (np.array(rows, np.uint64) for rows in (driver.inputs, driver.outputs))
-    return inputs, outputs, int((outputs[:, valid] & inputs[:, tready]).sum())
+    return inputs, outputs, driver.inside, int((outputs[:, valid] & inputs[:, tready]).sum())
 
 
 async def group(driver: Driver) -> None:
@@ -174,10 +244,10 @@ extern "C" void play(const uint64_t *in, uint64_t *out, uint64_t cycles) {{
     Vseustream top(&context);
     while (cycles--) {{
         {set}
-        top.aclk = 0;
+        top.{clock} = 0;
         top.eval();
         {get}
-        top.aclk = 1;
+        top.{clock} = 1;
         top.eval();
     }}
     top.final();
@@ -185,8 +255,13 @@ extern "C" void play(const uint64_t *in, uint64_t *out, uint64_t cycles) {{
 """
 
 
-def verilators(verilog: Path, folder: Path, inputs: Trace) -> Trace:
+def verilators(
+    text: str, folder: Path, clock: str, set_: str, get: str, inputs: Trace, width: int
+) -> Trace:
     """What the same inputs make of the text."""
+    folder.mkdir()
+    verilog = folder / "seustream.v"
+    verilog.write_text(text)
     command = compiler()
     assert command is not None
     generated = folder / "generated"
@@ -198,15 +273,13 @@ def verilators(verilog: Path, folder: Path, inputs: Trace) -> Trace:
         {**os.environ, "VERILATOR_ROOT": str(package())},
     )  # fmt: skip
     shim = folder / "shim.cpp"
-    set_ = " ".join(f"top.{name} = *in++;" for name in INPUTS)
-    get = " ".join(f"*out++ = top.{name};" for name in OUTPUTS)
-    shim.write_text(SHIM.format(set=set_, get=get))
+    shim.write_text(SHIM.format(clock=clock, set=set_, get=get))
     units = dict.fromkeys([*generated.glob("*.cpp"), shim], "-O1")
     units |= {package() / "include" / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
     compile_units(
         command, units, ["-DVM_COVERAGE=0", "-DVM_TRACE=0"], generated, folder / "core.so"
     )
-    outputs = np.zeros((len(inputs), len(OUTPUTS)), np.uint64)
+    outputs = np.zeros((len(inputs), width), np.uint64)
     arrays = (np.ascontiguousarray(inputs), outputs)
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     ctypes.CDLL(str(folder / "core.so")).play(*pointers, ctypes.c_uint64(len(inputs)))
@@ -214,14 +287,22 @@ def verilators(verilog: Path, folder: Path, inputs: Trace) -> Trace:
 
 
 @pytest.mark.campaign
-def test_a_hundred_cases_cycle_by_cycle(tmp_path: Path) -> None:
+def test_a_hundred_cases_cycle_by_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = 23
     print(f"seed {seed}")
-    inputs, want, came = amaranths(seed, GROUPS)
+    inputs, want, inside, came = amaranths(seed, GROUPS, monkeypatch)
     print(f"{len(inputs)} cycles, {came} beats out")
     assert came > GROUPS * CASES * 4
-    verilog = tmp_path / "seustream.v"
-    verilog.write_text(core.axi(SMALL))
-    got = verilators(verilog, tmp_path, inputs)
+    set_ = " ".join(f"top.{name} = *in++;" for name in INPUTS)
+    get = " ".join(f"*out++ = top.{name};" for name in OUTPUTS)
+    got = verilators(core.axi(SMALL), tmp_path / "axi", "aclk", set_, get, inputs, len(OUTPUTS))
     differ = np.argwhere(got != want)
     assert not len(differ), f"cycle {differ[0][0]}: {OUTPUTS[differ[0][1]]}"
+    given, want = (np.array(rows, np.uint64) for rows in (inside.given, inside.found))
+    set_ = " ".join(port.setting for port in inside.inputs)
+    get = " ".join(port.getting for port in inside.outputs)
+    got = verilators(core.plain(SMALL), tmp_path / "stream", "clk", set_, get, given, want.shape[1])
+    differ = np.argwhere(got != want)
+    names = [port.name for port in inside.outputs for _ in range(port.words)]
+    assert want.any(axis=0).sum() > len(names) / 2
+    assert not len(differ), f"cycle {differ[0][0]}: {names[differ[0][1]]}"
