@@ -62,7 +62,9 @@ def main() -> int:
     parser.add_argument("--planted", nargs="*", default=None, metavar="NAME")
     campaigns.add_options(parser)
     options = parser.parse_args()
-    with multiprocessing.get_context("spawn").Pool(options.jobs, begin) as pool:
+    # What greenlets leave behind slows a process down after some thousand jobs.
+    of = multiprocessing.get_context("spawn")
+    with of.Pool(options.jobs, begin, maxtasksperchild=100) as pool:
         if options.planted is not None:
             return _planted(pool, options)
         work = campaigns.Work("world", options)

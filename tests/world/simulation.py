@@ -67,6 +67,7 @@ class Simulation:
         """The error that ended a thread of the product, which nothing may."""
         self._hub = getcurrent()
         self._queue: list[_Turn] = []
+        self._processes: dict[Process, None] = {}
         self._number = 0
         self._until = 0.0
         self._is_quiet: Callable[[], bool] = bool
@@ -80,7 +81,7 @@ class Simulation:
         self, process: Process, name: str, work: Callable[[], Any], context: Any = None
     ) -> SimTask:
         task = SimTask(process, name, work, context)
-        process.tasks[task] = None
+        process.tasks[task] = self._processes[process] = None
         self._push(self.time, task, 0)
         return task
 
@@ -150,9 +151,10 @@ class Simulation:
             look()
 
     def end(self) -> None:
-        """Lets go of every task that is left."""
-        left = {what.process for *_, what, _ in self._queue if isinstance(what, SimTask)}
-        for process in left:
+        """Lets go of every task that is left, also of those that wait for others: what is on the stack of one that
+        never ends, nobody collects."""
+        while self._processes:
+            process, _ = self._processes.popitem()
             process.alive = False
             self._bury(process)
 
@@ -208,7 +210,9 @@ def _carry(simulation: Simulation, task: SimTask) -> None:
             task.error = error
         simulation._over(task)
         _IDLE.append(task.greenlet)
-        simulation, task = simulation._hub.switch()
+        hub = simulation._hub
+        del simulation, task  # nobody collects what is on the stack of one that waits
+        simulation, task = hub.switch()
 
 
 class SimMutex:
