@@ -98,12 +98,13 @@ def read_mark(disk: Disk, folder: Path) -> Mark:
 
 
 def _illegible(said: bytes, found: list[re.Match[bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Returns what is as long as a line and not one of those found; a torn one is shorter."""
-    at = len(head())
+    """Returns what is as long as a line and not one of those found; a torn one is shorter. Where a line begins may
+    be damaged too, so that two stand together."""
+    at, width = len(head()), len(line(0))
     for end, after in [*((one.start(), one.end()) for one in found), (len(said), len(said))]:
         for piece in re.split(rb"(?=generation )", said[at:end]):
-            if len(piece) >= len(line(0)):
-                yield at, piece
+            for begin in range(0, len(piece) - width + 1, width):
+                yield at + begin, piece[begin : begin + width]
             at += len(piece)
         at = after
 

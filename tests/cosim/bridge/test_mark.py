@@ -51,6 +51,18 @@ def test_no_flipped_bit_names_a_generation_that_is_not_there(tmp_path: Path) -> 
                 assert found.hidden(1) == 114, "the log is not"
 
 
+@pytest.mark.parametrize("places", [(96, 119), (70, 114), (61, 124)])
+def test_two_lines_that_are_damaged_are_two(places: tuple[int, int], tmp_path: Path) -> None:
+    """Also where the second is not seen to begin."""
+    text = bytearray(mark.head() + mark.line(1) + mark.line(2))
+    for place in places:
+        text[place] ^= 4
+    found = marked(tmp_path, bytes(text))
+    assert found.damage is not None
+    assert found.hidden(2) is None, "the log is there"
+    assert found.hidden(1) == 114, "the log is not"
+
+
 def test_lines_that_failed_one_after_the_other_hide_nothing(tmp_path: Path) -> None:
     text = mark.head() + mark.line(3)
     for generation in range(4, 14):
