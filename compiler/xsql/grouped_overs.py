@@ -17,6 +17,7 @@ from seustream.compiler.errors import Span
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.syntax import Constant, Expression, FunctionCall, Name, Reference
 from seustream.compiler.xsql import periods, tree
+from seustream.compiler.xsql.naming import name_of
 
 _NAMES = {name for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)}
 
@@ -43,11 +44,15 @@ class _AroundGroups:
 
     def around(self) -> tree.Select:
         select, at = self.select, self.select.span
-        named = [self._name(item) for item in select.items]
+        named = [name_of(item, self.text) for item in select.items]
         for item, name in zip(select.items, named, strict=True):
             if not _looks(item.expression):
                 self._add(item.expression, name)
-        aliases = {_shape(Reference((name,), at)): name for name in self.names.values()}
+        aliases = {
+            _shape(Reference((item.alias,), at)): item.alias
+            for item in select.items
+            if item.alias is not None and not _looks(item.expression) and not self._hidden(item)
+        }
         self.names = aliases | self.names
         items = tuple(
             tree.SelectItem(self._of(item.expression), name, item.span)
@@ -65,14 +70,12 @@ class _AroundGroups:
             qualify=qualify, named_windows=over,
         )  # fmt: skip
 
-    def _name(self, item: tree.SelectItem) -> Name:
-        e = item.expression
-        if item.alias is not None:
-            return item.alias
-        return e.parts[-1] if isinstance(e, Reference) else Name(self._said(e), e.span)
-
-    def _said(self, e: Expression) -> str:
-        return " ".join(self.text(e.span).split())
+    def _hidden(self, item: tree.SelectItem) -> bool:
+        """Tells a new name that is of a column that the groups have, too, which comes first."""
+        keys = [e for e in self.select.group_by if isinstance(e, Reference) and e.parts]
+        named = any(_shape(e.parts[-1]) == _shape(item.alias) for e in keys)
+        grouped = _shape(item.expression) in set(map(_shape, keys))
+        return named and (grouped or _has_aggregates(item.expression))
 
     def _key(self, e: Expression) -> Expression:
         """A key of GROUP BY; a number is that of an item."""
@@ -119,6 +122,11 @@ def _is_time(e: Reference) -> bool:
 
 def _aggregates(e: Expression) -> bool:
     return isinstance(e, FunctionCall) and (e.name.lower() in _NAMES or periods.edge(e) is not None)
+
+
+def _has_aggregates(node: Any) -> bool:
+    own = isinstance(node, Expression) and _aggregates(node)
+    return own or any(map(_has_aggregates, _parts(node)))
 
 
 def _parts(node: Any) -> list[Any]:

@@ -6,16 +6,20 @@ after   SELECT * FROM (SELECT a FROM R UNION ALL SELECT k FROM S) ORDER BY a LIM
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from seustream.compiler.errors import Span
 from seustream.compiler.language.syntax import Constant, Expression, Name, Reference
 from seustream.compiler.xsql import periods, tree
+from seustream.compiler.xsql.naming import name_of
 
 
-def around(query: tree.Select | tree.UnionClause) -> tree.Select | None:
-    """The query that orders what this one gives, where there is an order. Each branch of a union of windows' groups orders its
-    own, window by window."""
+def around(
+    query: tree.Select | tree.UnionClause, text: Callable[[Span], str]
+) -> tree.Select | None:
+    """The query that orders what this one gives, where there is an order. Each branch of a union of windows' groups
+    orders its own, window by window. `text` gives what is written at a place."""
     union = isinstance(query, tree.UnionClause)
     last = query.second if isinstance(query, tree.UnionClause) else query
     first = query
@@ -27,7 +31,10 @@ def around(query: tree.Select | tree.UnionClause) -> tree.Select | None:
     bare = replace(last, order_by=(), limit=None)
     inner = replace(query, second=bare) if isinstance(query, tree.UnionClause) else bare
     at = query.span
-    keys = tuple(replace(k, expression=_named(k.expression, first.items)) for k in last.order_by)
+    names = [name_of(item, text) for item in first.items]
+    keys = tuple(
+        replace(k, expression=_named(k.expression, first.items, names)) for k in last.order_by
+    )
     whole = tree.SelectItem(Reference((), at, everything=True), None, at)
     source = tree.FromItem(Name("(ORDER BY)", at), Name("subquery", at), at, query=inner)
     return tree.Select(
@@ -40,13 +47,18 @@ def _of_windows(select: tree.Select) -> bool:
     return any(map(periods.is_window, select.group_by)) or any(i.windows is not None for i in items)
 
 
-def _named(e: Expression, items: Sequence[tree.SelectItem]) -> Expression:
-    """A key of the order by the name that it has in the result, where it is an item of SELECT or its number."""
-    for number, item in enumerate(items, start=1):
-        parts = item.expression.parts if isinstance(item.expression, Reference) else ()
-        name = item.alias or (parts[-1] if parts else None)
-        same = isinstance(e, Reference) and bool(parts) and _alike(e.parts, parts)
-        if name is not None and (same or (isinstance(e, Constant) and e.value == number)):
+def _named(e: Expression, items: Sequence[tree.SelectItem], names: Sequence[Name]) -> Expression:
+    """A key of the order by the name that it has in the result, where it is that of an item of SELECT, its column, or
+    its number; the name comes first."""
+    if isinstance(e, Reference) and any(
+        _alike(e.parts, [name]) for name in names if len(e.parts) == 1
+    ):
+        return e
+    for number, (item, name) in enumerate(zip(items, names, strict=True), start=1):
+        of = item.expression
+        same = isinstance(e, Reference) and isinstance(of, Reference) and _alike(e.parts, of.parts)
+        counted = isinstance(e, Constant) and type(e.value) is int and e.value == number
+        if not tree.is_star(of) and (same or counted):
             return Reference((replace(name, span=e.span),), e.span)
     return e
 

@@ -56,7 +56,7 @@ class Relations:
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """The node that answers a query of this name."""
         if isinstance(query, tree.Select | tree.UnionClause):
-            query = around(query) or query
+            query = around(query, self.select.text) or query
         match query:
             case tree.Select() if query.distinct:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)

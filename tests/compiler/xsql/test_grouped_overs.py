@@ -23,6 +23,8 @@ FORMS = (
     " HAVING count(*) > 1 WINDOW w AS (PARTITION BY window_end)",
     "SELECT a % 2 AS k, count(DISTINCT b) AS y, lag(count(DISTINCT b)) OVER (PARTITION BY a % 2 ORDER BY ts) AS x"
     " FROM r GROUP BY a % 2, {w}",
+    "SELECT sum(b) AS a, rank() OVER (PARTITION BY window_end ORDER BY a) AS x FROM r GROUP BY a, {w}",
+    "SELECT a AS b, rank() OVER (PARTITION BY window_end ORDER BY b) AS x FROM r GROUP BY a, b, {w}",
     "SELECT count(*) AS n, first_value(count(*)) OVER (ORDER BY ts ROWS 2 PRECEDING) AS x FROM r GROUP BY {w}",
 )
 

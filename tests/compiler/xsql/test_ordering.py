@@ -15,10 +15,12 @@ DEFINITIONS = "CREATE STREAM r (a int, b int); CREATE STREAM s (k int, v int);"
 FORMS = (
     "SELECT a, b FROM r UNION ALL SELECT k, v FROM s ORDER BY {} LIMIT {}",
     "SELECT r.a AS x, b FROM r UNION ALL SELECT k, v FROM s UNION ALL SELECT k, 1 FROM s ORDER BY {} LIMIT {}",
+    "SELECT a AS b, b AS a FROM r UNION ALL SELECT k, v FROM s ORDER BY {} LIMIT {}",
+    "SELECT DISTINCT a + 1, b FROM r ORDER BY {} LIMIT {}",
     "SELECT a, b FROM r UNION SELECT k, v FROM s ORDER BY {} LIMIT {}",
     "SELECT DISTINCT r.a, b FROM r WHERE b > 1 ORDER BY {} LIMIT {}",
 )
-ORDERS = ("1, 2", "2 DESC, 1", "b, 1 DESC", "1 DESC, b DESC")
+ORDERS = ("1, 2", "2 DESC, 1", "b, 1 DESC, 2", "1 DESC, b DESC, 2")
 
 
 @pytest.mark.parametrize("seed", range(6))
