@@ -190,7 +190,7 @@ class NetworkPort(wiring.Component):
             m.d.comb += getattr(packets_in, name).eq(getattr(frames_in, name))
         for name in ("asked", "length", "arp", "check", "byte"):
             m.d.comb += getattr(packets_out, name).eq(getattr(packets_in, name))
-        for name in ("place", "answered"):
+        for name in ("place", "read", "answered"):
             m.d.comb += getattr(packets_in, name).eq(getattr(packets_out, name))
         m.d.comb += [
             leaving.coming.valid.eq(packets_out.bytes.valid),

@@ -42,7 +42,8 @@ class PacketReceiver(wiring.Component):
     length      of that frame, without checksum
     arp         it asks by ARP, else by ping
     check       of a ping, the checksum of its answer
-    place, byte a byte of it, a cycle after its place
+    place, read its place, and that it is wanted
+    byte        the byte at the place last wanted, from the next cycle on
     answered    pulse: it may be forgotten
     kept        pulse: a frame has ended that is asked, and will be answered
     datagram    pulse: a datagram to the host link has
@@ -63,6 +64,7 @@ class PacketReceiver(wiring.Component):
                 "arp": Out(1),
                 "check": Out(16),
                 "place": In(LENGTH_BITS),
+                "read": In(1),
                 "byte": Out(8),
                 "answered": In(1),
                 "kept": Out(1),
@@ -160,7 +162,7 @@ class PacketReceiver(wiring.Component):
             write.addr.eq(place),
             write.data.eq(byte),
             read.addr.eq(self.place),
-            read.en.eq(1),
+            read.en.eq(self.read),
             self.byte.eq(read.data),
         ]
         fits = (place >= SHORTEST + CHECKSUM) & (place <= 1514 + CHECKSUM)
@@ -197,7 +199,7 @@ class PacketTransmitter(wiring.Component):
     latency     4 cycles to a frame's first byte
     throughput  a byte a cycle, less 28 a frame
 
-    asked, length, arp, check, place, byte, answered   of the receiver
+    asked, length, arp, check, place, read, byte, answered   of the receiver
     host        who the next datagram goes to
     size        of its payload
     ready       such a datagram is there whole
@@ -215,6 +217,7 @@ class PacketTransmitter(wiring.Component):
                 "arp": In(1),
                 "check": In(16),
                 "place": Out(LENGTH_BITS),
+                "read": Out(1),
                 "byte": In(8),
                 "answered": Out(1),
                 "host": In(SENDER),
@@ -232,9 +235,6 @@ class PacketTransmitter(wiring.Component):
         m = Module()
         own_mac, own_ip = self.address.mac, self.address.ip
         at = Signal(LENGTH_BITS)  # place of the byte at hand
-        next_at = Signal(LENGTH_BITS)
-        m.d.comb += next_at.eq(at)
-        m.d.sync += at.eq(next_at)
         header = Signal(8 * PAYLOAD)
         left = Signal(LENGTH_BITS)
         host_mac, host_ip, host_port = self.host.mac, self.host.ip, self.host.port
@@ -246,17 +246,21 @@ class PacketTransmitter(wiring.Component):
             """A number whose first byte is the highest."""
             return Cat(low_first[8:16], low_first[:8])
 
-        # Of an answer: where in the question its byte is.
-        turned = Signal(LENGTH_BITS)
-        with m.If(next_at < MAC):
-            m.d.comb += turned.eq(next_at + MAC)
-        with m.Elif(self.arp & (next_at >= 32) & (next_at < PAYLOAD)):
-            m.d.comb += turned.eq(next_at - 10)
-        with m.Elif(~self.arp & (next_at >= 30) & (next_at < 34)):
-            m.d.comb += turned.eq(next_at - 4)
-        with m.Else():
-            m.d.comb += turned.eq(next_at)
-        m.d.comb += self.place.eq(turned)
+        # Of an answer: where in the question a byte of it is. The place is known a byte before it is
+        # asked for, so that nothing but the register stands before the memory.
+        sought, turned = Signal(LENGTH_BITS), Signal(LENGTH_BITS)
+        m.d.comb += [sought.eq(at + 2), turned.eq(sought)]
+        with m.If(sought < MAC):
+            m.d.comb += turned.eq(sought + MAC)
+        with m.Elif(self.arp & (sought >= 32) & (sought < PAYLOAD)):
+            m.d.comb += turned.eq(sought - 10)
+        with m.Elif(~self.arp & (sought >= 30) & (sought < 34)):
+            m.d.comb += turned.eq(sought - 4)
+        seeks = Signal()
+        place = Signal(LENGTH_BITS, init=MAC)
+        with m.If(seeks):
+            m.d.sync += place.eq(turned)
+        m.d.comb += self.place.eq(place)
         known = Array(Const(value, 8) for value in (*own_mac, 0, 0, *own_ip, 0, 0, 0, 0))
         which = Signal(4)
         ours = Signal()
@@ -280,15 +284,19 @@ class PacketTransmitter(wiring.Component):
             m.d.comb += answer.eq(self.check[:8])
 
         sends = Signal()  # a datagram, else an answer
-        m.d.comb += self.bytes.payload.eq(
-            Mux(sends, Mux(at < PAYLOAD, header[:8], self.payload), answer)
-        )
+        is_payload, is_last = Signal(), Signal()  # of the byte at hand
+        m.d.comb += [
+            self.bytes.payload.eq(Mux(sends, Mux(is_payload, self.payload, header[:8]), answer)),
+            self.last.eq(is_last),
+        ]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += next_at.eq(0)
+                m.d.comb += [self.read.eq(1), sought.eq(1), seeks.eq(self.asked)]
                 m.d.sync += [
                     sends.eq(~self.asked),
                     left.eq(Mux(self.asked, self.length, self.size + PAYLOAD)),
+                    is_payload.eq(0),
+                    is_last.eq(0),
                     total.eq(self.size + 28),
                     summed.eq(big(host_ip[:16]) + big(host_ip[16:])),
                 ]
@@ -327,13 +335,22 @@ class PacketTransmitter(wiring.Component):
                 )
                 m.next = "FRAME"
             with m.State("FRAME"):
-                m.d.comb += [self.bytes.valid.eq(1), self.last.eq(left == 1)]
+                m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
-                    m.d.comb += [next_at.eq(at + 1), self.more.eq(sends & (at >= PAYLOAD))]
-                    m.d.sync += [left.eq(left - 1), header.eq(header >> 8)]
-                    with m.If(self.last):
-                        m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends), next_at.eq(0)]
+                    m.d.comb += [self.read.eq(1), seeks.eq(1), self.more.eq(is_payload)]
+                    m.d.sync += [
+                        at.eq(at + 1),
+                        left.eq(left - 1),
+                        is_last.eq(left == 2),
+                        header.eq(header >> 8),
+                    ]
+                    with m.If(at == PAYLOAD - 1):
+                        m.d.sync += is_payload.eq(sends)
+                    with m.If(is_last):
+                        m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends)]
                         m.next = "GAP"
             with m.State("GAP"):  # the receiver forgets what was answered
+                m.d.comb += [sought.eq(0), seeks.eq(1)]
+                m.d.sync += at.eq(0)
                 m.next = "IDLE"
         return m
