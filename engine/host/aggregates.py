@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,13 @@ _SHORTEST, _LONGEST = -86_399_999_913_600_000, 86_399_999_999_999_999
 """Intervals that Python has, in milliseconds."""
 
 
+class AtPoints(NamedTuple):
+    """An aggregate at points; where it is `lost`, that is a fault."""
+
+    values: pa.Array
+    lost: Bools | None
+
+
 @dataclass(frozen=True, slots=True)
 class Turns:
     """Member m comes (m), or leaves (~m), in the order of `events`; before point p, which asks group
@@ -57,6 +64,17 @@ def spanned(lo: Ints, hi: Ints, at: Ints) -> Turns:
     order = np.argsort(when, kind="stable")
     until = np.searchsorted(when[order], 2 * np.arange(len(at)) + 1, side="right")
     return Turns(np.concatenate((held, ~held))[order], until, at)
+
+
+def values_of(
+    aggregates: Sequence[x.AggregateCall], found: Sequence[AtPoints], faults: Faults
+) -> list[pa.Array]:
+    """The values of aggregates, and to `faults` what has none."""
+    for e, (_, lost) in zip(aggregates, found, strict=True):
+        if lost is not None and lost.any():
+            place = Place(e.at, x.show(e), AGGREGATES[e.function].fault)
+            faults.add(place, int(lost.sum()), int(lost.argmax()))
+    return [one.values for one in found]
 
 
 class Aggregates:
@@ -123,16 +141,13 @@ class Aggregates:
 
     def at(self, turns: Turns, faults: Faults) -> list[pa.Array]:
         """Each aggregate at each point."""
+        return values_of([e for e, _ in self._of], self.found(turns), faults)
+
+    def found(self, turns: Turns) -> list[AtPoints]:
+        """The same, with what is lost."""
         for part in self._parts.values():
             part.run(part.members.distinct(turns))
-        found = []
-        for e, part in self._of:
-            result, lost = part.result(e)
-            if lost is not None and lost.any():
-                place = Place(e.at, x.show(e), AGGREGATES[e.function].fault)
-                faults.add(place, int(lost.sum()), int(lost.argmax()))
-            found.append(result)
-        return found
+        return [part.result(e) for e, part in self._of]
 
 
 class _Members:
@@ -216,9 +231,9 @@ class _Totals:
             self.counts, self.sums, self.means, self.known,
         )  # fmt: skip
 
-    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
+    def result(self, e: x.AggregateCall) -> AtPoints:
         if e.function == "count":
-            return as_column(self.counts), None
+            return AtPoints(as_column(self.counts), None)
         found, bit = (self.sums, 1) if e.function == "sum" else (self.means, 2)
         assert found is not None
         assert self.known is not None
@@ -229,10 +244,10 @@ class _Totals:
         lost = ~there & (self.counts > 0)
         nulls = None if there.all() else ~there
         if pa.types.is_decimal(of):
-            return decimals(found, of, nulls), lost
+            return AtPoints(decimals(found, of, nulls), lost)
         if pa.types.is_floating(of):
-            return as_column(found, pa.float64(), nulls), lost
-        return as_column(found, nulls=nulls).cast(of), lost
+            return AtPoints(as_column(found, pa.float64(), nulls), lost)
+        return AtPoints(as_column(found, nulls=nulls).cast(of), lost)
 
 
 def _summed(words: Words) -> int:
@@ -267,10 +282,10 @@ class _Best:
             self.found,
         )  # fmt: skip
 
-    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
+    def result(self, e: x.AggregateCall) -> AtPoints:
         of, known = self.members.of, self.found >= 0
-        places = self.found - of.base
-        return of.columns[self.members.read[0]].take(places, None if known.all() else known), None
+        some = None if known.all() else known
+        return AtPoints(of.columns[self.members.read[0]].take(self.found - of.base, some), None)
 
 
 def _compared(words: Words) -> int:
@@ -290,7 +305,7 @@ class _States:
         if e.distinct and self.removes:
             members.once()
         self.states: dict[int, Any] = {}
-        self.found: tuple[pa.Array, Bools] | None = None
+        self.found: AtPoints | None = None
 
     def run(self, turns: Turns) -> None:
         lost = np.zeros(len(turns.at), np.bool_)
@@ -300,9 +315,9 @@ class _States:
             if result is FAULT:
                 lost[point], result = True, None
             found.append(result)
-        self.found = pa.array(found, arrow_type(self.e.type)), lost
+        self.found = AtPoints(pa.array(found, arrow_type(self.e.type)), lost)
 
-    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
+    def result(self, e: x.AggregateCall) -> AtPoints:
         assert self.found is not None
         return self.found
 

@@ -14,7 +14,15 @@ from seustream.compiler.language.faults import FaultError, Faults
 from seustream.compiler.logical.program import Query
 from seustream.engine.host.complete import in_order, project, rows_of, selected
 from seustream.engine.host.errors import EvaluationError
-from seustream.engine.host.grouping import Grouping, of_results, of_stream
+from seustream.engine.host.grouping import (
+    Arrivals,
+    Grouping,
+    Members,
+    newest_of,
+    of_results,
+    of_stream,
+    read_by,
+)
 from seustream.engine.host.join import Side, WindowJoin, combination
 from seustream.engine.host.rows import leaves
 from seustream.engine.stream.answers import no_results
@@ -87,10 +95,19 @@ class StreamRows:
                 return no_results(query)
             if grouping is None:
                 return self.select(query, index, faults)
-            columns = self._columns(grouping.reads, self._some(index))
-            window = query.sources[0].window
-            arrivals, new = of_stream(window, self.times[index], self.before + index, columns)
+            arrivals, new, _ = self.arrive(query, index)
             return grouping.add(arrivals, new, faults)
+
+    def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
+        once = (index[1:] > index[:-1]).all()
+        order = None if once else np.argsort(index, kind="stable")
+        index = index if order is None else index[order]
+        columns = self._columns(read_by(query), self._some(index) if once else index)
+        window = query.sources[0].window
+        return *of_stream(window, self.times[index], self.before + index, columns), order
+
+    def beginnings(self, rows: Ints) -> Ints:
+        return rows
 
 
 class JoinRows:
@@ -121,6 +138,14 @@ class JoinRows:
     ) -> pa.Table:
         return results_of_join(query, grouping, self.sides, self.sequences[index], faults)
 
+    def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
+        return of_results(query, self.sides, self.sequences[index])
+
+    def beginnings(self, rows: Ints) -> Ints:
+        newest = newest_of(self.sides, self.sequences)
+        begin = np.flatnonzero(newest[1:] != newest[:-1]) + 1
+        return np.append(begin, len(newest))[np.searchsorted(begin, rows)]
+
 
 def results_of_join(
     query: Query,
@@ -134,7 +159,8 @@ def results_of_join(
         return project(query, sides, sequences, faults)
     if not len(sequences):
         return no_results(query)
-    arrivals, new, ordered = of_results(query, sides, sequences)
+    arrivals, new, order = of_results(query, sides, sequences)
+    ordered = sequences if order is None else sequences[order]
     with faults.naming(lambda row: combination(sides, ordered[row])):
         return grouping.add(arrivals, new, faults)
 

@@ -12,9 +12,7 @@ evaluated for each query as written, which counts faults where they belong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +22,12 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Item, Query
+from seustream.engine.host.candidates import Answers, Candidates, Member, Share
+from seustream.engine.host.cohorts import grouped
 from seustream.engine.host.constants import ConstantIndex, Interval, Places, intervals
-from seustream.engine.host.grouping import Grouping
-from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
-from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.host.grouping import Grouping, alike
+from seustream.engine.stream.answers import no_results
+from seustream.engine.stream.evaluate import evaluate, holds, survivors
 from seustream.engine.stream.numbers import Key, converted
 from seustream.engine.stream.taken import taken
 
@@ -36,40 +36,6 @@ Bools = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 17
 """Result rows that are taken together."""
-
-
-class Candidates(Protocol):
-    """Rows that conditions are decided on, in order. `null_decides`: where a condition is NULL, faults of
-    others do not count, as a join finds no combinations for it."""
-
-    null_decides: bool
-
-    def __len__(self) -> int: ...
-
-    def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        """The columns that expressions read, of some rows."""
-
-    def name(self, row: int) -> str:
-        """A row, for people."""
-
-    def answer(
-        self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
-    ) -> pa.Table:
-        """The results of a query for some rows."""
-
-    def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
-        """The SELECT list of a query without groups over some rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A query of a family: `interval` is what its constants allow, `rest` its other conditions."""
-
-    query: Query
-    interval: Interval | None
-    rest: tuple[x.Expression, ...]
-    grouping: Grouping | None
-    faults: QueryFaults
 
 
 def by_interval(
@@ -82,10 +48,11 @@ def by_interval(
 
 
 class Family:
-    """Queries with an interval over one expression, or with none."""
+    """Queries with an interval over one expression, or with none; `groupings` of those with groups, of which
+    some may have one together."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self.members = tuple(members)
+    def __init__(self, members: Sequence[Member], groupings: Mapping[str, Grouping]) -> None:
+        self.members, self.groupings = tuple(members), groupings
         some = [one.interval for one in members if one.interval is not None]
         self.index = ConstantIndex(some) if some else None
         risky = (n for n, one in enumerate(members) if any(map(may_fault, one.rest)))
@@ -97,17 +64,31 @@ class Family:
             id(one): lists.setdefault(one.query.items, len(lists)) for one in self.members
         }
 
-    def answers(
-        self, rows: Candidates, skips: Callable[[Query], bool]
-    ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
+    def alike(self) -> list[list[Query]]:
+        """Returns queries whose groups can be held together."""
+        found: dict[tuple[object, ...], list[Query]] = {}
+        for member in self.members:
+            if member.query.aggregated:
+                found.setdefault(alike(member.query), []).append(member.query)
+        return [some for some in found.values() if len(some) > 1]
+
+    def answers(self, rows: Candidates, skips: Callable[[Query], bool]) -> Answers:
         """By member with results, these, or what computes them and may fail."""
         work = _Work(rows, self.shared)
-        tables: dict[int, list[tuple[Member, Places]]] = {}
+        tables: dict[int, list[Share]] = {}
+        groups: dict[int, tuple[Grouping, list[Share]]] = {}
         for member, found, rest in self._found(work):
             if skips(member.query):
                 continue
-            if rest or member.grouping is not None:
-                yield member, _later(rows, member, found, rest)
+            grouping = self.groupings.get(member.query.name)
+            if grouping is not None and grouping.several:
+                _, shares = groups.setdefault(id(grouping), (grouping, []))
+                if rest:
+                    yield member, _decided(rows, member, found, rest, shares)
+                elif len(found):
+                    shares.append((member, found))
+            elif rest or grouping is not None:
+                yield member, _later(rows, member, found, rest, grouping)
             elif len(found):
                 number = self._lists[id(member)]
                 if number not in tables:
@@ -115,6 +96,8 @@ class Family:
                 tables[number].append((member, found))
         for some in tables.values():
             yield from _taken(rows, some)
+        for grouping, shares in groups.values():
+            yield from grouped(rows, grouping, shares)
 
     def _found(self, work: _Work) -> Iterator[tuple[Member, Places, tuple[x.Expression, ...]]]:
         """By member, rows that may fit, and the conditions that are still to be decided on them."""
@@ -191,40 +174,65 @@ def may_fault(e: x.Expression) -> bool:
 
 
 def _later(
-    rows: Candidates, member: Member, found: Places, rest: tuple[x.Expression, ...]
+    rows: Candidates,
+    member: Member,
+    found: Places | Ints,
+    rest: tuple[x.Expression, ...],
+    grouping: Grouping | None = None,
 ) -> Callable[[], pa.Table]:
     """Returns the function that decides the rest of a query's conditions and gives its results."""
 
     def results() -> pa.Table:
-        kept, doubtful = found.astype(np.int64), rest
-        if rows.null_decides:
-            doubtful = ()
-            for e in rest:
-                doubts = Faults()
-                fits = holds(e, rows.leaves([e], kept), len(kept), doubts)
-                if doubts.total:
-                    doubtful += (e,)
-                else:
-                    kept = kept[fits]
-        if doubtful:
-            left = kept
-            with member.faults.naming(lambda row: rows.name(int(left[row]))):
-                kept = left[
-                    survivors(
-                        doubtful,
-                        lambda e, index: rows.leaves([e], left[index]),
-                        len(left),
-                        member.faults,
-                    )
-                ]
-        return rows.answer(member.query, member.grouping, kept, member.faults)
+        kept = _kept(rows, member, found, rest)
+        return rows.answer(member.query, grouping, kept, member.faults)
 
     return results
 
 
-def _taken(
-    rows: Candidates, some: Sequence[tuple[Member, Places]]
-) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
+def _decided(
+    rows: Candidates,
+    member: Member,
+    found: Places | Ints,
+    rest: tuple[x.Expression, ...],
+    shares: list[Share],
+) -> Callable[[], pa.Table]:
+    """Returns the function that decides the rest of a query's conditions, and adds what is left to the shares that
+    have their results together."""
+
+    def results() -> pa.Table:
+        kept = _kept(rows, member, found, rest)
+        if len(kept):
+            shares.append((member, kept))
+        return no_results(member.query)
+
+    return results
+
+
+def _kept(
+    rows: Candidates, member: Member, found: Places | Ints, rest: tuple[x.Expression, ...]
+) -> Ints:
+    """The rows for which the rest of a query's conditions holds."""
+    kept, doubtful = found.astype(np.int64), rest
+    if rows.null_decides:
+        doubtful = ()
+        for e in rest:
+            doubts = Faults()
+            fits = holds(e, rows.leaves([e], kept), len(kept), doubts)
+            if doubts.total:
+                doubtful += (e,)
+            else:
+                kept = kept[fits]
+    if not doubtful:
+        return kept
+    with member.faults.naming(lambda row: rows.name(int(kept[row]))):
+        return kept[
+            survivors(
+                doubtful, lambda e, index: rows.leaves([e], kept[index]), len(kept), member.faults
+            )
+        ]
+
+
+def _taken(rows: Candidates, some: Sequence[Share]) -> Answers:
     """Results of queries with one SELECT list."""
     if len(some) == 1:
         member, found = some[0]
@@ -255,7 +263,7 @@ def _taken(
             yield member, table
 
 
-def _worth_all(query: Query, some: Sequence[tuple[Member, Places]], count: int) -> bool:
+def _worth_all(query: Query, some: Sequence[Share], count: int) -> bool:
     """Says if a SELECT list is best evaluated over all rows: a query wants them all, or those that none wants are
     few beside the results and have no fault in it."""
     sizes = [len(found) for _, found in some]
@@ -264,9 +272,9 @@ def _worth_all(query: Query, some: Sequence[tuple[Member, Places]], count: int) 
     return sum(sizes) >= count and not any(may_fault(item.expression) for item in query.items)
 
 
-def _parts(some: Sequence[tuple[Member, Places]]) -> Iterator[list[tuple[Member, Places]]]:
+def _parts(some: Sequence[Share]) -> Iterator[list[Share]]:
     """As many as are taken together."""
-    part: list[tuple[Member, Places]] = []
+    part: list[Share] = []
     count = 0
     for one in some:
         if part and count + len(one[1]) > _AT_ONCE:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT, NULL
 from seustream.compiler.logical.program import Query, Source
 from seustream.compiler.logical.windows import has_end, is_plain
+from seustream.engine.host.aggregates import AtPoints, values_of
 from seustream.engine.host.complete import arrival_order, rows_of, selected
 from seustream.engine.host.join import Side
 from seustream.engine.host.rows import Rows, leaves
@@ -34,11 +36,12 @@ from seustream.engine.stream.taken import taken
 from seustream.hdl.device import Window, WindowKind
 
 Ints = npt.NDArray[np.int64]
+Columns = list[pa.Array]
 
 _LAST = np.iinfo(np.int64).max
 _SINCE = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
 """The oldest time of a group."""
-_NO_ROWS: Mapping[str, int] = {}
+_NO_ROWS: Mapping[str, Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,11 @@ class Members:
     oldest: Ints
     rows: Rows
 
+    def some(self, index: Ints) -> Members:
+        """Some of them, whose columns have been read."""
+        ends = tuple(end[index] for end in self.ends)
+        return Members(self.arrival[index], ends, self.oldest[index], {})
+
 
 def end_of(window: Window, time: Ints, count: Ints) -> Ints:
     """Returns what a window's clock shows when a tuple of this time and place in its stream is last in
@@ -72,8 +80,9 @@ def end_of(window: Window, time: Ints, count: Ints) -> Ints:
     return np.full(len(time), _LAST)
 
 
-class Grouping:
-    """The members of one aggregated query, and what its groups give."""
+class Form:
+    """The computations of an aggregated query: aggregates of arguments; of these and of the keys its SELECT list,
+    where HAVING holds."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -90,84 +99,28 @@ class Grouping:
         )
         self.answers = dataclasses.replace(query, items=items)
         self.having = self._over_groups(query.having) if query.having is not None else None
-        self.clocks = [s for s in query.sources if has_end(s.window)]
-        self.sliding = Sliding(
-            [e.type for e in query.group_by],
-            [*self.aggregates, _SINCE],
-            [*self.numbers, (len(self.arguments),)],
-            [*(e.type for e in self.arguments), BIGINT],
-            len(self.clocks),
-            ordered=len(query.sources) == 1 and is_plain(query.sources[0].window),
-        )
 
-    @property
-    def reads(self) -> list[x.Expression]:
-        """The expressions over the members' columns."""
-        having = [self.query.having] if self.query.having is not None else []
-        return [*(item.expression for item in self.query.items), *self.query.group_by, *having]
-
-    @property
-    def live(self) -> int:
-        """Returns how many members are held."""
-        return self.sliding.live
-
-    def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
-        """The rows these arrivals give, in order. The caller names the new members for
-        `faults`."""
-        count, leaf = len(new.arrival), leaves(new.rows)
+    def values(self, new: Rows, count: int, faults: Faults) -> tuple[Columns, Columns]:
+        """The keys and the arguments of members."""
+        leaf = leaves(new)
         keys = [evaluate(e, leaf, count, faults) for e in self.query.group_by]
-        values = [evaluate(e, leaf, count, faults) for e in self.arguments]
-        values.append(as_column(new.oldest))
-        turns, who, _ = self.sliding.enter(keys, values, new.arrival, arrivals.clocks, new.ends)
-        time = arrivals.time[new.arrival[who]]
-        if len(who) < count:
-            keys = [taken(key, who) for key in keys]
-        rows = {(0, f"g{number}"): key for number, key in enumerate(keys)}
+        return keys, [evaluate(e, leaf, count, faults) for e in self.arguments]
+
+    def results(self, points: Points, faults: Faults) -> tuple[pa.Table, Ints | None]:
+        """The rows that groups give, and where there is HAVING the groups that it leaves."""
+        kept: Ints | None = None
+        time, since = points.time, points.since
         with faults.naming(lambda point: f"the group at ts {time[point]}"):
-            *found, since = self.sliding.results(turns, faults)
+            rows: dict[tuple[int, str], pa.Array] = {
+                (0, f"g{number}"): key for number, key in enumerate(points.keys)
+            }
+            found = values_of(self.aggregates, points.found, faults)
             rows |= {(0, f"a{number}"): one for number, one in enumerate(found)}
             if self.having is not None:
                 kept = np.flatnonzero(holds(self.having, leaves(rows), len(time), faults))
                 rows = {key: taken(column, kept) for key, column in rows.items()}
                 time, since = time[kept], taken(since, kept)
-            return selected(self.answers, rows, since, as_column(time), faults)
-
-    # --- state ----------------------------------------------------------------
-
-    def members(self, stores: Stores) -> pa.Table:
-        """Returns what is held, for `restore`. Where a window of ROWS of a join ends, the rows of its
-        stream are counted from the first that `stores` keep: they will be counted so again."""
-        _, keys, values, ends = self.sliding.held()
-        columns = [*keys, *values]
-        for source, end in zip(self.clocks, ends, strict=True):
-            first = stores[source.stream.name].first if self._counted(source) else 0
-            columns.append(pa.array(end - first))
-        return pa.table(columns, schema=self._schema())
-
-    def restore(self, members: pa.Table, earlier: Mapping[str, int] = _NO_ROWS) -> None:
-        """Goes on with the members of a query with the same text; of another type than they now
-        are, they are left out. Of some streams there may be `earlier` rows than were counted."""
-        if members.schema != self._schema():
-            return
-        columns = [column.combine_chunks() for column in members.columns]
-        keys, values = len(self.query.group_by), len(self.arguments) + 1
-        ends = [
-            np.asarray(end) + (earlier.get(s.stream.name, 0) if self._counted(s) else 0)
-            for s, end in zip(self.clocks, columns[keys + values :], strict=True)
-        ]
-        self.sliding.fill(members.num_rows, columns[:keys], columns[keys : keys + values], ends)
-
-    def _schema(self) -> pa.Schema:
-        types = [arrow_type(e.type) for e in (*self.query.group_by, *self.arguments)]
-        names = ["oldest", *(f"end{number}" for number in range(len(self.clocks)))]
-        columns = [(f"c{number}", of) for number, of in enumerate(types)]
-        return pa.schema([*columns, *((name, pa.int64()) for name in names)])
-
-    def _counted(self, source: Source) -> bool:
-        """Tells the windows whose ends are counted in rows that the stores keep."""
-        return source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
-
-    # --- inside ---------------------------------------------------------------
+            return selected(self.answers, rows, since, as_column(time), faults), kept
 
     def _over_groups(self, e: x.Expression) -> x.Expression:
         """The expression over columns of groups: keys and aggregates."""
@@ -178,6 +131,189 @@ class Grouping:
             number = self.aggregates.index(e)
             return x.ColumnReference(0, f"a{number}", e.type, True, x.show(e))
         return x.rebuild(e, self._over_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Groups that arrivals have added to: the time of each arrival, the oldest time in the group, its keys, and
+    its aggregates."""
+
+    time: Ints
+    since: pa.Array
+    keys: Columns
+    found: list[AtPoints]
+
+    def some(self, index: Ints) -> Points:
+        """Some of them."""
+        return Points(
+            self.time[index],
+            taken(self.since, index),
+            [taken(key, index) for key in self.keys],
+            [
+                AtPoints(taken(one.values, index), None if one.lost is None else one.lost[index])
+                for one in self.found
+            ],
+        )
+
+
+class Held(NamedTuple):
+    """The members of a query that are in its windows."""
+
+    keys: Columns
+    values: Columns
+    ends: list[Ints]
+
+
+class Grouping:
+    """The members of an aggregated query, or of several that differ in conditions alone. Of several, each group is
+    one query's: the number of the query stands before its keys."""
+
+    def __init__(self, *queries: Query) -> None:
+        self.query = query = queries[0]
+        self.numbers = {one.name: number for number, one in enumerate(queries)}
+        self.several = len(queries) > 1
+        self.form = form = Form(query)
+        self._forms = {query.name: form}
+        self.clocks = [s for s in query.sources if has_end(s.window)]
+        self.sliding = Sliding(
+            [*([BIGINT] if self.several else []), *(e.type for e in query.group_by)],
+            [*form.aggregates, _SINCE],
+            [*form.numbers, (len(form.arguments),)],
+            [*(e.type for e in form.arguments), BIGINT],
+            len(self.clocks),
+            ordered=len(query.sources) == 1 and is_plain(query.sources[0].window),
+        )
+
+    def form_of(self, query: Query) -> Form:
+        """Returns what one of the queries computes, with the places in its own text."""
+        if query.name not in self._forms:
+            self._forms[query.name] = Form(query)
+        return self._forms[query.name]
+
+    @property
+    def live(self) -> int:
+        """Returns how many members are held."""
+        return self.sliding.live
+
+    def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
+        """The rows these arrivals give of one query, in order. The caller names the new members for
+        `faults`."""
+        keys, values = self.form.values(new.rows, len(new.arrival), faults)
+        points, _ = self.enter(arrivals, new, keys, values)
+        return self.form.results(points, faults)[0]
+
+    def enter(
+        self, arrivals: Arrivals, new: Members, keys: Columns, values: Columns
+    ) -> tuple[Points, Ints]:
+        """Takes in members, and gives what is asked then, with the first new member of each point."""
+        turns, who, _ = self.sliding.enter(
+            keys, [*values, as_column(new.oldest)], new.arrival, arrivals.clocks, new.ends
+        )
+        *found, since = self.sliding.found(turns)
+        if len(who) < len(new.arrival):
+            keys = [taken(key, who) for key in keys]
+        return Points(arrivals.time[new.arrival[who]], since.values, keys, found), who
+
+    # --- state ----------------------------------------------------------------
+
+    def held(self) -> dict[str, Held]:
+        """Returns what is in the windows, by query."""
+        _, keys, values, ends = self.sliding.held()
+        if not self.several:
+            return {self.query.name: Held(keys, values, ends)}
+        whose, *keys = keys
+        numbers = np.asarray(whose)
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], np.arange(len(self.numbers) + 1))
+        found = {}
+        for (name, _), begin, end in zip(self.numbers.items(), cuts[:-1], cuts[1:], strict=True):
+            some = order[begin:end]
+            found[name] = Held(
+                [taken(key, some) for key in keys],
+                [taken(value, some) for value in values],
+                [one[some] for one in ends],
+            )
+        return found
+
+    def fill(self, held: Mapping[str, Held]) -> None:
+        """Begins anew with what queries with the same text held."""
+        parts = [(number, held[name]) for name, number in self.numbers.items() if name in held]
+        if not parts:
+            return
+        counts = [len(part.values[-1]) for _, part in parts]
+        keys = joined([part.keys for _, part in parts])
+        values = joined([part.values for _, part in parts])
+        ends = [
+            np.concatenate(some) for some in zip(*(part.ends for _, part in parts), strict=True)
+        ]
+        if self.several:
+            keys.insert(0, as_column(np.repeat([number for number, _ in parts], counts)))
+        if self.several and ends:  # in one order, so that they leave one after the other
+            order = np.argsort(ends[0], kind="stable")
+            keys, values = ([taken(one, order) for one in some] for some in (keys, values))
+            ends = [end[order] for end in ends]
+        self.sliding.fill(sum(counts), keys, values, ends)
+
+    def members(self, stores: Stores) -> dict[str, pa.Table]:
+        """Returns what is held by query, for `restore`. Where a window of ROWS of a join ends, the rows of its
+        stream are counted from the first that `stores` keep: they will be counted so again."""
+        found = {}
+        schema = self._schema()
+        for name, held in self.held().items():
+            columns = [*held.keys, *held.values]
+            for source, end in zip(self.clocks, held.ends, strict=True):
+                first = stores[source.stream.name].first if self._counted(source) else 0
+                columns.append(pa.array(end - first))
+            found[name] = pa.table(columns, schema=schema)
+        return found
+
+    def restore(
+        self,
+        members: Mapping[str, pa.Table],
+        earlier: Mapping[str, Mapping[str, int]] = _NO_ROWS,
+    ) -> None:
+        """Goes on with the members of queries with the same text; of another type than they now
+        are, they are left out. Of some streams there may be `earlier` rows than were counted."""
+        held = {}
+        for name, table in members.items():
+            if table.schema != self._schema():
+                continue
+            columns = [column.combine_chunks() for column in table.columns]
+            keys, values = len(self.query.group_by), len(self.form.arguments) + 1
+            before = earlier.get(name, {})
+            ends = [
+                np.asarray(end) + (before.get(s.stream.name, 0) if self._counted(s) else 0)
+                for s, end in zip(self.clocks, columns[keys + values :], strict=True)
+            ]
+            held[name] = Held(columns[:keys], columns[keys : keys + values], ends)
+        self.fill(held)
+
+    def _schema(self) -> pa.Schema:
+        types = [arrow_type(e.type) for e in (*self.query.group_by, *self.form.arguments)]
+        names = ["oldest", *(f"end{number}" for number in range(len(self.clocks)))]
+        columns = [(f"c{number}", of) for number, of in enumerate(types)]
+        return pa.schema([*columns, *((name, pa.int64()) for name in names)])
+
+    def _counted(self, source: Source) -> bool:
+        """Tells the windows whose ends are counted in rows that the stores keep."""
+        return source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
+
+
+def alike(query: Query) -> tuple[object, ...]:
+    """Returns what queries whose groups are held together have in common."""
+    sources = tuple((s.alias, s.stream.name, s.window) for s in query.sources)
+    return sources, query.items, query.group_by, query.having
+
+
+def read_by(query: Query) -> list[x.Expression]:
+    """The expressions of an aggregated query over its members' columns."""
+    having = [query.having] if query.having is not None else []
+    return [*(item.expression for item in query.items), *query.group_by, *having]
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The same columns of several tables."""
+    return [pa.concat_arrays(some) for some in zip(*parts, strict=True)]
 
 
 def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:
@@ -208,12 +344,13 @@ def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arri
     return Arrivals(time, clocks), Members(np.arange(len(time)), ends, time, rows)
 
 
-def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arrivals, Members, Ints]:
-    """Results of a join, and the sequence numbers of the members. Those whose newest component is
+def of_results(
+    query: Query, sides: list[Side], sequences: Ints
+) -> tuple[Arrivals, Members, Ints | None]:
+    """Results of a join, and the order in which they come, where it is another. Those whose newest component is
     the same tuple come with one arrival, in whatever roles it stands in them."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
-    # A tuple's copies stand side by side in the total order; the first stands for all.
-    positions = [s.store.position[0][p] for s, p in zip(sides, places, strict=True)]
+    positions = _positions(sides, places)
     newest = functools.reduce(np.maximum, positions)
     order = arrival_order(newest, positions)
     if order is not None:
@@ -233,9 +370,18 @@ def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arriva
         else:
             continue
         ends.append(end_of(side.window, times[:, i], sequences[:, i]))
-    read = [item.expression for item in query.items] + list(query.group_by)
-    read += [query.having] if query.having is not None else []
-    rows = rows_of(read, sides, sequences)
+    rows = rows_of(read_by(query), sides, sequences)
     timed = [i for i, source in enumerate(query.sources) if not source.stream.table]
     new = Members(arrival, tuple(ends), times[:, timed].min(axis=1), rows)
-    return Arrivals(time, tuple(clocks)), new, sequences
+    return Arrivals(time, tuple(clocks)), new, order
+
+
+def newest_of(sides: list[Side], sequences: Ints) -> Ints:
+    """The arrival that each result of a join comes with, by its place in the total order."""
+    places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
+    return functools.reduce(np.maximum, _positions(sides, places))
+
+
+def _positions(sides: list[Side], places: Sequence[Ints]) -> list[Ints]:
+    """A tuple's copies stand side by side in the total order; the first stands for all."""
+    return [s.store.position[0][p] for s, p in zip(sides, places, strict=True)]

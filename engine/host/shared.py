@@ -10,18 +10,18 @@ decided on its results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
 from seustream.engine.host.answers import JoinRows
+from seustream.engine.host.candidates import Answers, Member
 from seustream.engine.host.constants import ConstantIndex, intervals
-from seustream.engine.host.families import Family, Member, by_interval, may_fault
+from seustream.engine.host.families import Family, by_interval, may_fault
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.stream.faults import QueryFaults
@@ -70,10 +70,10 @@ class SharedJoin:
         for query, all_of_it in zip(queries, conditions, strict=True):
             interval, rest = by_interval([e for e in all_of_it if e not in common])
             name = query.name
-            member = Member(query, interval, rest, groupings.get(name), faults[name])
+            member = Member(query, interval, rest, faults[name])
             members.setdefault(None if interval is None else interval.key, []).append(member)
         self.queries = tuple(queries)
-        self.families = [Family(some) for some in members.values()]
+        self.families = [Family(some, groupings) for some in members.values()]
         wanted: dict[int, list[ConstantIndex]] = {}
         found = [intervals(all_of_it) for all_of_it in conditions]
         for key in found[0]:
@@ -84,9 +84,7 @@ class SharedJoin:
                 wanted.setdefault(source, []).append(index)
         self.join = WindowJoin(common, sides, wanted=wanted)
 
-    def answers(
-        self, new: list[Ints], skips: Callable[[Query], bool]
-    ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
+    def answers(self, new: list[Ints], skips: Callable[[Query], bool]) -> Answers:
         """As `Family.answers`, for rows that have just arrived."""
         for found in self.join.results(new, Faults()):
             for family in self.families:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
-from seustream.engine.host.aggregates import Aggregates, Turns
+from seustream.engine.host.aggregates import Aggregates, AtPoints, Turns, values_of
 from seustream.engine.host.words import KeyNumbers
 from seustream.engine.kernels import native
 from seustream.engine.stream.growing import Growing
@@ -99,7 +99,11 @@ class Sliding:
 
     def results(self, turns: Turns, faults: Faults) -> list[pa.Array]:
         """Each aggregate at each point."""
-        found = self.aggregates.at(turns, faults)
+        return values_of(self._made[0], self.found(turns), faults)
+
+    def found(self, turns: Turns) -> list[AtPoints]:
+        """The same, with what is lost."""
+        found = self.aggregates.found(turns)
         past = self.windows.oldest() - self.aggregates.base
         if 2 * past > len(self.aggregates):
             self.aggregates.drop(past)
@@ -126,4 +130,4 @@ class Sliding:
         """Begins anew with these members."""
         self._begin()
         turns, _, _ = self.enter(keys, values, np.zeros(count, np.int64), None, ends)
-        self.aggregates.at(Turns(turns.events, turns.until[:0], turns.at[:0]), Faults())
+        self.aggregates.found(Turns(turns.events, turns.until[:0], turns.at[:0]))

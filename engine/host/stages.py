@@ -7,7 +7,7 @@ once, so that they share the windows of what they read. Every row is the host's.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
 from seustream.compiler.logical.windows import is_plain
 from seustream.engine.host.answers import Blaming, StreamRows, fill_group, results_of_join
-from seustream.engine.host.families import Family, Member, by_interval
-from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.candidates import Answers, Member
+from seustream.engine.host.families import Family, by_interval
+from seustream.engine.host.grouping import Grouping, Held
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.shared import SharedJoin, shape
 from seustream.engine.host.state import JoinInputs
@@ -86,13 +87,13 @@ class SoftwareJoin(JoinInputs):
         self.faults = faults
         self.failures = Failures() if failures is None else failures
         self.merger = Merger(self.inputs, on_late=never_late)
-        self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
+        self.groupings: dict[str, Grouping] = {}
         self.joins = list(filter(_is_join, queries))
         copies = dict.fromkeys(own, 0) | needed
         self.stores = Stores(self.streams, copies, _retentions(own, self.keepers))
         self.windows: dict[str, WindowJoin] = {}
         self._live = {query.name: query for query in queries}
-        self._plans = [self._plan(queries)]
+        self._plans = [self._packed(queries)]
         self.seen = dict.fromkeys(own, 0)
 
     def outputs(self) -> Iterator[Answer]:
@@ -124,9 +125,11 @@ class SoftwareJoin(JoinInputs):
             if self.keepers:
                 self.stores.add(part)
         self._resume(state)
-        for query in self.queries:
-            if query.aggregated and state.plain["groups"].get(query.name) != query.text:
-                self._catch_up(query, kept)
+        before = state.plain["groups"]
+        fresh = [q for q in self.queries if q.aggregated and before.get(q.name) != q.text]
+        self._separate(fresh)
+        for query in fresh:
+            self._catch_up(query, kept)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
         """Returns how much a state has in common with this operator, for a query set that changed: each
@@ -154,18 +157,23 @@ class SoftwareJoin(JoinInputs):
         self.stores.keep = _retentions(read, keepers)
         alike = {q.name for q in queries if q.name in before and before[q.name].text == q.text}
         fresh = [q for q in queries if q.aggregated and q.name not in alike]
-        groupings = {name: one for name, one in self.groupings.items() if name in alike}
-        self.groupings = groupings | {query.name: Grouping(query) for query in fresh}
+        for name in self.groupings.keys() - alike:
+            del self.groupings[name]
+        self.groupings |= {query.name: Grouping(query) for query in fresh}
         same = {name for name, query in before.items() if self._live.get(name) is query}
         self.windows = {name: join for name, join in self.windows.items() if name in same}
         kept = set(map(id, packed))
         loose = [query for query in queries if id(query) not in kept]
-        if _LOOSE + len(packed) // 8 < len(loose) or 2 * len(joins) < len(packed) - _LOOSE:
-            self._plans = [self._plan(queries)]
-        else:
-            self._plans = [self._plans[0], self._plan(loose)]
         for query in fresh:
             self._catch_up(query)
+        if (
+            _LOOSE + len(packed) // 8 < len(loose)
+            or 2 * (len(queries) - len(loose)) < len(packed) - _LOOSE
+        ):
+            self._plans = [self._packed(queries)]
+        else:
+            self._separate([query for query in loose if query.aggregated])
+            self._plans = [self._plans[0], self._plan(loose)]
         return True
 
     def _catch_up(self, query: Query, kept: Mapping[str, pa.Table] | None = None) -> None:
@@ -196,6 +204,44 @@ class SoftwareJoin(JoinInputs):
     def _skips(self, query: Query) -> bool:
         return query.name in self.failures or self._live.get(query.name) is not query
 
+    def _packed(self, queries: Sequence[Query]) -> _Plan:
+        """The plan of all queries, in which groups of those that differ in conditions alone are held
+        together."""
+        plan = self._plan(queries)
+        families = [family for _, _, family in plan.alone]
+        families += [family for shared in plan.shared for family in shared.families]
+        made = [some for family in families for some in family.alike()]
+        done = {query.name for some in made for query in some}
+        done |= {name for name, known in self.groupings.items() if not known.several}
+        made += [[query] for query in queries if query.aggregated and query.name not in done]
+        held = self._held([query for some in made for query in some])
+        for some in made:
+            self._hold(Grouping(*some), held)
+        return plan
+
+    def _separate(self, queries: Sequence[Query]) -> None:
+        """Holds the groups of these queries apart from others'."""
+        together = [q for q in queries if self.groupings[q.name].several]
+        held = self._held(together)
+        for query in together:
+            self._hold(Grouping(query), held)
+
+    def _hold(self, grouping: Grouping, held: Mapping[str, Held]) -> None:
+        grouping.fill(held)
+        self.groupings |= dict.fromkeys(grouping.numbers, grouping)
+
+    def _held(self, queries: Sequence[Query]) -> dict[str, Held]:
+        """Finds what is in the windows of queries."""
+        known = [self.groupings[q.name] for q in queries if q.name in self.groupings]
+        held: dict[str, Held] = {}
+        for grouping in dict.fromkeys(known):
+            held |= {
+                name: one
+                for name, one in grouping.held().items()
+                if self.groupings.get(name) is grouping
+            }
+        return held
+
     def _plan(
         self, queries: Sequence[Query], faults: Mapping[str, QueryFaults] | None = None
     ) -> _Plan:
@@ -206,16 +252,18 @@ class SoftwareJoin(JoinInputs):
         for query in queries:
             if len(query.sources) == 1:
                 interval, rest = by_interval(x.conjuncts(query.where))
-                grouping = self.groupings.get(query.name)
                 source = query.sources[0]
                 of = None if interval is None else interval.key
-                member = Member(query, interval, rest, grouping, counted[query.name])
+                member = Member(query, interval, rest, counted[query.name])
                 alone.setdefault((source.stream.name, source.alias, of), []).append(member)
             elif _is_join(query):
                 shapes.setdefault(shape(query) or query.name, []).append(query)
         return _Plan(
             tuple(queries),
-            [(stream, alias, Family(some)) for (stream, alias, _), some in alone.items()],
+            [
+                (stream, alias, Family(some, self.groupings))
+                for (stream, alias, _), some in alone.items()
+            ],
             [
                 SharedJoin(some, self._sides(some[0]), self.groupings, counted)
                 for some in shapes.values()
@@ -237,6 +285,9 @@ class SoftwareJoin(JoinInputs):
         apart = [query for plan in self._plans for query in plan.apart]
         for shared in (one for plan in self._plans for one in plan.shared):
             if shared.join.in_doubt():
+                self._separate(
+                    [q for q in shared.queries if q.aggregated and q.name in self.groupings]
+                )
                 apart += shared.queries
             else:
                 new = [places[source.stream.name] for source in shared.queries[0].sources]
@@ -245,9 +296,7 @@ class SoftwareJoin(JoinInputs):
             if not self._skips(query):
                 yield from self._joined(query, places)
 
-    def _given(
-        self, answers: Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]
-    ) -> Iterator[Answer]:
+    def _given(self, answers: Answers) -> Iterator[Answer]:
         for member, found in answers:
             query = member.query
             if callable(found):

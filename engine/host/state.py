@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
@@ -26,6 +27,7 @@ class JoinInputs:
     merger: Merger
     stores: Stores
     seen: dict[str, int]
+    queries: Sequence[Query]
     groupings: Mapping[str, Grouping]
     faults: Mapping[str, QueryFaults]
 
@@ -56,8 +58,10 @@ class JoinInputs:
             }
             tables[f"kept {name}"] = self.stores[name].table
             tables[f"waiting {name}"] = self.merger.waiting_rows(name, stream_schema(stream))
-        for name, grouping in self.groupings.items():
-            tables[f"group {name}"] = grouping.members(self.stores)
+        for grouping in set(self.groupings.values()):
+            for name, members in grouping.members(self.stores).items():
+                if self.groupings.get(name) is grouping:
+                    tables[f"group {name}"] = members
         plain = {
             "streams": known,
             # Of inputs that only keep time, the promise and the end.
@@ -66,7 +70,7 @@ class JoinInputs:
                 for q in self.merger.queues
                 if q.name not in self.seen
             },
-            "groups": {name: grouping.query.text for name, grouping in self.groupings.items()},
+            "groups": {q.name: q.text for q in self.queries if q.name in self.groupings},
             "faults": fault_report(self.faults),
         }
         return plain, tables
@@ -74,10 +78,13 @@ class JoinInputs:
     def _resume(self, state: Snapshot) -> None:
         """Groups of queries whose text is the same, faults, and streams that were known before with the
         columns they had: rows that waited wait again."""
-        for name, grouping in self.groupings.items():
-            if state.plain["groups"].get(name) == grouping.query.text:
-                earlier = state.plain.get("earlier", {}).get(name, {})
-                grouping.restore(state.tables[f"group {name}"], earlier)
+        groups, earlier = state.plain["groups"], state.plain.get("earlier", {})
+        same = {q.name for q in self.queries if q.name in groups and groups[q.name] == q.text}
+        for grouping in set(self.groupings.values()):
+            known = {
+                name: state.tables[f"group {name}"] for name in grouping.numbers if name in same
+            }
+            grouping.restore(known, earlier)
         restore(self.faults, state.plain["faults"])
         for stream in self.streams:
             known = state.plain["streams"].get(stream.name)

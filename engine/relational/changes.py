@@ -21,7 +21,7 @@ from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical.joins import ChangeLog
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.answers import Blaming
-from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.grouping import Form
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
 from seustream.engine.host.words import KeyNumbers
@@ -244,12 +244,12 @@ class _Groups:
 
     def __init__(self, node: ChangeLog) -> None:
         self.node = node
-        self.grouping = Grouping(node.query)
+        self.form = Form(node.query)
         self.told: dict[int, Cells] = {}
         self._begin()
 
     def _begin(self) -> None:
-        of = self.grouping
+        of = self.form
         self.keys = KeyNumbers([arrow_type(e.type) for e in self.node.group_by])
         self.aggregates = Aggregates(
             [*of.aggregates, _SINCE, _ROWS],
@@ -268,7 +268,7 @@ class _Groups:
         count, first = len(begin), len(self.aggregates)
         leaf = leaves(rows)
         keys = [evaluate(e, leaf, count, faults) for e in self.node.group_by]
-        values = [evaluate(e, leaf, count, faults) for e in self.grouping.arguments]
+        values = [evaluate(e, leaf, count, faults) for e in self.form.arguments]
         group = self.keys.numbers(keys, count)
         self.aggregates.add([*values, pa.array(oldest)], group)
         self.members = np.concatenate((self.members, first + np.arange(count)))
@@ -286,11 +286,11 @@ class _Groups:
         some = {(0, f"g{n}"): one.take(at) for n, one in enumerate(self.keys.columns)}
         some |= {(0, f"a{n}"): one for n, one in enumerate(found)}
         there = np.asarray(size) > 0
-        if self.grouping.having is not None:
+        if self.form.having is not None:
             kept = np.zeros(len(at), np.bool_)
-            kept[np.flatnonzero(holds(self.grouping.having, leaves(some), len(at), faults))] = True
+            kept[np.flatnonzero(holds(self.form.having, leaves(some), len(at), faults))] = True
             there &= kept
-        items = [item.expression for item in self.grouping.answers.items[1:]]
+        items = [item.expression for item in self.form.answers.items[1:]]
         columns = [evaluate(e, leaves(some), len(at), faults).to_pylist() for e in items]
         cells = zip(*columns, since.to_pylist(), strict=True)
         for n, g, present, row in zip(

@@ -248,7 +248,7 @@ class TreeOperator:
             since = [np.concatenate(p) for p in zip(_NO_PUSH, *self.pushed[number], strict=True)]
             tables[f"pushed {number}"] = pa.table({"came": since[0], "gone": since[1]})
         if self.grouping is not None:
-            tables["group"] = self.grouping.members(self.stores)
+            tables["group"] = self.grouping.members(self.stores)[self.query.name]
         return Snapshot("joins", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
@@ -281,7 +281,7 @@ class TreeOperator:
         for node in self.root.nodes():
             node.kept, rest = rest[:2], rest[2:]
         if self.grouping is not None:
-            self.grouping.restore(state.tables["group"])
+            self.grouping.restore({self.query.name: state.tables["group"]})
 
 
 def _none() -> Ints:
