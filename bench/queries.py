@@ -3,7 +3,8 @@
 Streams R (k, v) and S (k, w) have 1,000 values of each column, uniform; the seed is 20. *Selective*: each tuple
 of R interests one of a thousand queries (`v = 17`, `v` in a range of ten, a join with `v = 17`). *Half*: each
 query wants another part of the tuples, half of them on average. *All*: every query wants nearly every one. *Shared*:
-a join whose queries differ in a condition on both streams.
+a join whose queries differ in a condition on both streams. *Groups* count by key in sliding windows, or since the
+beginning; *periods* in windows one after the other.
 
 `tuples beside one` is tuples a second over those of one such query, `results beside one` the same of results: where a
 tuple has hundreds of results, these are what is paid for. Figures are processor time, the best of five runs,
@@ -35,6 +36,7 @@ LONG = True
 
 STREAMS = "CREATE STREAM R (k int, v int); CREATE STREAM S (k int, w int);\n"
 JOIN = "SELECT R.v, S.w FROM R, S WHERE R.k = S.k AND {} WINDOW ROWS 1000"
+GROUPS = "SELECT k, count(*) AS n, sum(v) AS s FROM R WHERE {} GROUP BY k WINDOW {}"
 WORK = {
     "equality, selective": ("SELECT v FROM R WHERE v = {n}", 100_000),
     "range, selective": ("SELECT v FROM R WHERE v >= {n} AND v < {n} + 10", 100_000),
@@ -42,6 +44,18 @@ WORK = {
     "threshold, all": ("SELECT v FROM R WHERE v > {n} - 999", 8_000),
     "join, selective": (JOIN.format("R.v = {n}"), 50_000),
     "join, all": (JOIN.format("R.v > {n} - 999"), 4_000),
+    "groups, selective": (GROUPS.format("v = {n}", "RANGE 1000"), 100_000),
+    "groups so far, selective": (GROUPS.format("v = {n}", "UNBOUNDED"), 100_000),
+    "groups, half": (GROUPS.format("v >= {spread}", "RANGE 1000"), 4_000),
+    "groups of a join, selective": (
+        "SELECT R.k, count(*) AS n FROM R, S WHERE R.k = S.k AND R.v = {n} GROUP BY R.k WINDOW ROWS 1000",
+        50_000,
+    ),
+    "periods, selective": (
+        "SELECT k, count(*) AS n FROM TUMBLE(TABLE R, DESCRIPTOR(ts), 1000) WHERE v = {n}"
+        " GROUP BY window_start, window_end, k",
+        100_000,
+    ),
     "join, shared factor": (JOIN.format("R.v + S.w > 1900 + {n} / 10"), 50_000),
 }
 """By name a query, and tuples of each stream. `n` is the query's number, `spread` too, but in an order that begins in

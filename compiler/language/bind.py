@@ -199,7 +199,7 @@ class Binder(ConstantBinder):
                 "type-mismatch",
                 f"{left.type} cannot be compared with {right.type}",
                 span,
-                CONVERT,
+                _converted(left, right),
             )
         if met.kind is Kind.ERROR:
             return FAILED
@@ -322,10 +322,9 @@ class Binder(ConstantBinder):
                 e.at,
                 "extract(year FROM t), substring(x FROM 2), trim('a' FROM x)",
             )
-        arguments = [self.value(argument) for argument in e.arguments]
-        if name == "if" and len(arguments) == 3:
-            condition = self.condition(e.arguments[0])
-            return self.case([condition], arguments[1:], e.span)
+        if name == "if" and len(e.arguments) == 3:
+            condition, *values = e.arguments
+            return self.case([self.condition(condition)], list(map(self.value, values)), e.span)
         entry = FUNCTIONS.get(_NAMES.get(name, ""))
         if entry is None or (entry.hidden and name == entry.name.lower()):
             known = [n for n, of in _NAMES.items() if not FUNCTIONS[of].hidden or n != of]
@@ -336,6 +335,7 @@ class Binder(ConstantBinder):
                 e.at,
                 INSTEAD.get(name) or suggest(name, known, "functions"),
             )
+        arguments = [self.value(argument) for argument in e.arguments]
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
         counts = [len(overload.parameters) for overload in entry.overloads]
@@ -449,6 +449,14 @@ class Binder(ConstantBinder):
 
 def _single(e: x.Expression) -> bool:
     return isinstance(e, x.Literal) and isinstance(e.value, str) and len(e.value) == 1
+
+
+def _converted(left: x.Expression, right: x.Expression) -> str:
+    """The hint where two values cannot be compared."""
+    for number, other in ((left, right), (right, left)):
+        if number.type.is_integer and other.type.kind is Kind.TIMESTAMP:
+            return f"timestamp_millis({x.show(number)}) is the timestamp of so many milliseconds"
+    return CONVERT
 
 
 def _text(e: s.Expression) -> str:

@@ -56,13 +56,15 @@ class ConstantBinder:
     def _typed(self, e: s.Typed) -> x.Expression:
         to = t.NAMES.get(e.type.text.lower())
         if to is None or not to.is_time:
+            elsewhere = INSTEAD.get(e.type.text.lower())
             known = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
             return self.fail(
                 "unknown-type",
-                f"{e.type.text} '...' is no constant",
+                f"{e.type.text} '...' is no constant"
+                if elsewhere is None
+                else f"there is no {e.type.text.upper()}",
                 e.type.span,
-                INSTEAD.get(e.type.text.lower())
-                or suggest(e.type.text, known, "types of constants"),
+                elsewhere or suggest(e.type.text, known, "types of constants"),
             )
         if e.unit is not None and to.kind is not Kind.INTERVAL:
             return self.fail(

@@ -15,6 +15,7 @@ from seustream.commands.common import (
     table,
 )
 from seustream.compiler.explain import explain
+from seustream.compiler.explain.marks import plural
 from seustream.compiler.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
@@ -72,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     on_device = len(c.device_queries)
     print(
-        f"\n{len(c.program.asked)} queries, {on_device} with joins in the device;"
-        f" {len(c.subqueries)} subqueries, {len(c.routes.tags)} route tags,"
-        f" {sum(map(len, c.programs))} instructions (plan {c.options.plan},"
+        f"\n{plural(len(c.program.names), 'query', 'queries')}, {on_device} with joins in the device;"
+        f" {plural(len(c.subqueries), 'subquery', 'subqueries')},"
+        f" {plural(len(c.routes.tags), 'route tag')},"
+        f" {plural(sum(map(len, c.programs)), 'instruction')} (plan {c.options.plan},"
         f" configuration {c.options.config.name})"
     )
     return 0
