@@ -43,7 +43,7 @@ class PacketReceiver(wiring.Component):
     arp         it asks by ARP, else by ping
     check       of a ping, the checksum of its answer
     place, read its place, and that it is wanted
-    byte        the byte at the place last wanted, from the next cycle on
+    byte        the byte at the place wanted before the last, from the next cycle on
     answered    pulse: it may be forgotten
     kept        pulse: a frame has ended that is asked, and will be answered
     datagram    pulse: a datagram to the host link has
@@ -163,8 +163,9 @@ class PacketReceiver(wiring.Component):
             write.data.eq(byte),
             read.addr.eq(self.place),
             read.en.eq(self.read),
-            self.byte.eq(read.data),
         ]
+        with m.If(self.read):  # a block RAM takes most of a cycle to show a byte
+            m.d.sync += self.byte.eq(read.data)
         fits = (place >= SHORTEST + CHECKSUM) & (place <= 1514 + CHECKSUM)
         # An answer's first byte has lost 8; the carry goes round.
         grown = Signal(17)
@@ -247,9 +248,9 @@ class PacketTransmitter(wiring.Component):
             return Cat(low_first[8:16], low_first[:8])
 
         # Of an answer: where in the question a byte of it is. The place is known a byte before it is
-        # asked for, so that nothing but the register stands before the memory.
+        # asked for, and the byte one before it is sent: only registers stand beside the memory.
         sought, turned = Signal(LENGTH_BITS), Signal(LENGTH_BITS)
-        m.d.comb += [sought.eq(at + 2), turned.eq(sought)]
+        m.d.comb += [sought.eq(at + 3), turned.eq(sought)]
         with m.If(sought < MAC):
             m.d.comb += turned.eq(sought + MAC)
         with m.Elif(self.arp & (sought >= 32) & (sought < PAYLOAD)):
@@ -301,9 +302,12 @@ class PacketTransmitter(wiring.Component):
                     summed.eq(big(host_ip[:16]) + big(host_ip[16:])),
                 ]
                 with m.If(self.asked):
-                    m.next = "FRAME"
+                    m.next = "FIRST"
                 with m.Elif(self.ready):
                     m.next = "SUM"
+            with m.State("FIRST"):  # byte of an answer; the next one is being read
+                m.d.comb += [self.read.eq(1), sought.eq(2), seeks.eq(1)]
+                m.next = "FRAME"
             with m.State("SUM"):
                 constant = 0x4500 + 0x4000 + 0x4000 + UDP
                 constant += (own_ip[0] << 8) + own_ip[1] + (own_ip[2] << 8) + own_ip[3]
