@@ -249,8 +249,8 @@ class PacketTransmitter(wiring.Component):
 
         # Of an answer: where in the question a byte of it is. The place is known a byte before it is
         # asked for, and the byte one before it is sent: only registers stand beside the memory.
-        sought, turned = Signal(LENGTH_BITS), Signal(LENGTH_BITS)
-        m.d.comb += [sought.eq(at + 3), turned.eq(sought)]
+        sought, turned = Signal(LENGTH_BITS, init=1), Signal(LENGTH_BITS)
+        m.d.comb += turned.eq(sought)
         with m.If(sought < MAC):
             m.d.comb += turned.eq(sought + MAC)
         with m.Elif(self.arp & (sought >= 32) & (sought < PAYLOAD)):
@@ -260,7 +260,7 @@ class PacketTransmitter(wiring.Component):
         seeks = Signal()
         place = Signal(LENGTH_BITS, init=MAC)
         with m.If(seeks):
-            m.d.sync += place.eq(turned)
+            m.d.sync += [place.eq(turned), sought.eq(sought + 1)]
         m.d.comb += self.place.eq(place)
         known = Array(Const(value, 8) for value in (*own_mac, 0, 0, *own_ip, 0, 0, 0, 0))
         which = Signal(4)
@@ -292,7 +292,7 @@ class PacketTransmitter(wiring.Component):
         ]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.read.eq(1), sought.eq(1), seeks.eq(self.asked)]
+                m.d.comb += [self.read.eq(1), seeks.eq(self.asked)]
                 m.d.sync += [
                     sends.eq(~self.asked),
                     left.eq(Mux(self.asked, self.length, self.size + PAYLOAD)),
@@ -306,7 +306,7 @@ class PacketTransmitter(wiring.Component):
                 with m.Elif(self.ready):
                     m.next = "SUM"
             with m.State("FIRST"):  # byte of an answer; the next one is being read
-                m.d.comb += [self.read.eq(1), sought.eq(2), seeks.eq(1)]
+                m.d.comb += [self.read.eq(1), seeks.eq(1)]
                 m.next = "FRAME"
             with m.State("SUM"):
                 constant = 0x4500 + 0x4000 + 0x4000 + UDP
@@ -354,7 +354,6 @@ class PacketTransmitter(wiring.Component):
                         m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends)]
                         m.next = "GAP"
             with m.State("GAP"):  # the receiver forgets what was answered
-                m.d.comb += [sought.eq(0), seeks.eq(1)]
-                m.d.sync += at.eq(0)
+                m.d.sync += [at.eq(0), sought.eq(1), place.eq(MAC)]
                 m.next = "IDLE"
         return m
