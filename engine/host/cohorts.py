@@ -16,13 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.candidates import Answers, Candidates, Share
-from seustream.engine.host.grouping import (
-    Columns,
-    Grouping,
-    Points,
-    joined,
-)
+from seustream.engine.host.grouping import Columns, Grouping, Points, joined
 from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.taken import taken
@@ -33,10 +29,17 @@ _AT_ONCE = 1 << 17
 """Members that are taken in together."""
 
 
-def grouped(rows: Candidates, grouping: Grouping, shares: Sequence[Share]) -> Answers:
-    """The results of queries whose groups are held together."""
+def grouped(
+    rows: Candidates,
+    grouping: Grouping,
+    shares: Sequence[Share],
+    skips: Callable[[Query], bool],
+) -> Answers:
+    """The results of queries whose groups are held together. One that fails in a part has none in the next."""
     for part in _parts(rows, shares):
-        yield from _Pass(rows, grouping, part).answers()
+        left = [share for share in part if not skips(share[0].query)]
+        if left:
+            yield from _Pass(rows, grouping, left).answers()
 
 
 class _Pass:

@@ -97,7 +97,7 @@ class Family:
         for some in tables.values():
             yield from _taken(rows, some)
         for grouping, shares in groups.values():
-            yield from grouped(rows, grouping, shares)
+            yield from grouped(rows, grouping, shares, skips)
 
     def _found(self, work: _Work) -> Iterator[tuple[Member, Places, tuple[x.Expression, ...]]]:
         """By member, rows that may fit, and the conditions that are still to be decided on them."""
