@@ -10,6 +10,8 @@ from seustream.compiler.explain.text import Columns, write
 from seustream.compiler.logical.levels import Node, nodes, reads
 from seustream.engine.graph import GraphRun
 from seustream.engine.host.driver import HostDriver
+from seustream.engine.relational.cohort import PeriodCohort
+from seustream.engine.relational.periods import PeriodOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +49,36 @@ def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
         f"{name} does not run: register it, and ask again" for name in queries if name not in known
     ]
     found, of_device = run.operators_of(known.intersection(queries)), cycles(run)
-    total = sum(meters.seconds[own] for own in run.operators) or 1.0
+    seconds = seconds_of(run)
+    total = sum(seconds.get(own, 0.0) for own in run.operators) or 1.0
     facts = tuple(
         OperatorFacts(
             own,
             tuple(gives),
             meters.rows_in[own],
             meters.rows_out[own],
-            meters.seconds[own],
-            meters.seconds[own] / total,
+            seconds.get(own, 0.0),
+            seconds.get(own, 0.0) / total,
             meters.state.get(own),
             of_device.get(own),
         )
         for own, gives in found.items()
     )
     return [*left, *([""] if left and facts else []), *write(facts)]
+
+
+def seconds_of(run: GraphRun) -> dict[str, float]:
+    """The time of each operator of a run with meters. What several do together is divided among them."""
+    assert run.meters is not None
+    found = dict(run.meters.seconds)
+    cohorts: dict[PeriodCohort, list[str]] = {}
+    for own, operator in run.operators.items():
+        if isinstance(operator, PeriodOperator):
+            cohorts.setdefault(operator.cohort, []).append(own)
+    for some in cohorts.values():
+        each = sum(found.get(own, 0.0) for own in some) / len(some)
+        found |= dict.fromkeys(some, each)
+    return found
 
 
 def through(run: GraphRun) -> dict[str, list[str]]:

@@ -20,6 +20,7 @@ from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.meters import RunMeters
 from seustream.engine.relational import operator_of
+from seustream.engine.relational.periods import PeriodOperator, hold_together
 from seustream.engine.runs import Report, late_of, software_join
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.failures import Failures
@@ -101,6 +102,13 @@ def operators(
     for operation in program.operations:
         own = QueryFaults(strict or operation.strict, source=c.source)
         found.append((level(operation, at), own_name(operation), operator_of(operation, own)))
+    joins = [(own, one) for _, own, one in found if isinstance(one, HostDriver | SoftwareJoin)]
+    made_by = {query.defines: own for own, one in joins for query in one.queries}
+    hold_together(
+        ((number, made_by.get(one.stream.name)), one)
+        for number, _, one in found
+        if isinstance(one, PeriodOperator)
+    )
     if program.patterns:
         from seustream.engine.pattern.stream import PatternNode
     if program.apas or program.asked_apas:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.engine.analyze import cycles, through
+from seustream.engine.analyze import cycles, seconds_of, through
 from seustream.engine.graph import GraphRun
 
 _SAMPLES = 4096
@@ -116,7 +116,7 @@ class Quality:
         """Takes what the operators of a run have done by now; before its queries change, too."""
         found, meters = through(run), run.meters
         assert meters is not None
-        self._seconds.add(dict(meters.seconds), found)
+        self._seconds.add(seconds_of(run), found)
         self._cycles.add(cycles(run), found)
         self._state.clear()
         for own, size in dict(meters.state).items():

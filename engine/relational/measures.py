@@ -45,11 +45,15 @@ class Measures:
             return x.ColumnReference(0, f"a{self.aggregates.index(e)}", e.type, True, x.show(e))
         return x.rebuild(e, self.over)
 
-    def groups(self, values: Sequence[pa.Array], count: int) -> Ints:
-        """A number for the group of each row, NULL being a key like others."""
-        return KeyNumbers([arrow_type(e.type) for e in self.keys]).numbers(
-            list(values[: len(self.keys)]), count
-        )
+    def groups(self, values: Sequence[pa.Array], count: int, whose: Ints | None = None) -> Ints:
+        """A number for the group of each row, NULL being a key like others; of several queries, each group
+        is one's."""
+        types = [arrow_type(e.type) for e in self.keys]
+        columns = list(values[: len(self.keys)])
+        if whose is not None:
+            types.insert(0, pa.int64())
+            columns.insert(0, pa.array(whose))
+        return KeyNumbers(types).numbers(columns, count)
 
     def of_points(
         self, values: Sequence[pa.Array], first: Ints, group: Ints, turns: Turns, faults: Faults

@@ -18,9 +18,9 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Turns
 from seustream.engine.host.words import KeyNumbers
+from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures
-from seustream.engine.relational.periods import ranks
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore

@@ -20,7 +20,7 @@ from tests.engine.relational.generate import (
     same,
 )
 from tests.engine.relational.running import at_once, in_pieces
-from tests.engine.relational.test_periods import windows
+from tests.engine.relational.test_periods_and_closed import windows
 
 
 def check_changes(seed: int) -> None:

@@ -1,0 +1,207 @@
+"""Groups of windows of time that are over, and the rows they give.
+
+When the watermark passes ends of windows, their groups become points of `Aggregates`, and each row counts at a
+run of them: the windows of its group that have it follow each other, since none of them is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.logical import program as logical
+from seustream.engine.host.aggregates import spanned
+from seustream.engine.host.rows import leaves
+from seustream.engine.relational.measures import Measures, Rows
+from seustream.engine.relational.times import edges, numbers, sessions
+from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.spans import extremes
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+GroupsOf = Callable[[Ints | None], Ints]
+"""The numbers of the groups of some rows, or of all."""
+
+
+@dataclass(slots=True)
+class Closed:
+    """Groups of windows that are over. `rows` are the places of their rows, side by side by group,
+    each of which counts at the points lo <= p < hi. Of each point: its group, its window's start and
+    end, and the place among `rows` of its first row."""
+
+    rows: Ints
+    group: Ints
+    lo: Ints
+    hi: Ints
+    of_point: Ints
+    start: Ints
+    end: Ints
+    first: Ints
+
+
+class Passed(NamedTuple):
+    """The consequences of a watermark: groups, if any are over; which rows stay; the last window that is over, by number; the
+    watermark before which none of the rows that stay is in a window that is over, where it is known."""
+
+    closed: Closed | None
+    stays: Bools
+    done: int | None
+    quiet: int | None
+
+
+def periods_passed(
+    every: logical.Periodic, ts: Ints, done: Ints | int | None, now: int, groups: GroupsOf
+) -> Passed:
+    """Of rows at times `ts`, those of a group in order; of windows up to `done` the groups were given."""
+    first, last = numbers(every, ts)
+    if done is not None:
+        first = np.maximum(first, done + 1)
+    # The first that is not over is the first that ends behind the next instant.
+    over = min(int(numbers(every, now + 1)[0]) - 1, int(last.max()))
+    quiet = int(edges(every, max(over + 1, int(first.min())))[1]) - 1
+    inside = np.flatnonzero((first <= last) & (first <= over))
+    stays = last > over
+    if not len(inside):
+        return Passed(None, stays, over, quiet)
+    group = groups(inside)
+    order = np.argsort(group, kind="stable")
+    rows, group = inside[order], group[order]
+    low, high = first[rows], np.minimum(last[rows], over)
+    # Both only rise within a group: a row adds the windows behind those of the row before it.
+    begin = low.copy()
+    begin[1:] = np.where(group[1:] == group[:-1], np.maximum(low[1:], high[:-1] + 1), low[1:])
+    count = np.maximum(high - begin + 1, 0)
+    of = np.repeat(np.arange(len(rows)), count)
+    window = begin[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    known = np.unique(window)
+    key = group[of] * len(known) + np.searchsorted(known, window)
+    lo = np.searchsorted(key, group * len(known) + np.searchsorted(known, low))
+    hi = np.searchsorted(key, group * len(known) + np.searchsorted(known, high)) + 1
+    start, end = edges(every, window)
+    return Passed(Closed(rows, group, lo, hi, group[of], start, end, of), stays, over, quiet)
+
+
+def sessions_passed(every: logical.Sessions, ts: Ints, now: int, groups: GroupsOf) -> Passed:
+    """Of rows at times `ts`, those of a group in order."""
+    rows, group, begins = sessions(every.gap, groups(None), ts)
+    times, session = ts[rows], np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    latest = times[np.append(first[1:], len(rows)) - 1]
+    over = latest <= now + 1 - every.gap
+    quiet = None if over.all() else int(latest[~over].min()) + every.gap - 1
+    stays = np.ones(len(ts), np.bool_)
+    if not over.any():
+        return Passed(None, stays, None, quiet)
+    stays[rows[over[session]]] = False
+    rows, group, session = rows[over[session]], group[over[session]], session[over[session]]
+    point = (np.cumsum(over) - 1)[session]
+    first = np.searchsorted(point, np.arange(int(over.sum())))
+    start, end = ts[rows[first]], latest[over] + every.gap
+    closed = Closed(rows, group, point, point + 1, group[first], start, end, first)
+    return Passed(closed, stays, None, quiet)
+
+
+class GroupRows(NamedTuple):
+    """Rows of groups: columns, the oldest time in each group, the end of its window, and the query it is of."""
+
+    columns: list[pa.Array]
+    since: Ints
+    end: Ints
+    whose: Ints | None
+
+
+def rows_of_closed(
+    node: logical.PeriodGroups,
+    measures: Measures,
+    closed: Closed,
+    values: Sequence[pa.Array],
+    oldest: Ints,
+    whose: Ints | None,
+    faults: Faults,
+) -> GroupRows:
+    """The rows of groups by query, by the ends of their windows, then by ORDER BY, and of equal ones in the
+    order in which they began. `values` are those of `measures.read`; they, `oldest` and `whose` are of the rows
+    of `closed`, in its order."""
+    turns = spanned(closed.lo, closed.hi, closed.of_point)
+    count = len(closed.start)
+    since = extremes(oldest, closed.lo, closed.hi, count, greatest=False)
+
+    def named(point: int) -> str:
+        return f"the group of the window that ends at ts {closed.end[point]}"
+
+    with faults.naming(named):
+        rows = measures.of_points(values, closed.first, closed.group, turns, faults)
+    rows[-1, logical.WINDOW_START.name] = pa.array(closed.start)
+    rows[-1, logical.WINDOW_END.name] = pa.array(closed.end)
+    queries = () if whose is None else (whose[closed.first],)
+    order = np.lexsort((closed.rows[closed.first], closed.start, closed.end, *queries))
+    found = _Found(rows, closed.end, since, *queries).some(order)
+    with faults.naming(lambda row: f"the group of the window that ends at ts {found.end[row]}"):
+        if node.having is not None:
+            having = measures.over(node.having)
+            kept = holds(having, leaves(found.rows), len(found.end), faults)
+            found = found.some(np.flatnonzero(kept))
+        if node.order_by or node.limit is not None:
+            found = found.some(_first(node, measures, found))
+        leaf = leaves(found.rows)
+        over = [measures.over(item.expression) for item in node.items]
+        columns = [evaluate(e, leaf, len(found.end), faults) for e in over]
+    return GroupRows(columns, found.since, found.end, found.whose)
+
+
+class _Found(NamedTuple):
+    """Groups with their keys and aggregates, in order."""
+
+    rows: Rows
+    end: Ints
+    since: Ints
+    whose: Ints | None = None
+
+    def some(self, places: Ints) -> _Found:
+        """Some of them, in another order."""
+        index = pa.array(places)
+        rows = {key: column.take(index) for key, column in self.rows.items()}
+        whose = None if self.whose is None else self.whose[places]
+        return _Found(rows, self.end[places], self.since[places], whose)
+
+
+def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Ints:
+    """The places of the first rows of each window of a query, in order."""
+    start, end = np.asarray(found.rows[-1, logical.WINDOW_START.name]), found.end
+    windows = (start, end) if found.whose is None else (start, end, found.whose)
+    keys: list[Ints] = []
+    for key in node.order_by:
+        value = evaluate(measures.over(key.expression), leaves(found.rows), len(end))
+        keys.append(ranks(value, key.descending, key.nulls_first))
+    order = np.lexsort((*reversed(keys), *windows))
+    if node.limit is None:
+        return order
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = np.logical_or.reduce([np.diff(one[order]) != 0 for one in windows])
+    places = np.arange(len(order))
+    since = np.maximum.accumulate(np.where(begins, places, 0))
+    first: Ints = order[places - since < node.limit]
+    return first
+
+
+def ranks(value: pa.Array, descending: bool, nulls_first: bool) -> Ints:
+    """Numbers in the order of the values, equal where these are."""
+    if pa.types.is_floating(value.type):
+        value = pc.add(value, pa.scalar(0.0, value.type))  # -0.0 is 0.0
+    encoded = value.dictionary_encode()
+    distinct = encoded.dictionary
+    if pa.types.is_boolean(distinct.type):
+        distinct = distinct.cast(pa.int8())
+    order = np.asarray(pc.sort_indices(distinct))
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))[:: -1 if descending else 1]
+    rank[-1] = -1 if nulls_first else len(order)  # of NULL
+    places = np.asarray(pc.fill_null(encoded.indices, len(order)), dtype=np.int64)
+    return rank[places]

@@ -1,0 +1,340 @@
+"""GROUP BY TUMBLE, HOP and SESSION of queries that differ in their conditions alone, brought forward together.
+
+before  q1: … WHERE v = 1 GROUP BY k, TUMBLE(ts, 1 minute)    q2: the same WHERE v = 2
+after   one set of rows; each has the number of its query, which is a part of its group
+
+Rows wait until no window that is still open has them. With EMIT CHANGES groups are given as they grow.
+
+**Faults.** Where something has one, each query is evaluated by itself, in its turn and as it is written: the fault
+is counted where it belongs, and a query that fails of it fails alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.logical import program as logical
+from seustream.engine.relational.closed import (
+    Closed,
+    Passed,
+    periods_passed,
+    rows_of_closed,
+    sessions_passed,
+)
+from seustream.engine.relational.growth import changes_of
+from seustream.engine.relational.measures import Measures
+from seustream.engine.stream.answers import as_rows, result_schema
+from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_NEVER = EARLIEST >> 1
+"""The number of a window before all others."""
+
+
+@dataclass(eq=False, slots=True)
+class PeriodState:
+    """A query, and how far it is."""
+
+    node: logical.PeriodGroups
+    faults: QueryFaults
+    number: int = 0
+    """Its place in the cohort."""
+
+    coming: list[pa.Table] = field(default_factory=list)
+    """Rows that are not yet read."""
+
+    watermark: int = BEGIN_OF_TIME
+    stirred: bool = False
+    """Rows came, or the watermark rose."""
+
+    alone: bool = False
+    """It is evaluated by itself in its turn."""
+
+    results: pa.Table | None = None
+    """Rows that it has to give."""
+
+    done: int | None = None
+    """The last window whose groups were given, by number."""
+
+    quiet: int | None = None
+    """Before this watermark no window of a row kept is over."""
+
+    told: int = EARLIEST
+    """Up to here, what changes is given."""
+
+    count: int = 0
+    """Rows so far, where windows are of rows."""
+
+    _measures: Measures | None = None
+    _schema: pa.Schema | None = None
+
+    @property
+    def computed(self) -> Measures:
+        """Returns what the query computes, with the places in its own text."""
+        if self._measures is None:
+            node = self.node
+            parts = [item.expression for item in node.items]
+            parts += [key.expression for key in node.order_by]
+            parts += [] if node.having is None else [node.having]
+            self._measures = Measures(node.group_by, parts)
+        return self._measures
+
+    @property
+    def numbered(self) -> bool:
+        """Says if windows are of rows."""
+        return isinstance(self.node.every, logical.Periodic) and self.node.every.by_rows
+
+    @property
+    def kept_schema(self) -> pa.Schema:
+        """The columns of rows that are kept."""
+        if self._schema is None:
+            times = [("ts", pa.int64()), ("oldest", pa.int64())]
+            self._schema = pa.schema([*times, *self.computed.fields])
+        return self._schema
+
+
+class PeriodCohort:
+    """The rows of windows that are not over, of all members: their times, their keys and the arguments of the
+    aggregates. `whose`, where there are several members, has the number of each row's query."""
+
+    def __init__(self, *members: PeriodState) -> None:
+        self.members = members
+        for number, member in enumerate(members):
+            member.number = number
+        self.stirred: list[PeriodState] = []
+        self.kept: pa.Table | None = None
+        self.whose = np.empty(0, np.int64)
+
+    @property
+    def several(self) -> bool:
+        return len(self.members) > 1
+
+    def stir(self, member: PeriodState) -> None:
+        """Something came for a member."""
+        if not member.stirred:
+            member.stirred = True
+            self.stirred.append(member)
+
+    def bring_forward(self, caller: PeriodState) -> None:
+        """Brings the caller to its watermark, and with it those that are as far, unless they go alone."""
+        some = [caller]
+        if len(self.stirred) > 1 and not caller.alone:
+            now = caller.watermark
+            some = [one for one in self.stirred if one.watermark == now and not one.alone]
+        if not _Forward(self, some).take():
+            for one in some:
+                one.alone = True
+            some = [caller]
+            _Forward(self, some).take()
+        for one in some:
+            one.stirred = one.alone = False
+        self.stirred = [one for one in self.stirred if one.stirred]
+
+    def keep(self, rows: pa.Table, whose: Ints) -> None:
+        """Keeps more rows, those of each query in the order of their times."""
+        if self.kept is None or not self.kept.num_rows:
+            self.kept, self.whose = rows, whose
+        elif rows.num_rows:
+            self.kept = pa.concat_tables([self.kept, rows])
+            self.whose = np.concatenate([self.whose, whose])
+
+    def take_over(self, member: PeriodState, rows: pa.Table) -> None:
+        """Goes on with the rows of a query that has none yet."""
+        self.keep(rows, np.full(rows.num_rows if self.several else 0, member.number))
+
+    def rows_of(self, member: PeriodState) -> pa.Table:
+        """The rows of one query."""
+        if self.kept is None:
+            return member.kept_schema.empty_table()
+        if not self.several:
+            return self.kept
+        return self.kept.take(pa.array(np.flatnonzero(self.whose == member.number)))
+
+
+class _Forward:
+    """Some members at one watermark. Of several nothing is done where anything has a fault."""
+
+    def __init__(self, cohort: PeriodCohort, some: Sequence[PeriodState]) -> None:
+        self.cohort, self.some = cohort, some
+        self.lone = some[0] if len(some) == 1 else None
+        speaker = self.lone or cohort.members[0]
+        self.node, self.measures = speaker.node, speaker.computed
+        self.faults: Faults = Faults() if self.lone is None else self.lone.faults
+        self.now = some[0].watermark
+        self.came = np.empty(0, np.int64)  # the times of new rows
+
+    @property
+    def doubted(self) -> bool:
+        return self.lone is None and self.faults.total > 0
+
+    def take(self) -> bool:
+        """Brings the members forward; False where they have to go alone."""
+        self._read()
+        if not self.doubted:
+            if self.lone is not None and self.lone.numbered:
+                self.now = self.lone.count - 1
+            if self.lone is not None and self.node.changes:
+                self._grow(self.lone)
+            if self._due():
+                self._close()
+        return not self.doubted
+
+    # --- rows -----------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Keeps what has come."""
+        coming = [rows for one in self.some for rows in one.coming]
+        if not coming:
+            return
+        rows = (coming[0] if len(coming) == 1 else pa.concat_tables(coming)).combine_chunks()
+        fresh = self._evaluated(rows)
+        if self.doubted:
+            return
+        whose = self.cohort.whose[:0]
+        if self.cohort.several:
+            counts = [sum([part.num_rows for part in one.coming]) for one in self.some]
+            whose = np.repeat(np.array([one.number for one in self.some], np.int64), counts)
+        for one in self.some:
+            one.coming.clear()
+        self.cohort.keep(fresh, whose)
+
+    def _evaluated(self, rows: pa.Table) -> pa.Table:
+        """New rows as they are kept."""
+        names = {leaf: rows.column(place) for place, leaf in enumerate(self.node.columns, start=1)}
+        self.came = times = timestamps(rows)
+
+        def leaf(e: x.Leaf) -> pa.Array:
+            assert isinstance(e, x.ColumnReference)
+            return names[e].combine_chunks()
+
+        where = None
+        with self.faults.naming(lambda row: f"the row at ts {times[row]}"):
+            values = [evaluate(e, leaf, len(times), self.faults) for e in self.measures.read]
+            if self.node.where != x.TRUE:
+                mask = np.zeros(len(times), np.bool_)
+                mask[np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))] = True
+                where = pa.array(mask)
+        stamps = pa.array(times)
+        if self.lone is not None and self.lone.numbered:
+            # Such rows have numbers instead of times; windows end at one of those that came last.
+            stamps = pa.array(np.arange(self.lone.count, self.lone.count + len(times)))
+            self.lone.count += len(times)
+        columns = [stamps, rows.column(rows.num_columns - 1), *values]
+        fresh = pa.table(columns, schema=(self.lone or self.cohort.members[0]).kept_schema)
+        return fresh if where is None else fresh.filter(where)
+
+    # --- results --------------------------------------------------------------
+
+    def _grow(self, lone: PeriodState) -> None:
+        """Gives what changed since the last time."""
+        cohort = self.cohort
+        if cohort.kept is not None and cohort.kept.num_rows and self.now > lone.told:
+            cohort.kept = kept = cohort.kept.combine_chunks()
+            group, span = self._groups(kept, None), (lone.told, self.now)
+            lone.results = changes_of(self.node, self.measures, kept, group, span, lone.faults)
+        lone.told = max(lone.told, self.now)
+
+    def _due(self) -> bool:
+        """Says if windows may be over."""
+        if self.cohort.kept is None or not self.cohort.kept.num_rows:
+            return False
+        return any(one.quiet is None or self.now >= one.quiet for one in self.some)
+
+    def _close(self) -> None:
+        """Gives the groups of windows that are over, and lets go of their rows."""
+        cohort = self.cohort
+        assert cohort.kept is not None
+        cohort.kept = rows = cohort.kept.combine_chunks()
+        whose: Ints | None = cohort.whose if cohort.several else None
+        places: Ints | None = None
+        if whose is not None and len(self.some) < len(cohort.members):
+            mine = np.zeros(len(cohort.members), np.bool_)
+            mine[[one.number for one in self.some]] = True
+            places = np.flatnonzero(mine[whose])
+            if len(places) == len(whose):
+                places = None
+            else:
+                rows, whose = rows.take(pa.array(places)), whose[places]
+        if not rows.num_rows:
+            return
+        if self.lone is not None:
+            whose = None
+        passed = self._passed(rows, whose)
+        if passed.closed is not None and not self.node.changes:
+            self._give(rows, whose, passed.closed)
+            if self.doubted:
+                return
+        for one in self.some:
+            one.quiet = passed.quiet
+            if passed.done is not None:
+                one.done = passed.done if one.done is None else max(passed.done, one.done)
+        if not passed.stays.all():
+            stays = passed.stays
+            if places is not None:
+                stays = np.ones(cohort.kept.num_rows, np.bool_)
+                stays[places] = passed.stays
+            left = np.flatnonzero(stays)
+            cohort.kept = cohort.kept.take(pa.array(left))
+            if cohort.several:
+                cohort.whose = cohort.whose[left]
+
+    def _passed(self, rows: pa.Table, whose: Ints | None) -> Passed:
+        ts, every = timestamps(rows), self.node.every
+
+        def groups(places: Ints | None) -> Ints:
+            if places is None:
+                return self._groups(rows, whose)
+            some = None if whose is None else whose[places]
+            return self._groups(rows.take(pa.array(places)), some)
+
+        if isinstance(every, logical.Sessions):
+            return sessions_passed(every, ts, self.now, groups)
+        done: Any = self.some[0].done
+        if whose is not None:
+            known = np.full(len(self.cohort.members), _NEVER)
+            for one in self.some:
+                known[one.number] = _NEVER if one.done is None else one.done
+            done = known[whose]
+        return periods_passed(every, ts, done, self.now, groups)
+
+    def _groups(self, rows: pa.Table, whose: Ints | None) -> Ints:
+        values = [column.combine_chunks() for column in rows.columns[2:]]
+        return self.measures.groups(values, rows.num_rows, whose)
+
+    def _give(self, rows: pa.Table, whose: Ints | None, closed: Closed) -> None:
+        """Gives each member its rows of groups."""
+        some = rows.take(pa.array(closed.rows))
+        _, oldest, *values = [column.combine_chunks() for column in some.columns]
+        whose = None if whose is None else whose[closed.rows]
+        found = rows_of_closed(
+            self.node, self.measures, closed, values, np.asarray(oldest), whose, self.faults
+        )
+        if self.doubted:
+            return
+        newest = found.end - 1
+        if self.lone is not None and self.lone.numbered:
+            newest = self.came[newest - (self.lone.count - len(self.came))]
+        columns = [*found.columns, pa.array(found.since), pa.array(newest)]
+        table = pa.table(columns, schema=result_schema(self.node))
+        if self.lone is not None:
+            self.lone.results = as_rows(self.lone.node, table)
+            return
+        assert found.whose is not None
+        cuts = np.searchsorted(found.whose, np.arange(len(self.cohort.members) + 1)).tolist()
+        for one in self.some:
+            begin, end = cuts[one.number], cuts[one.number + 1]
+            if begin < end:
+                one.results = as_rows(one.node, table.slice(begin, end - begin))
