@@ -19,6 +19,8 @@ MAX_PRECISION = 38
 
 
 class Kind(enum.Enum):
+    __hash__ = object.__hash__  # Enum's own is Python, and types are looked up for every query
+
     SMALLINT = "smallint"
     INT = "int"
     BIGINT = "bigint"

@@ -29,6 +29,7 @@ from seustream.engine.stream.answers import no_results
 from seustream.engine.stream.evaluate import Leaves
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import order_of
 from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
@@ -100,7 +101,7 @@ class StreamRows:
 
     def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
         once = (index[1:] > index[:-1]).all()
-        order = None if once else np.argsort(index, kind="stable")
+        order = None if once else order_of(np.asarray(index))
         index = index if order is None else index[order]
         columns = self._columns(read_by(query), self._some(index) if once else index)
         window = query.sources[0].window

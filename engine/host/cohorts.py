@@ -20,7 +20,7 @@ from seustream.compiler.logical.program import Query
 from seustream.engine.host.candidates import Answers, Candidates, Share
 from seustream.engine.host.grouping import Columns, Grouping, Points, joined
 from seustream.engine.stream.answers import no_results
-from seustream.engine.stream.numbers import as_column
+from seustream.engine.stream.numbers import as_column, order_of
 from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ _Values = tuple[Ints, Columns, Columns]
 
 def _by_number(whose: Ints) -> Iterator[tuple[int, Ints]]:
     """Places by number."""
-    order = np.argsort(whose, kind="stable")
+    order = order_of(whose)
     some, begin = np.unique(whose[order], return_index=True)
     yield from zip(some.tolist(), np.split(order, begin[1:]), strict=True)
 

@@ -22,6 +22,7 @@ from seustream.engine.host.rows import leaves
 from seustream.engine.relational.measures import Measures, Rows
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.numbers import order_of
 from seustream.engine.stream.spans import extremes
 
 Ints = npt.NDArray[np.int64]
@@ -71,7 +72,7 @@ def periods_passed(
     if not len(inside):
         return Passed(None, stays, over, quiet)
     group = groups(inside)
-    order = np.argsort(group, kind="stable")
+    order = order_of(group)
     rows, group = inside[order], group[order]
     low, high = first[rows], np.minimum(last[rows], over)
     # Both only rise within a group: a row adds the windows behind those of the row before it.
@@ -80,12 +81,11 @@ def periods_passed(
     count = np.maximum(high - begin + 1, 0)
     of = np.repeat(np.arange(len(rows)), count)
     window = begin[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
-    known = np.unique(window)
-    key = group[of] * len(known) + np.searchsorted(known, window)
-    lo = np.searchsorted(key, group * len(known) + np.searchsorted(known, low))
-    hi = np.searchsorted(key, group * len(known) + np.searchsorted(known, high)) + 1
     start, end = edges(every, window)
-    return Passed(Closed(rows, group, lo, hi, group[of], start, end, of), stays, over, quiet)
+    # The last window of a row is the last one so far, and none of its windows is empty.
+    hi = np.cumsum(count)
+    closed = Closed(rows, group, hi - (high - low + 1), hi, group[of], start, end, of)
+    return Passed(closed, stays, over, quiet)
 
 
 def sessions_passed(every: logical.Sessions, ts: Ints, now: int, groups: GroupsOf) -> Passed:

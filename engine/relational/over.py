@@ -26,6 +26,7 @@ from seustream.engine.stream.evaluate import Leaves, evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import order_of
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -231,7 +232,7 @@ class _Frame:
         group = self.keys.numbers(keys, count)
         for counts in (self.counts, self.moments):
             counts.append(np.zeros(len(self.keys) - len(counts), np.int64))
-        order = np.argsort(group, kind="stable")
+        order = order_of(group)
         mine, when = group[order], times[order]
         first = np.searchsorted(mine, mine)
         begins = np.ones(count, np.bool_)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seustream.compiler.logical import program as logical
+from seustream.engine.stream.numbers import order_of
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -32,7 +33,7 @@ def edges(every: logical.Periodic, window: Any) -> tuple[Any, Any]:
 
 def sessions(gap: int, group: Ints, ts: Ints) -> tuple[Ints, Ints, Bools]:
     """The rows by group and time, their groups, and which of them begin a session."""
-    rows = np.argsort(group, kind="stable")
+    rows = order_of(group)
     group, times = group[rows], ts[rows]
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = (group[1:] != group[:-1]) | (times[1:] - times[:-1] >= gap)

@@ -49,7 +49,7 @@ def as_rows(node: Relation, results: pa.Table) -> pa.Table:
     defines, at the time of their newest component."""
     if node.defines is None:
         return results
-    *columns, oldest, newest = results.columns
-    kept = [*columns, oldest] if node.keeps_oldest else columns
-    names = results.column_names[: len(kept)]
-    return pa.table([newest, *kept], names=["ts", *names])
+    newest = results.num_columns - 1
+    kept = newest if node.keeps_oldest else newest - 1
+    names = results.column_names[:kept]
+    return results.select([newest, *range(kept)]).rename_columns(["ts", *names])

@@ -27,6 +27,8 @@ Numbers = tuple[Ints, Flags]
 Key = tuple[x.Expression, Type]
 """An expression, and the type its values are compared in."""
 
+_MANY = 1000
+"""So few numbers are sorted as they are."""
 _WHOLE = (
     Kind.SMALLINT,
     Kind.INT,
@@ -108,6 +110,17 @@ def as_column(
     validity = None if nulls is None else pa.array(~nulls).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(of, len(values), [validity, data])
+
+
+def order_of(numbers: Ints) -> Ints:
+    """The places of numbers from 0 on in their order, of equal ones in theirs. Two bytes at a time, as many are
+    sorted in a fraction of the time that numbers of eight bytes take."""
+    if len(numbers) < _MANY or (most := int(numbers.max())) >= 1 << 32:
+        return np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if most >= 1 << 16:
+        order = order[np.argsort((numbers >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
 
 
 def of_doubles(doubles: npt.NDArray[np.float64]) -> Ints:

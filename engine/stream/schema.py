@@ -50,10 +50,10 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
 
 
 def under(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """The columns of rows, in their order, as those of a schema."""
-    if rows.schema.types == schema.types:
-        return pa.Table.from_arrays(rows.columns, schema=schema)
-    return pa.Table.from_arrays(rows.columns, names=schema.names).cast(schema)
+    """The columns of rows, in their order, as those of a schema, cast where types differ."""
+    if rows.schema.equals(schema):
+        return rows
+    return pa.Table.from_arrays(rows.columns, schema=schema)
 
 
 @functools.lru_cache(maxsize=1024)

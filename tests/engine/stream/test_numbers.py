@@ -23,6 +23,7 @@ from seustream.engine.stream.numbers import (
     is_ordered,
     numbers,
     of_doubles,
+    order_of,
     stored,
     together,
 )
@@ -134,3 +135,11 @@ def test_comparisons_of_kernels_are_those_whose_sides_always_have_numbers() -> N
         assert comparable(e) == found, x.show(e)
     cast = converted((wanted[0][0].left, t.BIGINT))  # type: ignore[attr-defined]
     assert (cast.type, converted((cast, t.BIGINT))) == (t.BIGINT, cast)
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000, 1 << 16, (1 << 16) + 1, 1 << 31, 1 << 40])
+@pytest.mark.parametrize("count", [0, 1, 999, 5000])
+def test_numbers_in_order(most: int, count: int) -> None:
+    numbers = np.random.default_rng(count).integers(0, most, count)
+    wanted = sorted(range(count), key=numbers.tolist().__getitem__)
+    assert order_of(numbers).tolist() == wanted
