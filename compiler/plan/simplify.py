@@ -4,7 +4,7 @@ before  NOT (R.a <> S.d OR R.a <> S.d) AND (R.a = S.d OR R.b > 5)
 after   R.a = S.d
 
 Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
-constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
+functions of constants, constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
 with NULL is not true and NOT does not make it so; hence `A OR NOT A` is not TRUE but
 "no operand of A is NULL", which is TRUE only of columns that are never NULL. What stands
 beside an operand decides it: `A AND (NOT A OR B)` is `A AND B`, so that contradictions of
@@ -13,25 +13,31 @@ whole formulas are found too.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import replace
 
-from seustream.compiler.language.evaluate import COMPARE
+from seustream.compiler.language.evaluate import COMPARE, compile_row
 from seustream.compiler.language.expressions import (
     FALSE,
     TRUE,
     And,
     Call,
+    Cast,
     ColumnReference,
     Compare,
     Expression,
     IsNull,
+    Leaf,
     Literal,
     Not,
     Or,
+    Value,
+    children,
     conjunction,
     disjunction,
+    rebuild,
 )
+from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.encoding import as_compared
 from seustream.hdl.isa import Condition
 
@@ -40,12 +46,27 @@ _LEAVES = (Compare, IsNull)
 
 def simplify(predicate: Expression) -> Expression:
     """An equivalent predicate none of the rules changes any more."""
-    current = push_not(predicate)
+    current = computed(push_not(predicate))
     while True:
         after = _once(current)
         if after == current:
             return current
         current = after
+
+
+def computed(e: Expression) -> Expression:
+    """The expression with functions of constants computed; those without a value stay, whose faults count when
+    they are evaluated."""
+    e = rebuild(e, computed)
+    if not isinstance(e, Call | Cast) or not all(isinstance(part, Literal) for part in children(e)):
+        return e
+    faults = Faults()
+    value = compile_row(e, _no_leaf, faults)(None)
+    return e if value is None or faults.total else Literal(value, e.type)
+
+
+def _no_leaf(e: Leaf) -> Callable[[object], Value]:
+    raise AssertionError(f"{e} is no constant")
 
 
 def push_not(e: Expression, negated: bool = False) -> Expression:

@@ -11,7 +11,7 @@ from seustream.compiler.explain.marks import plural
 from seustream.compiler.explain.text import Columns, TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.plan.simplify import push_not
+from seustream.compiler.plan.simplify import computed, push_not
 from seustream.compiler.xsql.tree import WindowClause
 
 
@@ -160,6 +160,10 @@ def _changes(before: x.Expression, after: x.Expression) -> tuple[str, ...]:
     pushed = push_not(before)
     if pushed != before:
         found.append("NOT moved into comparisons")
+    constant = computed(pushed)
+    if constant != pushed:
+        found.append("constants computed")
+    pushed = constant
     leaves, fewer = _leaves(pushed), _leaves(after)
     if len(fewer) < len(leaves):
         found.append(f"{plural(len(leaves), 'comparison')} made {len(fewer)}")

@@ -46,6 +46,11 @@ def test_rules_select_the_same_rows_in_duckdb() -> None:
     assert [CASES[position].title for position in differing] == []
 
 
+def test_faults_of_constants_stay_and_count_where_they_are_evaluated() -> None:
+    for condition in ("R.a = mod(5, 0)", "R.a = CAST('x' AS int)", "R.a = abs(mod(5, 0))"):
+        assert x.show(simplify(bound(condition))) == condition
+
+
 def test_the_judge_can_tell_conditions_apart() -> None:
     judge = Judge(random.Random(1))
     assert judge.differing([("R.a = 1", "R.a <> 1"), ("TRUE", "TRUE"), ("R.a = 1", "R.b = 1")]) == [
