@@ -258,20 +258,14 @@ class _Forward:
         cohort = self.cohort
         assert cohort.kept is not None
         cohort.kept = rows = cohort.kept.combine_chunks()
-        whose: Ints | None = cohort.whose if cohort.several else None
-        places: Ints | None = None
-        if whose is not None and len(self.some) < len(cohort.members):
-            mine = np.zeros(len(cohort.members), np.bool_)
-            mine[[one.number for one in self.some]] = True
-            places = np.flatnonzero(mine[whose])
-            if len(places) == len(whose):
-                places = None
-            else:
-                rows, whose = rows.take(pa.array(places)), whose[places]
+        places = self._places()
+        if places is not None:
+            rows = rows.take(pa.array(places))
+        whose: Ints | None = None
+        if self.lone is None:
+            whose = cohort.whose if places is None else cohort.whose[places]
         if not rows.num_rows:
             return
-        if self.lone is not None:
-            whose = None
         passed = self._passed(rows, whose)
         if passed.closed is not None and not self.node.changes:
             self._give(rows, whose, passed.closed)
@@ -281,15 +275,23 @@ class _Forward:
             one.quiet = passed.quiet
             if passed.done is not None:
                 one.done = passed.done if one.done is None else max(passed.done, one.done)
-        if not passed.stays.all():
-            stays = passed.stays
-            if places is not None:
-                stays = np.ones(cohort.kept.num_rows, np.bool_)
-                stays[places] = passed.stays
-            left = np.flatnonzero(stays)
-            cohort.kept = cohort.kept.take(pa.array(left))
+        gone = np.flatnonzero(~passed.stays)
+        if len(gone):
+            stays = np.ones(cohort.kept.num_rows, np.bool_)
+            stays[gone if places is None else places[gone]] = False
+            cohort.kept = cohort.kept.filter(pa.array(stays))
             if cohort.several:
-                cohort.whose = cohort.whose[left]
+                cohort.whose = cohort.whose[stays]
+
+    def _places(self) -> Ints | None:
+        """The places of the members' rows; None where all rows are theirs."""
+        members = self.cohort.members
+        if len(self.some) == len(members):
+            return None
+        mine = np.zeros(len(members), np.bool_)
+        mine[[one.number for one in self.some]] = True
+        theirs = mine[self.cohort.whose]
+        return None if theirs.all() else np.flatnonzero(theirs)
 
     def _passed(self, rows: pa.Table, whose: Ints | None) -> Passed:
         ts, every = timestamps(rows), self.node.every
