@@ -29,9 +29,12 @@ from seustream.hdl.boards.protocol import (
 _CALM = 16
 """Cycles without a byte after which a datagram goes out as it is."""
 _IN, _OUT = NETWORK_RING, 4096
-"""Bytes on their way between the clocks. What comes in faster than it is taken has to wait: of a processor
+"""Bytes that wait, at the PHY's clock. What comes in faster than it is taken has to wait: of a processor
 slower than its port, all that a host may send ahead. What goes out is sent only when all of a datagram is
 there."""
+_CROSSING = 16
+"""Bytes between the clocks themselves. The compares and the Gray counters of a FIFO of thousands of bytes are slower
+than the PHY's clock; those of one clock, which has no Gray counters, are not."""
 _COMING = data.StructLayout({"byte": 8, "begin": 1})
 _LEAVING = data.StructLayout({"byte": 8, "last": 1})
 _READY = data.StructLayout({"host": SENDER, "size": LENGTH_BITS})
@@ -130,12 +133,13 @@ class DatagramWriter(wiring.Component):
 
 
 class NetworkPort(wiring.Component):
-    """PHY -> frames -> packets -> FIFO -> link;  link -> datagrams -> FIFOs -> packets -> frames -> PHY
+    """PHY -> frames -> packets -> FIFO -> crossing -> link
+    link -> datagrams -> crossing -> FIFO -> packets -> frames -> PHY
 
     The PHY's side is in the domain `phy`, of 125 MHz. The host is who opened the last session; what
     others send, but for what opens one, the link passes over.
 
-    latency     that of its parts, and 4 cycles from clock to clock
+    latency     that of its parts, 3 cycles in a FIFO, and 4 from clock to clock
     throughput  a byte a cycle of either clock
 
     received, receiving   from the PHY: a byte, and that there is one
@@ -172,10 +176,14 @@ class NetworkPort(wiring.Component):
         m.submodules.leaving = leaving = at_phy(StreamBuffer(_LEAVING))
         clocks = {"w_domain": "phy", "r_domain": "sync"}
         back = {"w_domain": "sync", "r_domain": "phy"}
-        m.submodules.coming = coming = fifo.AsyncFIFOBuffered(
-            width=_COMING.size, depth=_IN, **clocks
+        m.submodules.waiting = waiting = at_phy(
+            fifo.SyncFIFOBuffered(width=_COMING.size, depth=_IN)
         )
-        m.submodules.going = going = fifo.AsyncFIFOBuffered(width=8, depth=_OUT, **back)
+        m.submodules.coming = coming = fifo.AsyncFIFO(width=_COMING.size, depth=_CROSSING, **clocks)
+        m.submodules.going = going = fifo.AsyncFIFO(width=8, depth=_CROSSING, **back)
+        m.submodules.gathered = gathered = at_phy(fifo.SyncFIFOBuffered(width=8, depth=_OUT))
+        # A block RAM takes most of a cycle to give a byte.
+        m.submodules.given = given = at_phy(StreamBuffer(8))
         m.submodules.sizes = sizes = fifo.AsyncFIFO(width=_READY.size, depth=4, **back)
         m.submodules.reader = reader = DatagramReader()
         m.submodules.writer = writer = DatagramWriter()
@@ -207,12 +215,13 @@ class NetworkPort(wiring.Component):
         lost, begins, overflow = Signal(), Signal(), Signal()
         m.d.comb += [
             begins.eq(packets_in.bytes.payload.begin),
-            coming.w_data.eq(packets_in.bytes.payload),
-            coming.w_en.eq(packets_in.bytes.valid & (begins | ~lost)),
-            overflow.eq(coming.w_en & ~coming.w_rdy),
+            waiting.w_data.eq(packets_in.bytes.payload),
+            waiting.w_en.eq(packets_in.bytes.valid & (begins | ~lost)),
+            overflow.eq(waiting.w_en & ~waiting.w_rdy),
         ]
-        with m.If(coming.w_en):
-            m.d.phy += lost.eq(~coming.w_rdy)
+        with m.If(waiting.w_en):
+            m.d.phy += lost.eq(~waiting.w_rdy)
+        _pass_on(m, waiting, coming)
         m.d.comb += [
             reader.coming.payload.eq(coming.r_data),
             reader.coming.valid.eq(coming.r_rdy),
@@ -242,6 +251,7 @@ class NetworkPort(wiring.Component):
             m.d.sync += host.eq(speaker)
         m.d.comb += [self.stranger.eq(~same), writer.host.eq(host)]
         wiring.connect(m, wiring.flipped(self.replies), writer.bytes)
+        _pass_on(m, going, gathered)
         ready = Signal(_READY)
         m.d.comb += [
             going.w_data.eq(writer.going.payload),
@@ -255,7 +265,15 @@ class NetworkPort(wiring.Component):
             packets_out.size.eq(ready.size),
             packets_out.ready.eq(sizes.r_rdy),
             sizes.r_en.eq(packets_out.taken),
-            packets_out.payload.eq(going.r_data),
-            going.r_en.eq(packets_out.more),
+            given.coming.payload.eq(gathered.r_data),
+            given.coming.valid.eq(gathered.r_rdy),
+            gathered.r_en.eq(given.coming.ready),
+            packets_out.payload.eq(given.going.payload),
+            given.going.ready.eq(packets_out.more),
         ]
         return m
+
+
+def _pass_on(m: Module, of: fifo.FIFOInterface, to: fifo.FIFOInterface) -> None:
+    """Connects the end of one FIFO to the beginning of the next."""
+    m.d.comb += [to.w_data.eq(of.r_data), to.w_en.eq(of.r_rdy), of.r_en.eq(to.w_rdy)]

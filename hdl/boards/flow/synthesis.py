@@ -35,7 +35,7 @@ APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "outp
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "storage", "comparisons*")
 # Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
-DEEP = ("network*.coming", "network*.going", "usb*.coming", "usb*.going")
+DEEP = ("network*.waiting", "network*.gathered", "usb*.coming", "usb*.going")
 
 
 @dataclass(frozen=True, slots=True)

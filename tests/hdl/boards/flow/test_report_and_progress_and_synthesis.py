@@ -147,5 +147,5 @@ def test_what_is_deep_is_said_after_what_is_shallow() -> None:
     """Both name the memory of a FIFO; the last one counts."""
     hints = [hint for hint in memory_hints() if "ram_style" in hint]
     shallow = hints.index('setattr -set ram_style "distributed" */m:storage')
-    for name in ("coming", "going"):
+    for name in ("waiting", "gathered"):
         assert hints.index(f'setattr -set ram_style "block" *.network*.{name}*/m:storage') > shallow
