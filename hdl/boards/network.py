@@ -7,7 +7,7 @@ from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.board import NetworkAddress
-from seustream.hdl.boards.buffer import StreamBuffer
+from seustream.hdl.boards.buffer import BlockBuffer, StreamBuffer
 from seustream.hdl.boards.counts import PulseCrossing
 from seustream.hdl.boards.mac import FrameReceiver, FrameTransmitter
 from seustream.hdl.boards.packets import (
@@ -33,8 +33,8 @@ _IN, _OUT = NETWORK_RING, 4096
 slower than its port, all that a host may send ahead. What goes out is sent only when all of a datagram is
 there."""
 _CROSSING = 16
-"""Bytes between the clocks themselves. The compares and the Gray counters of a FIFO of thousands of bytes are slower
-than the PHY's clock; those of one clock, which has no Gray counters, are not."""
+"""Bytes between the clocks themselves. The compares and the Gray counters of thousands of bytes would be slower than
+the PHY's clock."""
 _COMING = data.StructLayout({"byte": 8, "begin": 1})
 _LEAVING = data.StructLayout({"byte": 8, "last": 1})
 _READY = data.StructLayout({"host": SENDER, "size": LENGTH_BITS})
@@ -139,7 +139,7 @@ class NetworkPort(wiring.Component):
     The PHY's side is in the domain `phy`, of 125 MHz. The host is who opened the last session; what
     others send, but for what opens one, the link passes over.
 
-    latency     that of its parts, 3 cycles in a FIFO, and 4 from clock to clock
+    latency     that of its parts, and 4 cycles from clock to clock
     throughput  a byte a cycle of either clock
 
     received, receiving   from the PHY: a byte, and that there is one
@@ -176,14 +176,10 @@ class NetworkPort(wiring.Component):
         m.submodules.leaving = leaving = at_phy(StreamBuffer(_LEAVING))
         clocks = {"w_domain": "phy", "r_domain": "sync"}
         back = {"w_domain": "sync", "r_domain": "phy"}
-        m.submodules.waiting = waiting = at_phy(
-            fifo.SyncFIFOBuffered(width=_COMING.size, depth=_IN)
-        )
+        m.submodules.waiting = waiting = at_phy(BlockBuffer(_COMING, _IN))
         m.submodules.coming = coming = fifo.AsyncFIFO(width=_COMING.size, depth=_CROSSING, **clocks)
         m.submodules.going = going = fifo.AsyncFIFO(width=8, depth=_CROSSING, **back)
-        m.submodules.gathered = gathered = at_phy(fifo.SyncFIFOBuffered(width=8, depth=_OUT))
-        # A block RAM takes most of a cycle to give a byte.
-        m.submodules.given = given = at_phy(StreamBuffer(8))
+        m.submodules.gathered = gathered = at_phy(BlockBuffer(8, _OUT))
         m.submodules.sizes = sizes = fifo.AsyncFIFO(width=_READY.size, depth=4, **back)
         m.submodules.reader = reader = DatagramReader()
         m.submodules.writer = writer = DatagramWriter()
@@ -215,14 +211,16 @@ class NetworkPort(wiring.Component):
         lost, begins, overflow = Signal(), Signal(), Signal()
         m.d.comb += [
             begins.eq(packets_in.bytes.payload.begin),
-            waiting.w_data.eq(packets_in.bytes.payload),
-            waiting.w_en.eq(packets_in.bytes.valid & (begins | ~lost)),
-            overflow.eq(waiting.w_en & ~waiting.w_rdy),
+            waiting.coming.payload.eq(packets_in.bytes.payload),
+            waiting.coming.valid.eq(packets_in.bytes.valid & (begins | ~lost)),
+            overflow.eq(waiting.coming.valid & ~waiting.coming.ready),
         ]
-        with m.If(waiting.w_en):
-            m.d.phy += lost.eq(~waiting.w_rdy)
-        _pass_on(m, waiting, coming)
+        with m.If(waiting.coming.valid):
+            m.d.phy += lost.eq(~waiting.coming.ready)
         m.d.comb += [
+            coming.w_data.eq(waiting.going.payload),
+            coming.w_en.eq(waiting.going.valid),
+            waiting.going.ready.eq(coming.w_rdy),
             reader.coming.payload.eq(coming.r_data),
             reader.coming.valid.eq(coming.r_rdy),
             coming.r_en.eq(reader.coming.ready),
@@ -251,7 +249,6 @@ class NetworkPort(wiring.Component):
             m.d.sync += host.eq(speaker)
         m.d.comb += [self.stranger.eq(~same), writer.host.eq(host)]
         wiring.connect(m, wiring.flipped(self.replies), writer.bytes)
-        _pass_on(m, going, gathered)
         ready = Signal(_READY)
         m.d.comb += [
             going.w_data.eq(writer.going.payload),
@@ -265,15 +262,10 @@ class NetworkPort(wiring.Component):
             packets_out.size.eq(ready.size),
             packets_out.ready.eq(sizes.r_rdy),
             sizes.r_en.eq(packets_out.taken),
-            given.coming.payload.eq(gathered.r_data),
-            given.coming.valid.eq(gathered.r_rdy),
-            gathered.r_en.eq(given.coming.ready),
-            packets_out.payload.eq(given.going.payload),
-            given.going.ready.eq(packets_out.more),
+            gathered.coming.payload.eq(going.r_data),
+            gathered.coming.valid.eq(going.r_rdy),
+            going.r_en.eq(gathered.coming.ready),
+            packets_out.payload.eq(gathered.going.payload),
+            gathered.going.ready.eq(packets_out.more),
         ]
         return m
-
-
-def _pass_on(m: Module, of: fifo.FIFOInterface, to: fifo.FIFOInterface) -> None:
-    """Connects the end of one FIFO to the beginning of the next."""
-    m.d.comb += [to.w_data.eq(of.r_data), to.w_en.eq(of.r_rdy), of.r_en.eq(to.w_rdy)]

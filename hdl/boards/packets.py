@@ -235,7 +235,7 @@ class PacketTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         own_mac, own_ip = self.address.mac, self.address.ip
-        at = Signal(LENGTH_BITS)  # place of the byte at hand
+        after = Signal(LENGTH_BITS, init=1)  # place of the byte after the one at hand
         header = Signal(8 * PAYLOAD)
         left = Signal(LENGTH_BITS)
         host_mac, host_ip, host_port = self.host.mac, self.host.ip, self.host.port
@@ -264,25 +264,26 @@ class PacketTransmitter(wiring.Component):
         m.d.comb += self.place.eq(place)
         known = Array(Const(value, 8) for value in (*own_mac, 0, 0, *own_ip, 0, 0, 0, 0))
         which = Signal(4)
-        ours = Signal()
-        with m.If((at >= MAC) & (at < 2 * MAC)):
-            m.d.comb += [ours.eq(1), which.eq(at - MAC)]
-        with m.Elif(self.arp & (at >= 22) & (at < 28)):
-            m.d.comb += [ours.eq(1), which.eq(at - 22)]
-        with m.Elif(self.arp & (at >= 28) & (at < 32)):
-            m.d.comb += [ours.eq(1), which.eq(at - 28 + 8)]
-        with m.Elif(~self.arp & (at >= 26) & (at < 30)):
-            m.d.comb += [ours.eq(1), which.eq(at - 26 + 8)]
-        answer = Signal(8)
-        m.d.comb += answer.eq(Mux(ours, known[which], self.byte))
-        with m.If(self.arp & (at == 21)):
-            m.d.comb += answer.eq(2)
-        with m.If(~self.arp & (at == 34)):
-            m.d.comb += answer.eq(0)
-        with m.If(~self.arp & (at == 36)):
-            m.d.comb += answer.eq(self.check[8:])
-        with m.If(~self.arp & (at == 37)):
-            m.d.comb += answer.eq(self.check[:8])
+        inserts, inserted = Signal(), Signal(8)  # of the byte after the one at hand
+        m.d.comb += inserted.eq(known[which])
+        with m.If((after >= MAC) & (after < 2 * MAC)):
+            m.d.comb += [inserts.eq(1), which.eq(after - MAC)]
+        with m.Elif(self.arp & (after >= 22) & (after < 28)):
+            m.d.comb += [inserts.eq(1), which.eq(after - 22)]
+        with m.Elif(self.arp & (after >= 28) & (after < 32)):
+            m.d.comb += [inserts.eq(1), which.eq(after - 28 + 8)]
+        with m.Elif(~self.arp & (after >= 26) & (after < 30)):
+            m.d.comb += [inserts.eq(1), which.eq(after - 26 + 8)]
+        for arp, place_of, value in (
+            (1, 21, C(2, 8)),
+            (0, 34, C(0, 8)),
+            (0, 36, self.check[8:]),
+            (0, 37, self.check[:8]),
+        ):
+            with m.If((self.arp == arp) & (after == place_of)):
+                m.d.comb += [inserts.eq(1), inserted.eq(value)]
+        ours, own = Signal(), Signal(8)  # the byte at hand is not the question's
+        answer = Mux(ours, own, self.byte)
 
         sends = Signal()  # a datagram, else an answer
         is_payload, is_last = Signal(), Signal()  # of the byte at hand
@@ -343,17 +344,19 @@ class PacketTransmitter(wiring.Component):
                 with m.If(self.bytes.ready):
                     m.d.comb += [self.read.eq(1), seeks.eq(1), self.more.eq(is_payload)]
                     m.d.sync += [
-                        at.eq(at + 1),
+                        after.eq(after + 1),
+                        ours.eq(inserts),
+                        own.eq(inserted),
                         left.eq(left - 1),
                         is_last.eq(left == 2),
                         header.eq(header >> 8),
                     ]
-                    with m.If(at == PAYLOAD - 1):
+                    with m.If(after == PAYLOAD):
                         m.d.sync += is_payload.eq(sends)
                     with m.If(is_last):
                         m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends)]
                         m.next = "GAP"
             with m.State("GAP"):  # the receiver forgets what was answered
-                m.d.sync += [at.eq(0), sought.eq(1), place.eq(MAC)]
+                m.d.sync += [after.eq(1), ours.eq(0), sought.eq(1), place.eq(MAC)]
                 m.next = "IDLE"
         return m

@@ -1,5 +1,4 @@
-"""The buffer of a stream: all comes through in order, at full speed, and nothing goes through it within
-a cycle."""
+"""Buffers on a stream: all comes through in order, at full speed, and nothing goes through within a cycle."""
 
 from __future__ import annotations
 
@@ -9,12 +8,13 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from seustream.hdl.boards.buffer import StreamBuffer
+from seustream.hdl.boards.buffer import BlockBuffer, StreamBuffer
 
 
-def through(idle: float, pressure: float, count: int, seed: int) -> tuple[list[int], int]:
+def through(
+    dut: StreamBuffer | BlockBuffer, idle: float, pressure: float, count: int, seed: int
+) -> tuple[list[int], int]:
     """What comes of the numbers up to `count`, and in how many cycles."""
-    dut = StreamBuffer(16)
     chance = random.Random(seed)
     got: list[int] = []
     cycles = 0
@@ -46,8 +46,27 @@ def through(idle: float, pressure: float, count: int, seed: int) -> tuple[list[i
 
 
 @pytest.mark.parametrize(("idle", "pressure"), [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.5), (0.1, 0.9)])
-def test_all_comes_through_in_order(idle: float, pressure: float) -> None:
-    got, cycles = through(idle, pressure, 500, 7)
+@pytest.mark.parametrize("blocks", [0, 1, 2])
+def test_all_comes_through_in_order(blocks: int, idle: float, pressure: float) -> None:
+    dut = BlockBuffer(16, 2048 * blocks) if blocks else StreamBuffer(16)
+    got, cycles = through(dut, idle, pressure, 500, 7)
     assert got == [*range(500)]
     if not idle and not pressure:
-        assert cycles == 501
+        assert cycles == 500 + (3 * blocks or 1)
+
+
+def test_blocks_hold_all_of_them() -> None:
+    dut, count = BlockBuffer(16, 4000), 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal count
+        ctx.set(dut.coming.valid, 1)
+        for _ in range(5000):
+            count += ctx.get(dut.coming.ready)
+            await ctx.tick()
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert 4096 < count <= 4096 + 2 * 4
