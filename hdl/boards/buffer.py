@@ -43,8 +43,8 @@ _BLOCK = 2048
 
 
 class BlockBuffer(wiring.Component):
-    """A FIFO of several block RAMs, one behind the other, each with a register behind it. Side by side they would
-    stand before a multiplexer, after what takes most of a cycle of 8 ns.
+    """A FIFO of several block RAMs, one behind the other, each with a register right behind it, since it takes most of
+    a cycle of 8 ns. Side by side they would stand before a multiplexer.
 
     latency     3 cycles a block
     throughput  a payload a cycle
@@ -64,16 +64,23 @@ class BlockBuffer(wiring.Component):
         for number in range(self.blocks):
             # One is in its register.
             block = fifo.SyncFIFOBuffered(width=Shape.cast(self.shape).width, depth=_BLOCK + 1)
-            register = StreamBuffer(self.shape)
-            m.submodules[f"block{number}"], m.submodules[f"register{number}"] = block, register
+            m.submodules[f"block{number}"] = block
+            register = stream.Signature(self.shape).create(path=(f"register{number}",))
             m.d.comb += [
                 block.w_data.eq(before.payload),
                 block.w_en.eq(before.valid),
                 before.ready.eq(block.w_rdy),
-                register.coming.payload.eq(block.r_data),
-                register.coming.valid.eq(block.r_rdy),
-                block.r_en.eq(register.coming.ready),
+                block.r_en.eq(register.ready | ~register.valid),
             ]
-            before = register.going
-        wiring.connect(m, before, wiring.flipped(self.going))
+            with m.If(block.r_en):
+                m.d.sync += [
+                    register.payload.eq(block.r_data),
+                    register.valid.eq(block.r_rdy),
+                ]
+            before = register
+        m.d.comb += [
+            self.going.payload.eq(before.payload),
+            self.going.valid.eq(before.valid),
+            before.ready.eq(self.going.ready),
+        ]
         return m
