@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
 from seustream.engine.relational.cohort import PeriodCohort
 from seustream.engine.relational.periods import PeriodOperator
+from tests.engine.host.test_candidates_and_cohorts import Found, added
 from tests.engine.host.test_families import STREAMS, condition, faulty, rows
 
 LISTS = (
@@ -30,7 +30,6 @@ LISTS = (
 )
 """SELECT lists with the rest of the text: some have a fault in a key, an argument, HAVING, an item or a sum."""
 WINDOWS = ("TUMBLE(ts, 9)", "HOP(ts, 4, 12)", "CUMULATE(ts, 5, 10)", "SESSION(ts, 2)")
-Found = dict[str, list[tuple[Any, ...]]]
 
 
 def query(number: int, dice: random.Random) -> str:
@@ -46,12 +45,6 @@ def query(number: int, dice: random.Random) -> str:
         f"REGISTER QUERY q{number} AS SELECT {what} FROM R WHERE {' AND '.join(terms)}"
         f" GROUP BY {window}{rest}{emit};\n"
     )
-
-
-def added(found: Found, run: GraphRun, end: bool = False) -> None:
-    for name, some in run.finish() if end else run.advance():
-        columns = (column.to_pylist() for column in some.columns)
-        found.setdefault(name, []).extend(zip(*columns, strict=True))
 
 
 def cohorts(run: GraphRun) -> set[PeriodCohort]:
