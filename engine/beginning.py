@@ -9,7 +9,7 @@ Joins and groups that begin late find these rows themselves (`seustream.engine.h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -42,8 +42,15 @@ class Graph(Protocol):
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table: ...
 
 
-def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, pa.Table]:
-    """The rows by stream that joins and groups had let in when a state was saved, as far as they keep them."""
+class KeptRows(NamedTuple):
+    """The rows of a stream that joins and groups keep, and those that wait there to be let in."""
+
+    let_in: pa.Table
+    waiting: pa.Table
+
+
+def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, KeptRows]:
+    """The rows by stream that joins and groups had when a state was saved."""
     joins = [
         unpack(packed, kind)
         for kind in (DEVICE_JOIN, SOFTWARE_JOIN)
@@ -52,7 +59,7 @@ def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, pa.Table]:
     ]
     tables = united(None, DEVICE_JOIN, joins).tables
     return {
-        stream: pa.concat_tables([tables[f"kept {stream}"], tables[f"waiting {stream}"]])
+        stream: KeptRows(tables[f"kept {stream}"], tables[f"waiting {stream}"])
         for stream in {name for one in joins for name in one.plain["streams"]}
     }
 
@@ -74,7 +81,7 @@ def begins(
     return found
 
 
-def bring(run: Graph, late: set[str], kept: Mapping[str, pa.Table]) -> None:
+def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:
     """Brings operators that begin late to the rows that are kept. Drops what they give for these."""
 
     def push(stream: str, rows: pa.Table) -> None:
@@ -101,14 +108,19 @@ def bring(run: Graph, late: set[str], kept: Mapping[str, pa.Table]) -> None:
             advance(stream, operator.watermark)
 
 
-def _past(run: Graph, stream: str, kept: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
-    """The rows of a stream that are kept, or made of such."""
+def _past(
+    run: Graph, stream: str, kept: Mapping[str, KeptRows], selects_them: bool = False
+) -> Iterator[pa.Table]:
+    """The rows of a stream that have come and are kept, or made of such. A join that selects them will let in what
+    waits."""
     rows, node = kept.get(stream), run.definitions.get(stream)
-    if rows is not None and rows.schema.equals(run.schemas[stream]):
-        yield rows
+    if rows is not None and rows.let_in.schema.equals(run.schemas[stream]):
+        yield rows.let_in
+        if not selects_them:
+            yield rows.waiting
     elif isinstance(node, Query) and selects(node):
         join = run.operators[run.answers_at(node)]
         if isinstance(join, SoftwareJoin):
-            for some in _past(run, node.sources[0].stream.name, kept):
+            for some in _past(run, node.sources[0].stream.name, kept, selects_them=True):
                 for found in join.selected(node, some):
                     yield run.as_stream(stream, found)

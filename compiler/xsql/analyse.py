@@ -50,9 +50,13 @@ class Analysis:
     owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By hidden stream, folded, the kind and name of what reads it."""
 
+    definitions: dict[int, tuple[Node, Node]] = field(default_factory=dict)
+    """By what a derived stream is made of, and beside it, the query that defines the stream: a longer text has the
+    same one."""
+
     def continued(self, source: SourceText, problems: Problems) -> Analysis:
         """The same state for statements of a longer text, which does not change this one."""
-        members = ("streams", "queries", "derivations", "patterns", "apas", "owners")
+        members = ("streams", "queries", "derivations", "patterns", "apas", "owners", "definitions")
         after = replace(self, source=source, problems=problems, requests=[])
         for member in members:
             setattr(after, member, dict(getattr(self, member)))
@@ -105,7 +109,7 @@ class Analysis:
     def _with_definitions(self, program: logical.Program) -> logical.Program:
         """Before the queries, the definitions of the derived streams that some query reads,
         itself or through others, in the order of the streams."""
-        wanted = used([*nodes(program)], self.derivations)
+        wanted, names = used([*nodes(program)], self.derivations), self._names()
         queries: list[logical.Query] = []
         operations: list[logical.Operation] = []
         patterns, apas = [], {}
@@ -116,13 +120,17 @@ class Analysis:
                 apas[node.name] = node
                 continue
             # Queries and streams may share a name; # is in no name of a query.
-            own = f"{node.name}#stream" if folded in self._names() else node.name
-            if isinstance(node, ir.MatchQuery):
-                patterns.append(replace(node, name=own, defines=node.name))
-            elif isinstance(node, logical.Operation):
-                operations.append(replace(node, name=own, defines=node.name))
-            else:
-                queries.append(replace(node, name=own, defines=node.name))
+            own = f"{node.name}#stream" if folded in names else node.name
+            of, defining = self.definitions.get(id(node), (None, node))
+            if of is not node or defining.name != own:
+                defining = replace(node, name=own, defines=node.name)
+                self.definitions[id(node)] = node, defining
+            if isinstance(defining, ir.MatchQuery):
+                patterns.append(defining)
+            elif isinstance(defining, logical.Operation):
+                operations.append(defining)
+            elif isinstance(defining, logical.Query):
+                queries.append(defining)
         return replace(
             program,
             queries=(*queries, *program.queries),

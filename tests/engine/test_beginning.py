@@ -62,20 +62,21 @@ def run_of(c: Compilation) -> GraphRun:
 
 
 def results(
-    before: Compilation, after: Compilation, tables: dict[int, dict[str, pa.Table]]
+    before: Compilation, after: Compilation, tables: dict[int, dict[str, pa.Table]], lag: int = 0
 ) -> list[dict[str, Any]]:
-    """What q gives when a run of `before` goes on with `after`."""
+    """What q gives when a run of `before` goes on with `after`; S is so far behind R."""
     run, found = run_of(before), []
     for ts, some in tables.items():
         if ts == BEGIN:
-            for stream in ("R", "S"):
+            for stream in ("R", "S") if not lag else ():
                 run.promise(stream, BEGIN)
             list(run.advance())
             late = run_of(after)
             late.resume(run.state())
             run = late
-        for stream, table in some.items():
-            run.push(stream, table)
+        run.push("R", some["R"])
+        if ts >= lag:
+            run.push("S", tables[ts - lag]["S"])
         if ts % 20 == 19:
             found += list(run.advance())
     found += list(run.finish())
@@ -105,6 +106,26 @@ def test_what_joins_and_groups_keep_is_seen_by_what_begins_late(
 
     assert known(always)
     assert known(late) == known(always)
+
+
+@pytest.mark.parametrize("devices", [0, 1])
+@pytest.mark.parametrize("keeper", KEEPERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_that_wait_for_another_stream_are_seen_once(
+    form: str, keeper: str, devices: int
+) -> None:
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    tables, lag = {ts: rows(chance, ts) for ts in range(300)}, chance.choice([1, 30])
+    before = compile_text(STREAMS + KEEPERS[keeper], options=Options(devices=devices))
+    after = compile_text(f"REGISTER QUERY q AS {form};", after=before)
+    # What has passed is looked at on the late side.
+    since = FORMS[form]
+    always, late = (results(one, after, tables, lag) for one in (after, before))
+    found = [[row for row in some if row["ts_newest"] >= since] for some in (always, late)]
+    assert found[0]
+    assert found[1] == found[0]
 
 
 def test_a_query_of_another_text_under_the_same_name_begins_anew() -> None:
