@@ -18,7 +18,8 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.limits import Limits
+from seustream.cosim.bridge.registry import Catalogue
 from seustream.engine.graph import GraphRun, drive
 
 TITLE = "queries: many of them that differ in a constant, 1 to 1,000"
@@ -129,26 +131,30 @@ def _run(c: Compilation, tables: dict[str, pa.Table]) -> tuple[float, int]:
 
 def _changes() -> FigureTable:
     """Returns what a thousand queries cost before the first tuple, and the next one."""
-    form = WORK["join, selective"][0]
     rows: list[tuple[object, ...]] = []
-    begun = time.process_time()
-    compiled = compile_text(STREAMS + _queries(form, 1000), options=Options(devices=0))
-    rows.append(("compile 1,000", 1000 * (time.process_time() - begun)))
-    begun = time.process_time()
-    GraphRun(compiled)
-    rows.append(("make their operators", 1000 * (time.process_time() - begun)))
-    with tempfile.TemporaryDirectory() as folder:
-        limits = Limits(queries=2000, query_text=1 << 22)
-        bridge = Bridge((), Path(folder), "engine", limits)
-        catalogue = bridge.registry()
-        catalogue.statement(p.Statement(STREAMS + _queries(form, 1000)))
-        for what, text in (
-            ("register one more", "REGISTER QUERY more AS " + form.replace("{n}", "77")),
-            ("drop it", "DROP QUERY more"),
-            ("drop the third", "DROP QUERY q3"),
-        ):
-            begun = time.process_time()
-            catalogue.statement(p.Statement(text))
-            rows.append((what, 1000 * (time.process_time() - begun)))
-        bridge.close()
-    return FigureTable("statements, processor time", ("what", "ms"), rows)
+    for name in ("join, selective", "periods, selective"):
+        form = WORK[name][0]
+        text = STREAMS + _queries(form, 1000)
+        with tempfile.TemporaryDirectory() as folder:
+            limits = Limits(queries=2000, query_text=1 << 22)
+            bridge = Bridge((), Path(folder), "engine", limits)
+            catalogue = bridge.registry()
+            compiled = compile_text(text, options=Options(devices=0))
+            for what, work in (
+                ("compile 1,000", partial(compile_text, text, options=Options(devices=0))),
+                ("make their operators", partial(GraphRun, compiled)),
+                ("register 1,000", partial(catalogue.statement, p.Statement(text))),
+                ("register one more", _statement(catalogue, "REGISTER QUERY more AS ", form)),
+                ("drop it", _statement(catalogue, "DROP QUERY more")),
+                ("drop the third", _statement(catalogue, "DROP QUERY q3")),
+            ):
+                gc.collect()
+                begun = time.process_time()
+                work()
+                rows.append((name, what, 1000 * (time.process_time() - begun)))
+            bridge.close()
+    return FigureTable("statements, processor time", ("queries", "what", "ms"), rows)
+
+
+def _statement(catalogue: Catalogue, text: str, form: str = "") -> Callable[[], object]:
+    return partial(catalogue.statement, p.Statement(text + form.replace("{n}", "77")))

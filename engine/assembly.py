@@ -15,6 +15,7 @@ from seustream.compiler.logical.levels import Node, level, levels, nodes, reads
 from seustream.compiler.logical.program import Operation, Program, Query
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
+from seustream.engine.changing import Change
 from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.stages import SoftwareJoin
@@ -125,6 +126,19 @@ def operators(
         unclaimed -= {*reads(compiled)}
         found.append((level(compiled, at), own_name(compiled), temporal))
     return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
+
+
+def exchange(
+    operators: dict[str, Operator], change: Change, strict: bool, source: SourceText
+) -> None:
+    """Lets operations go and others come, which share nothing with those that are there."""
+    for operation in change.go:
+        gone = operators.pop(own_name(operation))
+        if isinstance(gone, PeriodOperator):
+            gone.leave()
+    for operation in change.come:
+        own = QueryFaults(strict or operation.strict, source=source)
+        operators[own_name(operation)] = operator_of(operation, own)
 
 
 def add_counts(report: Report, program: Program, operators: Mapping[str, Operator]) -> None:

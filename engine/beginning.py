@@ -9,7 +9,7 @@ Joins and groups that begin late find these rows themselves (`seustream.engine.h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from seustream.engine.assembly import OperatorWork, text_of
 from seustream.engine.completeness import looks_back, selects
 from seustream.engine.host.driver import DEVICE_JOIN
 from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
-from seustream.engine.host.state import united
+from seustream.engine.host.state import KeptRows, united
 from seustream.engine.stream.merge import Merger
 from seustream.engine.stream.operator import Operator
 from seustream.engine.stream.snapshot import plain_of, unpack
@@ -40,13 +40,6 @@ class Graph(Protocol):
     def runs(self, own: str) -> bool: ...
     def answers_at(self, node: Node) -> str: ...
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table: ...
-
-
-class KeptRows(NamedTuple):
-    """The rows of a stream that joins and groups keep, and those that wait there to be let in."""
-
-    let_in: pa.Table
-    waiting: pa.Table
 
 
 def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, KeptRows]:

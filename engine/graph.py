@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, reads
+from seustream.compiler.logical.levels import Node, definitions, nodes, reads
 from seustream.compiler.logical.program import Query
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.assembly import (
@@ -28,11 +28,14 @@ from seustream.engine.assembly import (
     add_counts,
     answer_of,
     as_tuple,
+    exchange,
     operators,
     own_name,
     text_of,
 )
 from seustream.engine.beginning import begins, bring, kept_rows
+from seustream.engine.changing import change_between
+from seustream.engine.completeness import looks_back
 from seustream.engine.host.driver import HostDriver
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
@@ -56,6 +59,8 @@ from seustream.engine.stream.schema import stream_schema, under
 from seustream.hdl.device import Device
 
 _UNMETERED = contextlib.nullcontext()
+_LOOSE = 16
+"""So many operators, and an eighth of all, may have come since the run began: they share nothing with others."""
 _ROWS_AT_ONCE = 1 << 18
 """Rows a gate lets through between two watermarks: many enough for columns, few enough for
 memory."""
@@ -103,7 +108,6 @@ class GraphRun:
         self.streams = list(program.base)
         self.on_progress = on_progress
         self._intakes = {stream.name: Intake(stream) for stream in self.streams}
-        self.schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {
             s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
             for s in self.streams
@@ -122,17 +126,8 @@ class GraphRun:
             on_late,
             living,
         )
-        self.readers: dict[str, list[str]] = {name: [] for name in self.schemas}
-        for own, operator in self.operators.items():
-            for name in operator.inputs:
-                self.readers[name].append(own)
-        self._find_answers()
-        self.defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
-        self.defines: dict[str, list[str]] = {name: [] for name in self.operators}
-        self.definitions = definitions(program)
-        for name, node in self.definitions.items():
-            self.defined[answer_of(node)] = name
-            self.defines[self.answers_at(node)].append(name)
+        self._came = 0  # operators since the run began
+        self._connect()
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self.timeless: Counter[str] = Counter()
@@ -261,8 +256,14 @@ class GraphRun:
         """Why queries whose results are asked for have failed."""
         return {name: why for name, why in self.failures.why.items() if name in self._results}
 
-    def _find_answers(self) -> None:
-        """Finds what each operator answers."""
+    def _connect(self) -> None:
+        """Finds what each operator answers, and what reads and defines each stream."""
+        program = self.compilation.program
+        self.schemas = {stream.name: stream_schema(stream) for stream in program.streams}
+        self.readers: dict[str, list[str]] = {name: [] for name in self.schemas}
+        for own, operator in self.operators.items():
+            for name in operator.inputs:
+                self.readers[name].append(own)
         self._joined = {
             query.name: name
             for name, operator in self.operators.items()
@@ -270,8 +271,14 @@ class GraphRun:
             for query in operator.queries
         }
         self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
-        for node in nodes(self.compilation.program):
+        for node in nodes(program):
             self._answers[self.answers_at(node)].append(node)
+        self.defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
+        self.defines: dict[str, list[str]] = {name: [] for name in self.operators}
+        self.definitions = definitions(program)
+        for name, defining in self.definitions.items():
+            self.defined[answer_of(defining)] = name
+            self.defines[self.answers_at(defining)].append(name)
         source = self.compilation.source
         self.work = {
             own: OperatorWork(own, some, self.failures, self.meters, source)
@@ -287,40 +294,31 @@ class GraphRun:
         end; as `resume` in a run of `c` would, but nothing is copied. False, and nothing is changed,
         where more changes than queries of the engine over streams that others of them read."""
         join = self.operators.get(software_join(0))
-        before, after = self.compilation.program, c.program
-        if not isinstance(join, SoftwareJoin) or self.devices or before.streams != after.streams:
+        if not isinstance(join, SoftwareJoin) or self.devices or not self.runs(software_join(0)):
+            return False  # of a join that has failed nobody knows what is left
+        joined = [query.name for query in join.queries]
+        change = change_between(self.compilation.program, c.program, joined)
+        if change is None or self._came + len(change.come) > _LOOSE + len(self.operators) // 8:
             return False
-        if not self.runs(software_join(0)):
-            return False  # nobody knows what is left of it
-        mine = {query.name for query in join.queries}
-        was = {query.name: query for query in before.queries}
-        now = [query for query in after.queries if was.get(query.name) is not query]
-        gone = was.keys() - {query.name for query in after.queries}
-        rest = [n for n in nodes(before) if not isinstance(n, Query)]
-        if (
-            rest != [n for n in nodes(after) if not isinstance(n, Query)]
-            or not mine >= gone | {query.name for query in now if query.name in was}
-            or any(level(query, levels(after)) for query in now)
-            or any(was[name].defines for name in gone)
-            or any(query.defines for query in now)
-        ):
-            return False
-        apart = was.keys() - mine
-        queries = [query for query in after.queries if query.name not in apart]
-        strict, source = self._strict, c.source
+        known, strict, source = join.faults, self._strict, c.source
         faults = {
-            q.name: join.faults.get(q.name) or QueryFaults(strict or q.strict, source=source)
-            for q in queries
+            q.name: known.get(q.name) or QueryFaults(strict or q.strict, source=source)
+            for q in change.queries
         }
-        if not join.change(queries, faults):
+        kept = join.kept_rows() if change.come else {}
+        if not join.change(change.queries, faults):
             return False
+        exchange(self.operators, change, strict, source)
         for one in faults.values():
             one.source = source
-        for name in gone | {q.name for q in now if q.name in was and was[q.name].text != q.text}:
+        for name in change.ended:
             self.failures.why.pop(name, None)
         self.compilation = c
-        self._find_answers()
-        self._results = {name: self._results.get(name, 0) for name in after.names}
+        self._came += len(change.come)
+        self._connect()
+        self._results = {name: self._results.get(name, 0) for name in c.program.names}
+        bring(self, {own_name(one) for one in change.come if looks_back(one)}, kept)
+        self._stirred.update(self.gates)
         return True
 
     # --- what is known of it ----------------------------------------------------

@@ -4,7 +4,7 @@ rows that wait for other streams, and the members of its groups."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +16,13 @@ from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import Merger, Slice
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot
+
+
+class KeptRows(NamedTuple):
+    """The rows of a stream that joins and groups keep, and those that wait there to be let in."""
+
+    let_in: pa.Table
+    waiting: pa.Table
 
 
 class JoinInputs:
@@ -46,9 +53,22 @@ class JoinInputs:
         for part in self.merger.release(rows):
             yield part.narrowed(self.inputs, tuple(self.seen))
 
+    def kept_rows(self) -> dict[str, KeptRows]:
+        """The rows of each stream."""
+        return {
+            stream.name: KeptRows(
+                self.stores[stream.name].table,
+                self.merger.waiting_rows(stream.name, stream_schema(stream)),
+            )
+            for stream in self.streams
+        }
+
     def _saved(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         """Plain values, and tables by name: rows that are kept or wait, members of groups."""
-        known, tables = {}, {}
+        known: dict[str, Any] = {}
+        tables: dict[str, pa.Table] = {}
+        for name, rows in self.kept_rows().items():
+            tables |= {f"kept {name}": rows.let_in, f"waiting {name}": rows.waiting}
         for stream in self.streams:
             name, queue = stream.name, self.merger.by_name[stream.name]
             known[name] = {
@@ -56,8 +76,6 @@ class JoinInputs:
                 "ended": queue.stopped,
                 "seen": self.seen[name],
             }
-            tables[f"kept {name}"] = self.stores[name].table
-            tables[f"waiting {name}"] = self.merger.waiting_rows(name, stream_schema(stream))
         for grouping in set(self.groupings.values()):
             for name, members in grouping.members(self.stores).items():
                 if self.groupings.get(name) is grouping:

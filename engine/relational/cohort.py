@@ -155,6 +155,13 @@ class PeriodCohort:
         """Goes on with the rows of a query that has none yet."""
         self.keep(rows, np.full(rows.num_rows if self.several else 0, member.number))
 
+    def leave(self, member: PeriodState) -> None:
+        """Lets go of the rows of a query that ends."""
+        if self.kept is not None and self.several:
+            stays = self.whose != member.number
+            self.kept, self.whose = self.kept.filter(pa.array(stays)), self.whose[stays]
+        self.stirred = [one for one in self.stirred if one is not member]
+
     def rows_of(self, member: PeriodState) -> pa.Table:
         """The rows of one query."""
         if self.kept is None:

@@ -50,6 +50,10 @@ class PeriodOperator:
         if found is not None and found.num_rows:
             yield self.node.name, found
 
+    def leave(self) -> None:
+        """Takes its rows out of those of others, who go on without it."""
+        self.cohort.leave(self.state)
+
     def snapshot(self) -> bytes:
         state, schema = self.state, stream_schema(self.stream)
         ended = state.watermark == END_OF_STREAM

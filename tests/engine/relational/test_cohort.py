@@ -93,7 +93,7 @@ def test_together_as_apart(seed: int, strict: bool, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("living", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through states: cohorts are others after each."""
+    """In place, or through states, after which cohorts are others."""
     print(f"seed {seed}, living {living}")
     chance, dice = np.random.default_rng(seed), random.Random(seed)
     streams = rows(chance, 200)
@@ -113,6 +113,7 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
             number += 1
         after = compile_text(said, after=after) if said else after
         steps.append((end, after))
+    ways = [dice.random() < 0.5 for _ in steps]  # through a state
     found: list[Found] = []
     held = 0
     for alone in (False, True):
@@ -122,14 +123,15 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
             held = 0
         run, begin = GraphRun(c, contained=True, living=living), 0
         found.append({})
-        for end, following in steps:
+        for (end, following), by_state in zip(steps, ways, strict=True):
             for stream in run.streams:
                 run.push(stream.name, streams[stream.name].slice(begin, end - begin))
             added(found[-1], run)
             begin = end
-            late = GraphRun(following, contained=True, living=living)
-            late.resume(run.state())
-            run = late
+            if by_state or not run.change(following):
+                late = GraphRun(following, contained=True, living=living)
+                late.resume(run.state())
+                run = late
             held += len(cohorts(run))
         added(found[-1], run, end=True)
     assert held == 0
@@ -152,6 +154,25 @@ def test_streams_of_other_watermarks() -> None:
     )
     run = GraphRun(compile_text(text, options=Options(devices=0)))
     assert sorted(len(one.members) for one in cohorts(run)) == [3, 3]
+
+
+def test_rows_of_a_query_that_ends_are_let_go_of() -> None:
+    text = "".join(
+        f"REGISTER QUERY q{n} AS SELECT k, count(*) AS n FROM R WHERE v > {n - 3} GROUP BY TUMBLE(ts, 1000), k;\n"
+        for n in range(3)
+    )
+    c = compile_text(STREAMS + text, options=Options(devices=0))
+    run = GraphRun(c)
+    run.push("R", rows(np.random.default_rng(1), 50)["R"])
+    list(run.advance())
+    (cohort,) = cohorts(run)
+    held = len(cohort.whose)
+    mine = int((cohort.whose == 1).sum())
+    assert run.change(compile_text("DROP QUERY q1;", after=c))
+    assert 0 < mine < held
+    assert len(cohort.whose) == held - mine
+    assert cohort.kept is not None
+    assert cohort.kept.num_rows == held - mine
 
 
 def test_time_is_shared() -> None:

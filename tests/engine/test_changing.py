@@ -12,12 +12,22 @@ from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.engine.graph import GraphRun
 from tests.engine.host.test_families import STREAMS, condition, rows
 
+OPERATIONS = {
+    "period": "R.k, count(*) AS n FROM R WHERE {} GROUP BY R.k, TUMBLE(ts, 7)",
+    "session": "R.k, count(*) AS n FROM R WHERE {} GROUP BY R.k, SESSION(ts, 3)",
+    "over": "R.k, sum(R.v) OVER (PARTITION BY R.k ORDER BY ts RANGE 5 PRECEDING) AS s FROM R WHERE {}",
+    "distinct": "DISTINCT R.v FROM R WHERE {} WINDOW RANGE 6",
+    "outer": "R.v, S.w FROM R LEFT JOIN S ON R.k = S.k AND {} WINDOW RANGE 6",
+}
+"""Statements that are operators of their own."""
 Found = dict[str, list[tuple[Any, ...]]]
 
 
 def query(number: int, dice: random.Random) -> str:
     where = " AND ".join(condition(dice) for _ in range(dice.randint(1, 2)))
-    kind = dice.choice(["one", "join", "join", "group", "joined group"])
+    kind = dice.choice(["one", "join", "join", "group", "joined group", *OPERATIONS])
+    if kind in OPERATIONS:
+        return f"REGISTER QUERY q{number} AS SELECT {OPERATIONS[kind].format(where)}"
     what = "count(*) AS n, sum(R.v) AS s" if "group" in kind else "R.v, R.k"
     source, window = ("R, S", " WINDOW RANGE 9") if "join" in kind else ("R", " WINDOW RANGE 5")
     where += " AND R.k = S.k" if "join" in kind else ""
