@@ -26,7 +26,11 @@ LONG = True  # only when named
 CONSTRAINTS = Path(__file__).parent.parent / "constraints"
 SEEDS = 3
 """Tried until one reaches the clock."""
-EVERY = {"ecpix5-default3": 5}
+EVERY = {
+    "ecpix5-default3": 5,
+    "ecpix5-small-ethernet": 5,
+    "colorlight_5a-small-ethernet": 5,
+}
 """Seeds that are all tried: how much of the clock is luck."""
 
 SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
@@ -40,7 +44,8 @@ BUILT: dict[str, Setting] = {
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
-BUILT["ecpix5-small-ethernet"] = Setting(BOARDS["ecpix5"], SMALL, address=ADDRESS)
+for _board in ("ecpix5", "colorlight_5a"):
+    BUILT[f"{_board}-small-ethernet"] = Setting(BOARDS[_board], SMALL, address=ADDRESS)
 BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
 PARTS = tuple(BUILT)
 SHORT = {"PARTS": ("ulx3s-tiny",)}
