@@ -38,6 +38,7 @@ def change_between(before: Program, after: Program, joined: Collection[str]) -> 
     at = levels(after)
     hidden = _of_operations(after, come), _of_operations(before, go)
     known = {operation.name for operation in before.operations}
+    base = {stream.name for stream in after.base}
     if (
         before.base != after.base
         or _others(before) != _others(after)
@@ -45,7 +46,8 @@ def change_between(before: Program, after: Program, joined: Collection[str]) -> 
         or any(level(query, at) for query in come_queries)
         or not _only_for(come_queries, hidden[0])
         or not _only_for(gone_queries, hidden[1])
-        or any(one.defines is not None or level(one, at) > 1 for one in (*come, *go))
+        or any(one.defines is not None for one in (*come, *go))
+        or any(reads(one) - hidden[0] - base for one in come)
         or any(one.name in known for one in come)
     ):
         return None

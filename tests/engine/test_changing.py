@@ -116,3 +116,42 @@ def test_a_late_group_sees_what_joins_keep() -> None:
         found.append([some.to_pylist() for name, some in one.finish() if name == "late"])
     assert found[0] == found[1]
     assert sum(map(len, found[0])) > 30
+
+
+@pytest.mark.parametrize(
+    ("late", "there", "taken"),
+    [
+        ("SELECT k, count(*) AS n FROM R WHERE v > 1 GROUP BY k, TUMBLE(ts, 9)", "", True),
+        ("SELECT R.v, S.w FROM R LEFT JOIN S ON R.k = S.k WINDOW RANGE 9", "", True),
+        ("SELECT k, count(*) AS n FROM F GROUP BY k, TUMBLE(ts, 9)", "", False),
+        ("SELECT J.v, S.w FROM J LEFT JOIN S ON J.k = S.k WINDOW RANGE 9", "", False),
+        ("SELECT k FROM J", "", False),
+        ("PATTERN ANY x; ANY y FROM R WHERE x.v < y.v WITHIN 35 ms RETURN y.v", "", False),
+        ("SELECT R.v FROM R UNION ALL SELECT S.w FROM S", "", True),
+        (
+            "SELECT R.v FROM R",
+            "REGISTER QUERY late AS SELECT DISTINCT v FROM R WINDOW RANGE 9",
+            True,
+        ),
+        (
+            "SELECT DISTINCT R.v FROM R WINDOW RANGE 9",
+            "REGISTER QUERY late AS SELECT v FROM R",
+            True,
+        ),
+    ],
+)
+def test_what_is_changed_in_place(late: str, there: str, taken: bool) -> None:
+    """Operators over what a join derives begin through a state, which has that join's rows."""
+    streams = (
+        f"{STREAMS}CREATE STREAM J AS SELECT R.k, R.v FROM R, S WHERE R.k = S.k WINDOW RANGE 5;"
+        "CREATE STREAM F AS SELECT k, v FROM R WHERE v > 0;"
+        "REGISTER QUERY a AS SELECT J.v FROM J, S WHERE J.k = S.k WINDOW RANGE 9;"
+        f"REGISTER QUERY b AS SELECT F.v FROM F, R WHERE F.k = R.k WINDOW RANGE 9;{there};"
+    )
+    before = compile_text(streams, options=Options(devices=0))
+    gone = "DROP QUERY late;" if there else ""
+    after = compile_text(f"{gone}REGISTER QUERY late AS {late};", after=before)
+    run = GraphRun(before)
+    assert run.change(after) == taken
+    if taken:
+        assert run.operators.keys() == GraphRun(after).operators.keys()
