@@ -28,7 +28,6 @@ SEEDS = 3
 """Tried until one reaches the clock."""
 EVERY = {
     "ecpix5-default3": 5,
-    "ecpix5-small-ethernet": 5,
     "colorlight_5a-small-ethernet": 5,
 }
 """Seeds that are all tried: how much of the clock is luck."""
