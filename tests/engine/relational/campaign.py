@@ -11,17 +11,17 @@ import time
 from tests.engine.relational import (
     test_growth_and_times,
     test_over,
-    test_periods,
+    test_periods_and_closed,
     test_rank_changes,
     test_ranks,
     test_subqueries,
 )
 
 CHECKS = (
-    test_periods.check,
-    test_periods.check_first,
+    test_periods_and_closed.check,
+    test_periods_and_closed.check_first,
     test_growth_and_times.check_changes,
-    test_periods.check_join,
+    test_periods_and_closed.check_join,
     test_over.check,
     test_over.check_places,
     test_ranks.check,
