@@ -315,7 +315,7 @@ NEVER_DONE = (
 @pytest.mark.parametrize(
     "case",
     [
-        proof("pair", joins(), "search", BOUND, campaign=False),
+        proof("pair", joins(), "search", BOUND),
         proof("pair", joins(), "meet", BOUND + 120),
         proof("pair-turned", joins(streams=(1, 0), gaps=(0, 9)), "search", BOUND + 10),
         # Of three that come at once, the last is begun when the first two are through.

@@ -42,7 +42,11 @@ def cases(options: argparse.Namespace) -> None:
 def wires(options: argparse.Namespace) -> None:
     work = Work("usb cases", options)
     for seed in work.cases(CASES):
-        work.found.update(case(seed, SHARES[seed % len(SHARES)]))
+        try:
+            work.found.update(case(seed, SHARES[seed % len(SHARES)]))
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
     work.close(CASES)
 
 
