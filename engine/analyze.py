@@ -10,8 +10,7 @@ from seustream.compiler.explain.text import Columns, write
 from seustream.compiler.logical.levels import Node, nodes, reads
 from seustream.engine.graph import GraphRun
 from seustream.engine.host.driver import HostDriver
-from seustream.engine.relational.cohort import PeriodCohort
-from seustream.engine.relational.periods import PeriodOperator
+from seustream.engine.relational.periods import held_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,7 @@ def seconds_of(run: GraphRun) -> dict[str, float]:
     """The time of each operator of a run with meters. What several do together is divided among them."""
     assert run.meters is not None
     found = dict(run.meters.seconds)
-    cohorts: dict[PeriodCohort, list[str]] = {}
-    for own, operator in run.operators.items():
-        if isinstance(operator, PeriodOperator):
-            cohorts.setdefault(operator.cohort, []).append(own)
-    for some in cohorts.values():
+    for some in held_together(run.operators):
         each = sum(found.get(own, 0.0) for own in some) / len(some)
         found |= dict.fromkeys(some, each)
     return found

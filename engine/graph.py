@@ -42,6 +42,7 @@ from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.host.state import united
 from seustream.engine.intake import Intake
 from seustream.engine.meters import CALLER, RunMeters
+from seustream.engine.relational.periods import held_together
 from seustream.engine.runs import (
     GateState,
     Report,
@@ -308,6 +309,9 @@ class GraphRun:
         kept = join.kept_rows() if change.come else {}
         if not join.change(change.queries, faults):
             return False
+        if self.meters is not None:  # who goes takes no more than its part
+            for some in held_together(self.operators):
+                self.meters.share(some)
         exchange(self.operators, change, strict, source)
         for one in faults.values():
             one.source = source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from seustream.engine.stream.operator import Operator
 
@@ -47,6 +47,10 @@ class RunMeters:
         now = self._clock()
         self.seconds[self._inside[-1]] += now - self._last
         self._last = now
+
+    def share(self, owns: Sequence[str]) -> None:
+        """Divides among some operators what one of them did for all."""
+        self.seconds.update(dict.fromkeys(owns, sum(self.seconds[own] for own in owns) / len(owns)))
 
     def step(self, operators: Mapping[str, Operator]) -> None:
         """Looks at the state of all operators, at ever longer intervals."""

@@ -113,6 +113,7 @@ class Analysis:
         queries: list[logical.Query] = []
         operations: list[logical.Operation] = []
         patterns, apas = [], {}
+        known, self.definitions = self.definitions, {}
         for folded, node in self.derivations.items():
             if folded not in wanted:
                 continue
@@ -121,10 +122,10 @@ class Analysis:
                 continue
             # Queries and streams may share a name; # is in no name of a query.
             own = f"{node.name}#stream" if folded in names else node.name
-            of, defining = self.definitions.get(id(node), (None, node))
+            of, defining = known.get(id(node), (None, node))
             if of is not node or defining.name != own:
                 defining = replace(node, name=own, defines=node.name)
-                self.definitions[id(node)] = node, defining
+            self.definitions[id(node)] = node, defining
             if isinstance(defining, ir.MatchQuery):
                 patterns.append(defining)
             elif isinstance(defining, logical.Operation):

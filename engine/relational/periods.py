@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from seustream.compiler.logical import program as logical
 from seustream.engine.relational.cohort import PeriodCohort, PeriodState
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM
-from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
+from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
@@ -98,15 +98,22 @@ def hold_together(operators: Iterable[tuple[Hashable, PeriodOperator]]) -> None:
     watermarks, as the first of a pair says. They have taken nothing yet."""
     alike: dict[Hashable, list[PeriodOperator]] = {}
     for place, operator in operators:
-        node = operator.node
-        by_rows = isinstance(node.every, logical.Periodic) and node.every.by_rows
-        if not node.changes and not by_rows:
-            alike.setdefault((place, *_form(node)), []).append(operator)
+        if not operator.node.changes and not operator.state.numbered:
+            alike.setdefault((place, *_form(operator.node)), []).append(operator)
     for some in alike.values():
         if len(some) > 1:
             cohort = PeriodCohort(*(operator.state for operator in some))
             for operator in some:
                 operator.cohort = cohort
+
+
+def held_together(operators: Mapping[str, Operator]) -> list[list[str]]:
+    """Finds the names of operators that are in one cohort."""
+    found: dict[PeriodCohort, list[str]] = {}
+    for own, operator in operators.items():
+        if isinstance(operator, PeriodOperator) and operator.cohort.several:
+            found.setdefault(operator.cohort, []).append(own)
+    return list(found.values())
 
 
 def _form(node: logical.PeriodGroups) -> tuple[Any, ...]:

@@ -118,7 +118,6 @@ def test_rows_that_wait_for_another_stream_are_seen_once(form: str, keeper: str)
     tables = {ts: rows(chance, ts) for ts in range(300)}
     before = compile_text(STREAMS + KEEPERS[keeper], options=Options(devices=devices))
     after = compile_text(f"REGISTER QUERY q AS {form};", after=before)
-    # What has passed is looked at on the late side.
     since = FORMS[form]
     always, late = (results(one, after, tables, lag) for one in (after, before))
     found = [[row for row in some if row["ts_newest"] >= since] for some in (always, late)]

@@ -140,8 +140,7 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
 
 
 def test_streams_of_other_watermarks() -> None:
-    """Queries of one form over a stream and over what a join gives are two cohorts; rows that have come and are not
-    read are saved."""
+    """Queries of one form over a stream and over what a join gives are two cohorts."""
     text = (
         STREAMS
         + "CREATE STREAM J AS SELECT R.k, R.v FROM R, S WHERE R.k = S.k WINDOW RANGE 5;\n"
@@ -191,3 +190,24 @@ def test_time_is_shared() -> None:
     assert len(operations) == 3
     assert len({spent[own] for own in operations}) == 1
     assert sum(spent.values()) == pytest.approx(sum(meters.seconds.values()))
+
+
+def test_who_goes_takes_its_own_part_of_the_time_alone() -> None:
+    """The first that is asked works for all; when it goes, the time of the others does not fall."""
+    text = STREAMS + "".join(
+        f"REGISTER QUERY q{n} AS SELECT k, count(*) AS n FROM R WHERE v > {n} GROUP BY TUMBLE(ts, 10), k;\n"
+        for n in range(3)
+    )
+    clock = iter(range(10_000))
+    c, meters = (
+        compile_text(text, options=Options(devices=0)),
+        RunMeters(lambda: float(next(clock))),
+    )
+    run = GraphRun(c, meters=meters)
+    run.push("R", rows(np.random.default_rng(1), 50)["R"])
+    list(run.advance())
+    meters.seconds["operation q0"] += 90
+    before = seconds_of(run)
+    assert run.change(compile_text("DROP QUERY q0;", after=c))
+    after = seconds_of(run)
+    assert all(after[own] >= before[own] > 0 for own in run.operators)
