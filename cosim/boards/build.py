@@ -23,8 +23,8 @@ from seustream.cosim.verilated.build import (
     package,
     run_tool,
     seal,
-    simpler,
     sound,
+    to_verilog,
     tool_version,
 )
 from seustream.hdl.boards.board import NetworkAddress
@@ -113,9 +113,7 @@ def identity_of(config: DeviceConfig) -> Identity:
 
 
 def verilog_of(top: Any) -> str:
-    from amaranth.back import verilog
-
-    return simpler(verilog.convert(top, name=TOP, emit_src=False, strip_internal_attrs=True))
+    return to_verilog(top, TOP, resets=False)
 
 
 def library(verilog: str, kind: BoardKind, folder: Path, note: Note) -> Path:

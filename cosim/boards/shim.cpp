@@ -37,15 +37,6 @@ struct Board {
         top->rx = 1;
 #elif USB
         host.begin();
-        top->rst = top->usb_rst = top->usb_io_rst = 1;
-        cycle();
-        cycle();
-        top->rst = top->usb_rst = top->usb_io_rst = 0;
-#elif !RGMII
-        top->rst = 1;
-        cycle();
-        cycle();
-        top->rst = 0;
 #endif
     }
 

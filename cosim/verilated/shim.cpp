@@ -62,16 +62,15 @@ struct Device {
         return uint32_t(random >> 16);
     }
 
-    // Ends a cycle. Every change of the clock is an edge (`build.every_edge`), so that a cycle is one
-    // evaluation: no output that is read here depends on an input of the same cycle, but for `idle` on
-    // what is offered, and it is read when nothing has been. Waves show the clock as it is in a chip.
+    // Ends a cycle. Outputs that are read here do not depend on inputs of the same cycle, but for `idle`
+    // on what is offered, and it is read when nothing has been.
     void edge() {
-#if WAVES
         top->clk = 0;
         top->eval();
+#if WAVES
         if (recording) waves.dump(2 * cycles);
 #endif
-        top->clk = !top->clk;
+        top->clk = 1;
         top->eval();
 #if WAVES
         if (recording) waves.dump(2 * cycles + 1);
@@ -127,10 +126,7 @@ Device *device_new(const char *waves) {
         return nullptr;
     }
 #endif
-    device->top->rst = 1;
-    device->top->eval();  // else the first edge is not seen as one
     device->edge();
-    device->top->rst = 0;
     return device;
 }
 

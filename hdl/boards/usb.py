@@ -10,7 +10,7 @@ import warnings
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -98,6 +98,8 @@ def _device(line: Any) -> tuple[Any, Any, Any]:
     with warnings.catch_warnings():
         # It is written with a part of Amaranth that is to go.
         warnings.simplefilter("ignore")
+        from luna.gateware.usb.request.standard import StandardRequestHandler
+        from luna.gateware.usb.usb2.control import USBControlEndpoint
         from luna.gateware.usb.usb2.device import USBDevice
         from luna.gateware.usb.usb2.endpoints.stream import (
             USBStreamInEndpoint,
@@ -120,7 +122,14 @@ def _device(line: Any) -> tuple[Any, Any, Any]:
                 with interface.EndpointDescriptor() as endpoint:
                     endpoint.bEndpointAddress, endpoint.wMaxPacketSize = address, USB_PACKET
         device = USBDevice(bus=line)
-        device.add_standard_control_endpoint(descriptors)
+        requests = StandardRequestHandler(descriptors)
+        token = requests.interface.tokenizer
+        # A request ends what is left of the one before. Else one whose last acknowledgement was lost would
+        # be waited for until the power goes, and nothing else be answered.
+        anew = ResetInserter({"usb": token.new_token & token.is_setup})
+        control = USBControlEndpoint(utmi=device.utmi)
+        control.add_request_handler(anew(requests))
+        device.add_endpoint(control)
         ends = {"endpoint_number": USB_ENDPOINT, "max_packet_size": USB_PACKET}
         from_host, to_host = USBStreamOutEndpoint(**ends), USBStreamInEndpoint(**ends)
         device.add_endpoint(from_host)

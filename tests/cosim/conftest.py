@@ -31,7 +31,7 @@ def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]
 
         def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:
             if request.param in LINKS:
-                return LINKS[request.param](config)
+                return stack.enter_context(contextlib.closing(LINKS[request.param](config)))
             if request.param != REMOTE:
                 return DEVICES[request.param](config)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

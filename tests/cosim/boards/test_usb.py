@@ -57,6 +57,16 @@ def test_a_bad_cable_changes_nothing_but_time() -> None:
     assert found["sent again"] < found["damaged"] / 10
 
 
+@pytest.mark.parametrize("seed", [2, 19, 22])
+def test_it_is_found_over_a_bad_cable(seed: int) -> None:
+    """Also if the last packet of a request is damaged, which the device then waits for."""
+    simulated = board()
+    simulated.damage(0.1, seed)
+    with VirtualUsbBoard(simulated) as made:
+        made.device(TINY).close()
+        assert simulated.damaged > 5
+
+
 def test_a_bus_shows_what_the_board_says_of_itself(virtual: VirtualUsbBoard) -> None:
     """To whoever looks, with pyusb's own means."""
     (found,) = usb_core.find(find_all=True, backend=virtual.bus)
