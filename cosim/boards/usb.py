@@ -22,9 +22,9 @@ from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.usb import UsbAddress, open_board
 from seustream.hdl.config import DeviceConfig
 
-PERIOD = 4 * 20833
-"""Picoseconds of a cycle of a processor as fast as a bit of the line: for a simulation, which is to be over
-soon."""
+PERIOD = 16 * 20833
+"""Picoseconds of a cycle of the processor, four bits of the line. It waits for the line even so, and what it
+does meanwhile is most of what a simulation costs."""
 _CLOCK = 100_000
 """Bits in a second of its host. By a clock on the wall a host would ask again and again for what a busy
 machine has not simulated yet."""
