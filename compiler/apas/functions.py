@@ -261,7 +261,7 @@ class Registered(Aggregate):
         if self.distinct:
             return {v: a.get(v, 0) + b.get(v, 0) for v in (*a, *b)}
         assert self.entry.merge is not None
-        return self.entry.merge(_copied(a), _copied(b))
+        return self.entry.merge(a, b)
 
     def final(self, state: Any) -> Values:
         if self.distinct:
@@ -280,8 +280,8 @@ class Registered(Aggregate):
 
 
 def _copied(state: Any) -> Any:
-    """A state of the registry: plain lists."""
-    return [_copied(each) for each in state] if type(state) is list else state
+    """A state of the registry that may change: a list or a table of what does not."""
+    return state.copy() if type(state) in (list, dict) else state
 
 
 class Range(StreamFunction):

@@ -118,12 +118,13 @@ def _added(sign: int) -> Callable[[State, Any], State]:
 
 
 def _sums_merged(a: State, b: State) -> State:
-    exact = a[_EXACT], b[_EXACT]
-    if isinstance(exact[0], Decimal) or isinstance(exact[1], Decimal):
-        total: Any = WIDE.add(Decimal(exact[0]), Decimal(exact[1]))
+    count, exact, units_, above, below = a
+    more, exactly = b[_COUNT], b[_EXACT]
+    if isinstance(exact, Decimal) or isinstance(exactly, Decimal):
+        total: Any = WIDE.add(Decimal(exact), Decimal(exactly))
     else:
-        total = exact[0] + exact[1]
-    return [x + y if i != _EXACT else total for i, (x, y) in enumerate(zip(a, b, strict=True))]
+        total = exact + exactly
+    return [count + more, total, units_ + b[_UNITS], above + b[_ABOVE], below + b[_BELOW]]
 
 
 def _infinite(state: State) -> float | Fault | None:

@@ -145,10 +145,10 @@ class AggregateFunction:
     """An aggregate in two phases. A row counts unless one of its arguments is NULL.
 
     `init()` gives an empty state; `insert(state, *values)` and `remove(state, *values)` give the
-    state with or without one more row, and may change the old one; `merge(a, b)` the state of both,
-    all of `a` before all of `b`; `result(state)` its value, None where there is none. A state of
-    which `result` is `FAULT` counts a fault, such as a sum that does not fit. With `typed` it is
-    `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
+    state with or without one more row, and may change the old one, a list or a table, but not what is
+    in it; `merge(a, b)` the state of both, all of `a` before all of `b`, and changes neither;
+    `result(state)` its value, None where there is none. A state of which `result` is `FAULT` counts a
+    fault, such as a sum that does not fit. With `typed` it is `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
     says that the order of rows matters; a state that `collects` holds every row, so that merging
     costs as much as inserting again. Only in and out of `count` are empty groups other than NULL.
     """

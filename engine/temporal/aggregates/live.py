@@ -150,15 +150,18 @@ class MergeHeap(Saved):
         self.below: list[Any] = []
 
     def add(self, te: int, v: Values) -> None:
-        at = len(self.ends)
+        at, state = len(self.ends), self.function.init(v)
         self.ends.append(te)
-        self.states.append(self.function.init(v))
-        self.below.append(None)
-        while at and self.ends[(at - 1) // 2] > self.ends[at]:
+        self.states.append(state)
+        self.below.append(state)
+        while at and self.ends[(at - 1) // 2] > te:
             self._swap(at, (at - 1) // 2)
             self._mend(at)
             at = (at - 1) // 2
-        self._mend_up(at)
+            self._mend(at)
+        while at:
+            at = (at - 1) // 2
+            self.below[at] = self.function.merge(self.below[at], state)
 
     def expire(self, te: int) -> None:
         while self.ends and self.ends[0] <= te:

@@ -9,7 +9,9 @@ import pytest
 
 from seustream.compiler.apas.functions import Aggregate, Registered
 from seustream.compiler.apas.types import DOUBLE
-from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.registry import CONDITION, FAULT, INTEGER, TEXT
+from seustream.compiler.language.types import Type
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import ListIndex
 from seustream.engine.temporal.aggregates.live import (
@@ -58,6 +60,38 @@ def test_equals_the_list(name: str, seed: int) -> None:
         index.change(v, now, te)
         reference.change(v, now, te)
     assert index.reorganise(2**63 - 1) == reference.reorganise(2**63 - 1)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_every_aggregate_equals_its_definition_at_every_instant(name: str, in_order: bool) -> None:
+    """In the list, and in what is chosen for it. States are shared, so none may change in place."""
+    entry = AGGREGATES[name]
+    of = {CONDITION: (True, False), TEXT: "xyz", INTEGER: range(8)}
+    kinds = [of.get(kind, (0.0, 1.0, 2.0, 5.0)) for kind in entry.parameters]
+    type = entry.result_type if isinstance(entry.result_type, Type) else DOUBLE
+    function = Registered(entry, type)
+    for seed in range(20):
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        rows, now, te = [], 0, 0
+        for _ in range(20):
+            now += chance.choice((0, 1, 3))
+            te = max(te, now + chance.randint(1, 12)) if in_order else now + chance.randint(1, 12)
+            rows.append((now, te, tuple(chance.choice(values) for values in kinds)))
+        for index in (ListIndex([function]), choose([function], False, in_order)):
+            found = []
+            for start, end, values in rows:
+                found += index.reorganise(start)
+                index.change((values,), start, end)
+            found += index.reorganise(te + 100)
+            for instant in range(te + 13):
+                state = entry.init()
+                alive = [values for start, end, values in rows if start <= instant < end]
+                for values in alive:
+                    state = entry.insert(state, *values)
+                got = [each[0] for start, end, each in found if start <= instant < end]
+                assert got == ([function.result(state)] if alive else []), instant
 
 
 def test_totals_do_not_drift() -> None:
