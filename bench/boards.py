@@ -26,10 +26,7 @@ LONG = True  # only when named
 CONSTRAINTS = Path(__file__).parent.parent / "constraints"
 SEEDS = 3
 """Tried until one reaches the clock."""
-EVERY = {
-    "ecpix5-default3": 5,
-    "colorlight_5a-small-ethernet": 5,
-}
+EVERY = {"colorlight_5a-small-ethernet": 5}
 """Seeds that are all tried: how much of the clock is luck."""
 
 SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())

@@ -17,7 +17,7 @@ class TupleFetch(wiring.Component):
     window stores it or not.
 
     latency     7 cycles from the request to the response
-    throughput  1 tuple a cycle
+    throughput  1 tuple a cycle, for each of those who ask one in 2 cycles
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
                  before it for stamps alone; of the others, a raw tuple needs no window
@@ -59,20 +59,20 @@ class TupleFetch(wiring.Component):
         # Stages: request, turn, to the windows, address, memory, data, whose.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
-        chosen = Signal(self.requesters)
+        chosen = Signal(self.requesters)  # and makes way in this cycle
         reads: list[Value] = []  # of whom windows are read
         m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
             # Two requests wait here, so that who asks hears from a register whether to go on.
             request, asks, full = self.requests[i], Signal(name=f"asks{i}"), Signal(name=f"full{i}")
-            first, second, sent = (
-                Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second", "sent")
+            first, second = (
+                Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second")
             )
-            m.d.comb += [request.ready.eq(~full), arbiter.requests[i].eq(asks)]
+            m.d.comb += [request.ready.eq(~full), arbiter.requests[i].eq(asks & ~chosen[i])]
             with m.If(~full):
                 m.d.sync += second.eq(request.payload)
-            with m.If(~asks | arbiter.granted[i]):
+            with m.If(~asks | chosen[i]):
                 m.d.sync += [
                     asks.eq(full | request.valid),
                     first.eq(Mux(full, second, request.payload)),
@@ -80,11 +80,10 @@ class TupleFetch(wiring.Component):
                 ]
             with m.Elif(request.valid):
                 m.d.sync += full.eq(1)
-            m.d.sync += sent.eq(first)
             with m.If(chosen[i]):
-                m.d.sync += references[0].eq(sent)
+                m.d.sync += references[0].eq(first)
             # What has joined nothing yet is the raw tuple, which is here.
-            has_joined = (sent.carries & (sent.carries - 1)[: len(sent.carries)]) != 0
+            has_joined = (first.carries & (first.carries - 1)[: len(first.carries)]) != 0
             reads.append(chosen[i] & has_joined if i < self.requesters - 2 else chosen[i])
         for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]

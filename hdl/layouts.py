@@ -42,7 +42,7 @@ class Layouts:
     joined      what a reference stands for; 136 bits in the thesis's configuration
     context     a raw tuple in flight: itself, and the sequence numbers of its time
     window_test a look at a joined tuple's ages and ranks
-    query_set   queries that are left, and the look that follows
+    query_set   queries that are left, the look that follows, and whether one does
     result      a joined tuple and the queries that it satisfies, a bit each
     handed_over a stored tuple that left early, and the arrival that displaced it
     """
@@ -133,7 +133,9 @@ class Layouts:
                 "high": self.limit,
             }
         )
-        self.query_set = data.StructLayout({"queries": config.queries, "next": TEST_BITS})
+        self.query_set = data.StructLayout(
+            {"queries": config.queries, "next": TEST_BITS, "goes": 1}
+        )
         # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
         self.hashed = self.slot_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.

@@ -159,6 +159,7 @@ class QuerySearch(wiring.Component):
             write.addr.eq(Cat(bus.address[:SET_BITS], ~self.half)),
             write.data.queries.eq(bus.data),
             write.data.next.eq(parts[0]),
+            write.data.goes.eq(parts[0] != 0),
             write.en.eq(bus.valid & (bus.target == Target.SET)),
             read.addr.eq(Cat(step.index[:SET_BITS], self.half)),
             read.en.eq(1),
@@ -168,7 +169,7 @@ class QuerySearch(wiring.Component):
         m.d.sync += [
             mask.eq(Mux(by_set, read.data.queries, (leads.then != Then.NONE).replicate(len(mask)))),
             onward.eq(Mux(by_set, read.data.next, leads.index)),
-            goes_on.eq((leads.then == Then.TEST) | (by_set & (read.data.next != 0))),
+            goes_on.eq((leads.then == Then.TEST) | (by_set & read.data.goes)),
         ]
 
         # Stages 7 and 8: of the queries that were left before.

@@ -98,6 +98,7 @@ class SelectionUnit(wiring.Component):
         # A raw tuple waits at the door, so that outside hears from a register whether to come.
         layout = data.StructLayout({"raw": self.layouts.raw, "replayed": 1, "nothing": 1})
         door, waits = Signal(layout, reset_less=True), Signal()
+        end = Signal(address_bits, reset_less=True)  # of its stream's table
         go, taken, address = Signal(), Signal(), Signal(address_bits)
         stages = [
             Signal(
@@ -113,6 +114,7 @@ class SelectionUnit(wiring.Component):
                 door.raw.attributes.eq(self.attributes),
                 door.replayed.eq(1),
                 door.nothing.eq(0),
+                end.eq(ends[Cat(self.half, self.stream)]),
                 waits.eq(1),
             ]
         with m.Elif(self.raw.ready):
@@ -120,6 +122,7 @@ class SelectionUnit(wiring.Component):
                 door.raw.eq(self.raw.payload),
                 door.replayed.eq(0),
                 door.nothing.eq(self.raw.payload.filler | ~self.raw.payload.admit),
+                end.eq(ends[Cat(self.half, self.raw.payload.stream)]),
                 waits.eq(self.raw.valid),
             ]
         with m.Elif(taken):
@@ -132,7 +135,7 @@ class SelectionUnit(wiring.Component):
             read.en.eq(go),
             first.valid.eq(waits),
             first.first.eq(address == 0),
-            first.last.eq((address == ends[Cat(self.half, door.raw.stream)]) | door.nothing),
+            first.last.eq((address == end) | door.nothing),
             first.of.eq(door),
             taken.eq(waits & go & first.last),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -228,9 +228,17 @@ class Sequencer(wiring.Component):
             less = sum(
                 done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
             )
-            m.d.sync += count.eq(count + more + Mux(begins, places, 0) - less)
+            # A cycle later, all of it: a sum of so many would be a long way for one.
+            change, began = (
+                Signal(signed(len(count)), name=f"change_{number}"),
+                Signal(name=f"began_{number}"),
+            )
+            m.d.sync += [change.eq(more + Mux(begins, places, 0) - less), began.eq(begins)]
+            m.d.sync += count.eq(count + change)
             given = gives & (epoch == number)
-            m.d.sync += finished[number].eq(active[number] & (count == 0) & ~begins & ~given)
+            m.d.sync += finished[number].eq(
+                active[number] & (count == 0) & ~began & ~begins & ~given
+            )
         ends, skips = Signal(), Signal()
         m.d.comb += [
             self.busy.eq(active.bit_select(oldest, 1)),

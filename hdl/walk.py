@@ -133,7 +133,7 @@ class ChainWalker(wiring.Component):
             walks = probe.plan.indexed & ~few
         known, tried = Const(0), Const(0)
         if self.config.indexes:
-            known, tried = self._known_long(m, entered.bucket)
+            known, tried = self._known_long(m, bucket(probe.bucket, slot_bits))
         rows = entered.count >> bank_bits
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
         # What does not change stays where it is.
@@ -311,11 +311,12 @@ class ChainWalker(wiring.Component):
             ]
 
     def _known_long(self, m: Module, key: Signal) -> tuple[Value, Value]:
-        """Remembers whether the bucket's chain was too long for a walk when it was last walked; and
-        whether it is tried again."""
+        """Remembers whether the bucket's chain was too long for a walk when it was last walked, said two
+        cycles after the key; and whether it is tried again."""
         m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
         write, read = long.write_port(), long.read_port()
         times, self._entered_walking = Signal(_OFTEN_BITS), Signal()
+        known = Signal()
         m.d.comb += [
             write.addr.eq(self._probes[0].bucket),
             write.data.eq(self._long),
@@ -323,6 +324,7 @@ class ChainWalker(wiring.Component):
             read.addr.eq(key),
             read.en.eq(1),
         ]
-        with m.If(self._entered_walking & read.data):
+        m.d.sync += known.eq(read.data)
+        with m.If(self._entered_walking & known):
             m.d.sync += times.eq(times + 1)
-        return read.data, times.all()
+        return known, times.all()

@@ -6,6 +6,7 @@ from amaranth.hdl import C, Cat, Elaboratable, Module, Mux, ResetInserter, Signa
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from seustream.hdl.arbiter import lowest
 from seustream.hdl.boards.messages import (
     ATTRIBUTES,
     HEAD_BITS,
@@ -28,11 +29,6 @@ from seustream.hdl.layouts import Layouts
 
 def _member(message: Message, name: str, head: Value) -> Value:
     return head[message.at(name) :][: message.head.get(name, 1)]
-
-
-def _lowest(bits: Value) -> Value:
-    """The lowest bit that is set, alone."""
-    return (bits & ~(bits - 1))[: len(bits)]
 
 
 class Deserializer(wiring.Component):
@@ -81,8 +77,9 @@ class Deserializer(wiring.Component):
         byte, come = self.bytes.payload, self.bytes.valid & self.bytes.ready
         taken = Signal(HEAD_BITS)  # the head, as it is when its second byte comes
         m.d.comb += taken.eq(Cat(head[8:], byte))
-        at_hand, ends = Signal(len(INCOMING)), Signal()
-        m.d.comb += at_hand.eq(_lowest(left))
+        # The lowest of them, from a register as they are.
+        at_hand, ends, later = Signal(len(INCOMING)), Signal(), Signal(len(INCOMING))
+        m.d.comb += later.eq(left & ~at_hand)
         m.d.comb += ends.eq(
             Cat(
                 at_hand[i] & (place == len(field) // 8 - 1)
@@ -106,7 +103,8 @@ class Deserializer(wiring.Component):
                     with m.Switch(taken[:OPCODE_BITS]):
                         for opcode, message in MESSAGES.items():
                             with m.Case(opcode):
-                                m.d.sync += left.eq(_present(message, INCOMING, taken))
+                                present = _present(message, INCOMING, taken)
+                                m.d.sync += [left.eq(present), at_hand.eq(lowest(present))]
                                 m.next = "FIELDS"
             with m.State("FIELDS"):
                 m.d.comb += self.bytes.ready.eq(1)
@@ -116,8 +114,8 @@ class Deserializer(wiring.Component):
                         with m.If(at_hand[i]):
                             m.d.sync += field.eq(Cat(field[8:], byte))
                     with m.If(ends):
-                        m.d.sync += [place.eq(0), left.eq(left & ~at_hand)]
-                        with m.If(left == at_hand):
+                        m.d.sync += [place.eq(0), left.eq(later), at_hand.eq(lowest(later))]
+                        with m.If(~later.any()):
                             m.next = "FILL"
             with m.State("FILL"):
                 m.d.sync += [self.valid.eq(1), self.opcode.eq(head[:OPCODE_BITS])]
@@ -237,13 +235,13 @@ class Serializer(wiring.Component):
         # The field that goes out, and what is left of it.
         going = Signal(8 * max(bytes_of(max(bits[name] for name in names)), HEAD_BITS // 8))
         count = Signal(range(len(going) // 8 + 1))
-        next_field = Signal(len(names))
+        next_field, later = Signal(len(names)), Signal(len(names))  # the lowest of `left`; the rest
         wanted = Signal()
         m.d.comb += [
             self.bytes.valid.eq(count != 0),
             self.bytes.payload.eq(going[:8]),
             wanted.eq((count == 0) | ((count == 1) & self.bytes.ready)),
-            next_field.eq(_lowest(left)),
+            later.eq(left & ~next_field),
         ]
         with m.If(self.bytes.valid & self.bytes.ready):
             m.d.sync += [going.eq(going >> 8), count.eq(count - 1)]
@@ -293,15 +291,16 @@ class Serializer(wiring.Component):
                     with m.Switch(opcode):
                         for reply, message in REPLIES.items():
                             with m.Case(reply):
-                                m.d.sync += left.eq(_present(message, tuple(names), head))
+                                present = _present(message, tuple(names), head)
+                                m.d.sync += [left.eq(present), next_field.eq(lowest(present))]
                     m.next = "FIELDS"
             with m.State("FIELDS"):
                 with m.If(wanted):
                     for i, name in enumerate(names):
                         with m.If(next_field[i]):
                             m.d.sync += [going.eq(fields[name]), count.eq(bytes_of(bits[name]))]
-                    m.d.sync += left.eq(left & ~next_field)
-                    with m.If(left == next_field):
+                    m.d.sync += [left.eq(later), next_field.eq(lowest(later))]
+                    with m.If(~later.any()):
                         m.d.sync += self.ready.eq(1)
                         m.next = "EMPTY"
         return ResetInserter(self.clear)(m)

@@ -85,11 +85,12 @@ class FetchFetches(Specification):
         # chosen, and then on its way, a stage a cycle.
         own_places = {
             name: Array(inside(made, f"{name}{r}") for r in range(who_all))[who]
-            for name in ("asks", "full", "first", "second", "sent")
+            for name in ("asks", "full", "first", "second")
         }
         granted = made.submodules.arbiter.granted
         grants = granted.bit_select(who, 1)
         chosen = inside(made, "chosen")
+        makes_way = chosen.bit_select(who, 1)
         second, first, age, flying = Signal(), Signal(), Signal(4), Signal(4)
         waits, waited = Signal(4), Signal(4)
         asked = Signal(len(requests[0]))
@@ -98,10 +99,10 @@ class FetchFetches(Specification):
         free = ~second & ~first & ((age == 0) | answered)
         m.d.sync += flying.eq(flying + taken - response)
         follow = taken & free & anything(m, 1, "this")
-        at_once = ~own_places["asks"] | grants
+        at_once = ~own_places["asks"] | makes_way
         with m.If(age != 0):
             m.d.sync += age.eq(Mux(answered, 0, age + 1))
-        with m.If(second & grants):
+        with m.If(second & makes_way):
             m.d.sync += [second.eq(0), first.eq(1)]
         with m.If(first & grants):
             m.d.sync += [first.eq(0), age.eq(1)]
@@ -110,11 +111,13 @@ class FetchFetches(Specification):
             m.d.sync += waited.eq(waits)
         self.claim(m, second + first + (age != 0) <= 1)
         self.claim(m, ~second | (own_places["full"] & (own_places["second"] == asked)))
-        self.claim(m, ~first | (own_places["asks"] & (own_places["first"] == asked)))
-        self.claim(m, (age != 1) | (chosen.bit_select(who, 1) & (own_places["sent"] == asked)))
+        self.claim(m, ~(first | (age == 1)) | (own_places["first"] == asked))
+        self.claim(m, ~first | (own_places["asks"] & ~makes_way))
+        self.claim(m, (age != 1) | makes_way)
+        self.claim(m, ~makes_way | own_places["asks"])
         self.claim(m, ~own_places["full"] | own_places["asks"])
         on_its_way = [inside(made, f"wanted{i}").bit_select(who, 1) for i in range(5)]
-        waiting = own_places["asks"] + own_places["full"] + chosen.bit_select(who, 1)
+        waiting = own_places["asks"] + own_places["full"]
         self.claim(m, flying == sum(on_its_way) + waiting)
         for i in range(5):
             at = age == i + 2
@@ -162,7 +165,7 @@ class FetchFetches(Specification):
             self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
         # Everyone's turn comes, after one for each of the others.
-        with m.If(own_places["asks"] & ~grants):
+        with m.If(own_places["asks"] & ~grants & ~makes_way):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)

@@ -64,7 +64,9 @@ class SearchFinds(Specification):
             layouts.window_test(constant(m, layouts.window_test.size, f"test{number}"))
             for number in range(TESTS)
         ]
-        sets = [constant(m, layouts.query_set.size, f"set{number}") for number in range(SETS)]
+        # All but whether a look follows, which is the search's to see.
+        size = layouts.query_set.size - 1
+        sets = [constant(m, size, f"set{number}") for number in range(SETS)]
         writes: list[tuple] = []
         for number, test in enumerate(tests):
             writes += [(Target.PART, 0, test.high), (Target.PART, 0, test.low)]

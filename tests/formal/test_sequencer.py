@@ -219,22 +219,28 @@ class SequencerSends(Specification):
         self.claim(m, ~flies | given(context))
         # The rest of an epoch is left out only when nothing is in flight.
         self.claim(m, ~flies | (ahead == (unit.context + 1)[:CONTEXT_BITS]))
-        counted = Array(inside(made, f"in_flight_{e}") for e in range(1 << EPOCH_BITS))[epoch]
-        # What was sent is counted three cycles after the grant, what is done four; a raw tuple in the
-        # second cycle in which it is offered.
-        less_late, more_late = Signal(5), Signal(4)
-        lately = [before(m, less_together)]
-        for _ in range(2):
+        counted, change, begun_then = (
+            Array(inside(made, f"{name}_{e}") for e in range(1 << EPOCH_BITS))[epoch]
+            for name in ("in_flight", "change", "began")
+        )
+        # What was sent is counted four cycles after the grant, what is done five; a raw tuple in the
+        # third cycle in which it is offered.
+        less_late, more_late = Signal(5), Signal(5)
+        lately, sent_lately = [before(m, less_together)], [before(m, more_together)]
+        for _ in range(3):
             lately.append(before(m, lately[-1]))
-        m.d.comb += [
-            less_late.eq(sum(lately)),
-            more_late.eq(before(m, more_together) + before(m, before(m, more_together))),
-        ]
+        for _ in range(2):
+            sent_lately.append(before(m, sent_lately[-1]))
+        m.d.comb += [less_late.eq(sum(lately)), more_late.eq(sum(sent_lately))]
+        its_begins = unit.snapshot & (unit.context[_WITHIN:] == epoch)
+        placed_late = before(m, Mux(its_begins, inside(made, "places"), 0))
+        self.claim(m, begun_then == before(m, its_begins))
+        self.claim(m, change + lately[-1] == sent_lately[-1] + placed_late)
         offered = sum(
             Mux(owned[i] & ~begins[i], sum(leads_to), 0)
             for i, (_, _, leads_to) in enumerate(offers)
         )
-        self.claim(m, counted + more_late == together + less_late + offered)
+        self.claim(m, counted + more_late + placed_late == together + less_late + offered)
         placed = inside(made, "places")
         for i, (_, _, leads_to) in enumerate(offers):
             self.claim(m, ~begins[i] | (placed == sum(leads_to)))
@@ -280,11 +286,12 @@ def sends(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("sequencer", sends(), "prove", 8, campaign=False),
+        proof("sequencer", sends(), "search", 10, campaign=False),
+        proof("sequencer", sends(), "prove", 5, limit=1800),
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
-            sends((" & ~begins & ~given", "")),
+            sends((" & ~began & ~begins & ~given", "")),
             "search",
             16,
             "FAIL",
