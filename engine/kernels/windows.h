@@ -71,6 +71,7 @@ class Leaving {
 class Windows : public Leaving {
     struct Clock {
         int64_t next = 0, stop = 0;  // members between that leave one after the other
+        int64_t last = 0;            // where the last of them ended when it came
         std::vector<std::pair<int64_t, int64_t>> heap;  // of others, the end and the member
     };
     std::vector<Clock> clocks;
@@ -166,11 +167,12 @@ class Windows : public Leaving {
     void enter(Clock &clock, const Ints &ends, int64_t member) {
         if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
         int64_t end = ends.data[member - base];
+        // The end of the one before may have moved since, and then says nothing of those before it.
         bool follows = clock.stop == member && clock.heap.empty() &&
-                       (clock.next == clock.stop ||
-                        (member > base && ends.data[member - 1 - base] <= end));
+                       (clock.next == clock.stop || clock.last <= end);
         if (follows) {
             ++clock.stop;
+            clock.last = end;
             return;
         }
         await(clock, end, member);

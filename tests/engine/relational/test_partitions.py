@@ -43,6 +43,25 @@ def test_groups_of_a_join(seed: int) -> None:
     assert run(text, rows, seed) == want
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_groups_that_are_not_the_partitions(seed: int) -> None:
+    """A member that is pushed out leaves in its turn, whenever the one before it does."""
+    print(f"seed {seed}")
+    chance = random.Random(2000 + seed)
+    rows = stream(chance, "b")
+    n = chance.choice([1, 1, 2])
+    text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT a, count(*) AS n FROM R GROUP BY a WINDOW PARTITION BY b ROWS {n}"
+    want = []
+    last: dict[Any, list[Row]] = {}
+    for row in order({"R": rows}):
+        kept = last.setdefault(row["b"], [])
+        kept.append(row)
+        del kept[:-n]
+        times = [x["ts"] for kept in last.values() for x in kept if x["a"] == row["a"]]
+        want.append((row["a"], len(times), min(times), row["ts"]))
+    assert run(text, {"R": rows}, seed) == want
+
+
 @pytest.mark.parametrize("keys", [("a",), ("a", "B")])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_row_is_pushed_out_by_the_nth_later_one_of_its_partition(
