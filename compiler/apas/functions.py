@@ -236,7 +236,7 @@ class Registered(Aggregate):
     def __init__(self, entry: registry.AggregateFunction, of: Type, distinct: bool = False) -> None:
         self.entry, self.of, self.distinct = entry, of, distinct
         # Where the order of rows matters, states are not merged in the order of their end.
-        self.merges = distinct or (entry.merge is not None and not entry.ordered)
+        self.merges = (distinct or entry.merge is not None) and not entry.ordered
         # min and max have no opposite: a withdrawn value stays until its interval ends.
         self.removes = distinct or entry.remove is not None
 

@@ -62,15 +62,18 @@ def test_equals_the_list(name: str, seed: int) -> None:
     assert index.reorganise(2**63 - 1) == reference.reorganise(2**63 - 1)
 
 
+@pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("name", AGGREGATES)
-def test_every_aggregate_equals_its_definition_at_every_instant(name: str, in_order: bool) -> None:
+def test_every_aggregate_equals_its_definition_at_every_instant(
+    name: str, in_order: bool, distinct: bool
+) -> None:
     """In the list, and in what is chosen for it. States are shared, so none may change in place."""
     entry = AGGREGATES[name]
     of = {CONDITION: (True, False), TEXT: "xyz", INTEGER: range(8)}
     kinds = [of.get(kind, (0.0, 1.0, 2.0, 5.0)) for kind in entry.parameters]
     type = entry.result_type if isinstance(entry.result_type, Type) else DOUBLE
-    function = Registered(entry, type)
+    function = Registered(entry, type, distinct)
     for seed in range(20):
         print(f"seed {seed}")
         chance = random.Random(seed)
@@ -88,7 +91,7 @@ def test_every_aggregate_equals_its_definition_at_every_instant(name: str, in_or
             for instant in range(te + 13):
                 state = entry.init()
                 alive = [values for start, end, values in rows if start <= instant < end]
-                for values in alive:
+                for values in dict.fromkeys(alive) if distinct else alive:
                     state = entry.insert(state, *values)
                 got = [each[0] for start, end, each in found if start <= instant < end]
                 assert got == ([function.result(state)] if alive else []), instant
