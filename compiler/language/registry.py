@@ -150,7 +150,7 @@ class AggregateFunction:
     `result(state)` its value, None where there is none. A state of which `result` is `FAULT` counts a
     fault, such as a sum that does not fit. With `typed` it is `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
     says that the order of rows matters; a state that `collects` holds every row, so that merging
-    costs as much as inserting again. Only in and out of `count` are empty groups other than NULL.
+    costs as much as inserting again. Of no rows all but the counts are NULL.
     """
 
     name: str

@@ -94,4 +94,4 @@ def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems)
                 "rename the attribute in the query's last select",
             )
         columns.append(column)
-    return Stream(name, tuple(columns), text, intervals=True)
+    return Stream(name, tuple(columns), text)

@@ -9,8 +9,8 @@ SEMI or ANTI join changes no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
@@ -44,7 +44,13 @@ def subquery(e: s.Expression) -> tuple[Subquery, bool] | None:
         e, negated = e.operand, not negated
     if isinstance(e, tree.InQuery):
         return e, negated != e.negated
-    return (e, negated) if isinstance(e, tree.Exists) else None
+    if not isinstance(e, tree.Exists):
+        return None
+    query = e.query
+    if isinstance(query, tree.Select) and query.limit is not None and query.limit[0] > 0:
+        # There is a row of the first n if there is one of all.
+        e = replace(e, query=replace(query, limit=None))
+    return e, negated
 
 
 def subqueries(where: s.Expression | None) -> list[tree.Select]:
@@ -91,7 +97,7 @@ class JoinBinder:
         binder = Binder(self.scope(levels), self.problems)
         bound = [binder.condition(e) for e in plain]
         for one, negated in inside:
-            side = self._subquery(side, one, negated, levels)
+            side = self._subquery(side, one, negated, levels, bound)
         return side, bound
 
     # --- FROM -----------------------------------------------------------------
@@ -171,14 +177,19 @@ class JoinBinder:
     # --- subqueries -----------------------------------------------------------
 
     def _subquery(
-        self, side: JoinSide, of: Subquery, negated: bool, levels: tuple[tuple[int, ...], ...]
+        self,
+        side: JoinSide,
+        of: Subquery,
+        negated: bool,
+        levels: tuple[tuple[int, ...], ...],
+        beside: Sequence[x.Expression],
     ) -> JoinSide:
         query = of.query
         what = "EXISTS" if isinstance(of, tree.Exists) else "IN"
         if not isinstance(query, tree.Select) or _grouped(query):
             self.problems.add(
                 "subquery-form",
-                f"the subquery of {what} groups, orders or unites rows",
+                f"the subquery of {what} groups, orders, limits or unites rows",
                 of.span,
                 "make a stream of it: CREATE STREAM name AS SELECT ..., and read that",
             )
@@ -186,7 +197,9 @@ class JoinBinder:
         inner, terms = self.select(query, levels)
         near = frozenset((*visible(side), *visible(inner)))
         if isinstance(of, tree.InQuery):
-            terms.append(self._equal(of, query, inner, negated, levels, optional(side)))
+            sure = present((*beside, *terms))
+            equal = self._equal(of, query, inner, negated, levels, optional(side), sure)
+            terms.append(equal)
         else:
             self._bind_items(query, (visible(inner), *levels))
         for e in terms:
@@ -203,8 +216,10 @@ class JoinBinder:
         negated: bool,
         levels: tuple[tuple[int, ...], ...],
         lacking: frozenset[int],
+        sure: frozenset[x.Expression],
     ) -> x.Expression:
-        """That the operand of IN equals what its subquery gives."""
+        """That the operand of IN equals what its subquery gives. `sure` are values that the conditions
+        around and in the subquery keep from being NULL."""
         operand = Binder(self.scope(levels), self.problems).value(of.operand)
         if query.stars and len(query.items) == 1 and len(visible(inner)) == 1:
             (position,) = visible(inner)
@@ -229,7 +244,7 @@ class JoinBinder:
         if FAILED in (operand, value):
             return FAILED
         lacking = lacking | optional(inner)
-        doubtful = next((e for e in (operand, value) if can_be_null(e, lacking)), None)
+        doubtful = next((e for e in (operand, value) if can_be_null(e, lacking, sure)), None)
         if negated and doubtful is not None:
             self.problems.add(
                 "not-in-null",
@@ -259,11 +274,29 @@ class JoinBinder:
         )
 
 
-def can_be_null(e: x.Expression, lacking: frozenset[int]) -> bool:
-    """Says if a value may be missing, as far as columns and constants tell."""
+def can_be_null(
+    e: x.Expression, lacking: frozenset[int], sure: frozenset[x.Expression] = frozenset()
+) -> bool:
+    """Says if a value may be missing, as far as columns, constants, `coalesce` of these and the values that
+    are `sure` tell."""
+    if e in sure:
+        return False
     if isinstance(e, x.ColumnReference):
         return e.source in lacking or (e.nullable and e.type.kind is not Kind.ERROR)
+    if isinstance(e, x.Call) and e.function == "coalesce":
+        return all(can_be_null(argument, lacking, sure) for argument in e.arguments)
     return not (isinstance(e, x.Literal) and e.value is not None)
+
+
+def present(conditions: Iterable[x.Expression]) -> frozenset[x.Expression]:
+    """The values that are not NULL where all of these conditions hold: those said to be not NULL, and those compared."""
+    found = set[x.Expression]()
+    for e in (term for condition in conditions for term in x.conjuncts(condition)):
+        if isinstance(e, x.IsNull) and e.negated:
+            found.add(e.term)
+        elif isinstance(e, x.Compare):
+            found |= {e.left, e.right}
+    return frozenset(found)
 
 
 def inner_only(side: JoinSide) -> bool:

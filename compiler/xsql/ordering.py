@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from seustream.compiler.errors import Span
+from seustream.compiler.errors import Problems, Span
+from seustream.compiler.language.exact import HIGH
 from seustream.compiler.language.syntax import Constant, Expression, Name, Reference
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.naming import name_of
@@ -40,6 +41,17 @@ def around(
     return tree.Select(
         (whole,), (source,), None, (), None, (), (), at, order_by=keys, limit=last.limit
     )
+
+
+def limit_of(select: tree.Select, problems: Problems) -> int | None:
+    """The number of rows that LIMIT asks for; one that no row number reaches is reported."""
+    if select.limit is None:
+        return None
+    number, at = select.limit
+    if number > HIGH:
+        hint = "leave LIMIT out to have all rows"
+        problems.add("constant-range", "a LIMIT is at most 2^63 - 1 rows", at, hint)
+    return min(number, HIGH)
 
 
 def _of_windows(select: tree.Select) -> bool:

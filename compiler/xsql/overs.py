@@ -41,6 +41,8 @@ PLACES = {
 
 _AGGREGATES = {name: e for e in AGGREGATES.values() for name in (e.name, *e.aliases)}
 _AS_THEY_COME = (logical.OrderKey(x.Literal(0, BIGINT), False, False),)
+_ENDLESS = 1 << 60
+"""So many rows or milliseconds are too many: places and times are added to them."""
 _FORM = "write f(...) OVER (PARTITION BY k ORDER BY ts ROWS 9 PRECEDING)"
 
 
@@ -109,8 +111,10 @@ def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.E
     if number is not None:
         least = 1 if name == "ntile" else 0
         value = number.value if isinstance(number, syntax.Constant) else None
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            said = f"{name} wants a whole number, {least} or more"
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not isinstance(value, int) or not least <= value < _ENDLESS:
+            below = ", below 2^60" if isinstance(value, int) and value >= _ENDLESS else ""
+            said = f"{name} wants a whole number, {least} or more{below}"
             return binder.fail("over", said, number.span, f"{name}{'(4)' * least or '(x, 2)'}")
         offset = value
     binder.aggregating = name
@@ -174,7 +178,7 @@ def _frame(
         if isinstance(value, datetime.timedelta):
             value = value // datetime.timedelta(milliseconds=1)
     whole = isinstance(value, int) and bound.type.kind is not Kind.BOOLEAN
-    if not whole or not isinstance(value, int) or not 0 <= value < 1 << 60:
+    if not whole or not isinstance(value, int) or not 0 <= value < _ENDLESS:
         what = "a length of time" if written.kind == "range" else "a number of rows"
         binder.fail("over", f"{what} is wanted here", written.size.span, _FORM)
         return None

@@ -206,6 +206,8 @@ class Relations:
         if not clauses:
             at = Span(query.span.end - 1, query.span.end)
             hint = "end it with the window within which rows are given once: WINDOW RANGE 1 hour"
+            if isinstance(query, tree.UnionClause):
+                hint = "end it, before a UNION ALL, with the window within which rows are given once: WINDOW RANGE 1 hour"
             problems.add("missing-window", f"a query that {what} needs a window", at, hint)
         elif len(clauses) != 1 or len(plain) != 1:
             hint = "RANGE, ROWS or UNBOUNDED; derive a stream from the rest, and select from that"

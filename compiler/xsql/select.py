@@ -35,6 +35,7 @@ from seustream.compiler.xsql.joins import (
     selects,
 )
 from seustream.compiler.xsql.naming import ResultName, result_names
+from seustream.compiler.xsql.ordering import limit_of
 from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
@@ -162,7 +163,7 @@ class SelectBinder:
                 query, sources=bounded(select, query, side, conditions, lasting, self.problems)
             )
             self._timed(select, sources, side)
-        limit = None if select.limit is None else select.limit[0]
+        limit = limit_of(select, self.problems)
         changes = select.changes is not None
         stays = changes and not aggregated and _stays(select, query, side)
         if changes:

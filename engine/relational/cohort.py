@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.exact import HIGH
+from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.logical import program as logical
 from seustream.engine.relational.closed import (
     Closed,
@@ -42,6 +43,11 @@ Bools = npt.NDArray[np.bool_]
 
 _NEVER = EARLIEST >> 1
 """The number of a window before all others."""
+
+_FARTHEST = 1 << 61
+"""No windows are made of times beyond this, in any direction: their ends and the spans between them would
+not fit."""
+_WINDOWS, _TOO_FAR = "the windows of groups", "a time beyond ±2^61 ms"
 
 
 @dataclass(eq=False, slots=True)
@@ -207,19 +213,20 @@ class _Forward:
         if not coming:
             return
         rows = (coming[0] if len(coming) == 1 else pa.concat_tables(coming)).combine_chunks()
-        fresh = self._evaluated(rows)
+        fresh, kept = self._evaluated(rows)
         if self.doubted:
             return
         whose = self.cohort.whose[:0]
         if self.cohort.several:
             counts = [sum([part.num_rows for part in one.coming]) for one in self.some]
             whose = np.repeat(np.array([one.number for one in self.some], np.int64), counts)
+            whose = whose if kept is None else whose[kept]
         for one in self.some:
             one.coming.clear()
         self.cohort.keep(fresh, whose)
 
-    def _evaluated(self, rows: pa.Table) -> pa.Table:
-        """New rows as they are kept."""
+    def _evaluated(self, rows: pa.Table) -> tuple[pa.Table, Bools | None]:
+        """New rows as they are kept, and which these are, None for all."""
         names = {leaf: rows.column(place) for place, leaf in enumerate(self.node.columns, start=1)}
         self.came = times = timestamps(rows)
 
@@ -227,13 +234,14 @@ class _Forward:
             assert isinstance(e, x.ColumnReference)
             return names[e].combine_chunks()
 
-        where = None
+        where: Bools | None = None
         with self.faults.naming(lambda row: f"the row at ts {times[row]}"):
+            if not (self.lone is not None and self.lone.numbered):
+                where = self._near(times)
             values = [evaluate(e, leaf, len(times), self.faults) for e in self.measures.read]
             if self.node.where != x.TRUE:
-                mask = np.zeros(len(times), np.bool_)
-                mask[np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))] = True
-                where = pa.array(mask)
+                where = np.zeros(len(times), np.bool_)
+                where[np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))] = True
         stamps = pa.array(times)
         if self.lone is not None and self.lone.numbered:
             # Such rows have numbers instead of times; windows end at one of those that came last.
@@ -241,7 +249,19 @@ class _Forward:
             self.lone.count += len(times)
         columns = [stamps, rows.column(rows.num_columns - 1), *values]
         fresh = pa.table(columns, schema=(self.lone or self.cohort.members[0]).kept_schema)
-        return fresh if where is None else fresh.filter(where)
+        return (fresh if where is None else fresh.filter(pa.array(where))), where
+
+    def _near(self, times: Ints) -> Bools | None:
+        """Tells the times that windows can be made of, None where all are; the others are faults."""
+        every = self.node.every
+        lasts = every.gap if isinstance(every, logical.Sessions) else every.size + every.offset
+        farthest = min(_FARTHEST, HIGH - lasts)
+        near: Bools = (times > -farthest) & (times < farthest)
+        if near.all():
+            return None
+        far = np.flatnonzero(~near)
+        self.faults.add(Place(self.node.span, _WINDOWS, _TOO_FAR), len(far), int(far[0]))
+        return near
 
     # --- results --------------------------------------------------------------
 

@@ -120,6 +120,55 @@ def test_what_may_be_null_and_a_list_of_streams() -> None:
     assert can_be_null(sure, frozenset({0})), "of a source that may be lacking"
     assert not can_be_null(x.Literal(1, column.type), frozenset())
     assert can_be_null(x.Literal(None, column.type), frozenset())
+    assert not can_be_null(column, frozenset(), frozenset({column}))
+    first = x.Call("coalesce", (column, sure), (column.type, column.type), column.type)
+    assert not can_be_null(first, frozenset())
+    assert can_be_null(first, frozenset({0})), "both of a source that may be lacking"
+
+
+@pytest.mark.parametrize(
+    ("operand", "given"),
+    [
+        ("coalesce(a, 0)", "coalesce(d, 0) FROM S"),
+        ("ifnull(a, b * 2, 1)", "1 FROM S"),
+        ("a", "d FROM S WHERE d IS NOT NULL"),
+        ("a", "d FROM S WHERE d > 3 AND S.a IS NULL"),
+        ("coalesce(b, a)", "coalesce(d, S.a) FROM S WHERE coalesce(d, S.a) = 1"),
+        ("a", "R.a FROM S"),
+        ("a", "S.d FROM S LEFT JOIN T ON S.a = T.a WHERE T.e = S.d"),
+    ],
+)
+def test_not_in_of_what_cannot_be_null(operand: str, given: str) -> None:
+    text = f"SELECT a FROM R WHERE a IS NOT NULL AND {operand} NOT IN (SELECT {given})"
+    assert shown(text)[0].startswith("ANTI(")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a NOT IN (SELECT d FROM S WHERE d IS NOT NULL)",
+        "(a IS NOT NULL OR b = 1) AND a NOT IN (SELECT d FROM S WHERE d IS NOT NULL)",
+        "a = 1 AND a NOT IN (SELECT d FROM S WHERE d IS NULL)",
+        "a = 1 AND a NOT IN (SELECT d FROM S WHERE d = 1 OR S.a = 1)",
+        "a = 1 AND a NOT IN (SELECT d FROM S WHERE d IS NOT DISTINCT FROM S.a)",
+        "b IS NOT NULL AND coalesce(a, NULL) NOT IN (SELECT 1 FROM S)",
+    ],
+)
+def test_not_in_of_what_may_be_null_all_the_same(where: str) -> None:
+    found = wrong(f"SELECT a FROM R WHERE {where} WINDOW 9")
+    assert [problem.kind for problem in found] == ["not-in-null"]
+
+
+@pytest.mark.parametrize("limit", ["LIMIT 1", "LIMIT 7", "FETCH FIRST 1 ROWS ONLY"])
+@pytest.mark.parametrize("negated", ["", "NOT "])
+def test_a_limit_changes_nothing_in_exists(limit: str, negated: str) -> None:
+    text = f"SELECT a FROM R WHERE {negated}EXISTS (SELECT 1 FROM S WHERE S.a = R.a{{}})"
+    assert shown(text.format(f" {limit}")) == shown(text.format(""))
+
+
+def test_a_limit_in_in_is_refused() -> None:
+    (problem,) = wrong("SELECT a FROM R WHERE a IN (SELECT d FROM S LIMIT 1) WINDOW 9")
+    assert problem.message == "the subquery of IN groups, orders, limits or unites rows"
 
 
 def test_streams_of_from_as_they_are_written() -> None:

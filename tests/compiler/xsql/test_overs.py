@@ -106,3 +106,11 @@ def test_where_none_may_stand() -> None:
     for text in ("SELECT a FROM R WHERE sum(b) OVER (ORDER BY ts) > 3",
                  "SELECT sum(sum(b) OVER (ORDER BY ts)) AS s FROM R WINDOW 3"):  # fmt: skip
         assert "over" in [problem.kind for problem in wrong(text)], text
+
+
+def test_as_far_as_a_row_may_be_away() -> None:
+    for name in ("lag", "lead"):
+        found = over(f"{name}(b, {2**60 - 1}) OVER (ORDER BY ts)")
+        assert found.offset == 2**60 - 1, name  # type: ignore[attr-defined]
+        (problem,) = wrong(f"SELECT {name}(b, {2**60}) OVER (ORDER BY ts) AS v FROM R")
+        assert problem.message == f"{name} wants a whole number, 0 or more, below 2^60"

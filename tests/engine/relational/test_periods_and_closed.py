@@ -245,3 +245,29 @@ def test_a_fault_counts_once() -> None:
     ((place, (count, row)),) = run.report.faults["q"].items()
     assert "1 / R.a" in place
     assert (count, row) == (1, "the row at ts 1")
+
+
+@pytest.mark.parametrize("form", ["TUMBLE(ts, 5)", "HOP(ts, 1, 3)", "SESSION(ts, 5)"])
+@pytest.mark.parametrize("emit", ["", " EMIT CHANGES"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_time_too_far_for_windows_is_a_fault(form: str, emit: str, several: bool) -> None:
+    """The end of such a window, and the span between two such times, fit no 64 bits."""
+    ask = f"SELECT a, window_end AS e, count(*) AS n FROM R WHERE a < {{}} GROUP BY a, {form}{emit}"
+    text = DEFINITIONS + "".join(f"REGISTER QUERY q{n} AS {ask.format(9 - n)};\n" for n in (0, 1))
+    compilation = compile_text(text if several else text.rpartition("REGISTER")[0])
+    far = {"ts": [-(2**63) + 2, -(2**61), 1, 2**61, 2**63 - 3], "a": [4, 5, 6, 7, 8]}
+    near = {"ts": [-(2**61) + 1, 1, 2**61 - 1], "a": [5, 6, 7]}
+    counts = {}
+    for name, times in (("far", far), ("near", near)):
+        run = GraphRun(compilation, GoldenDevice(compilation.options.config))
+        count = len(times["ts"])
+        run.push("R", pa.table({**times, "b": [1.0] * count, "c": [""] * count}))
+        found = [row for own, table in run.finish() if own == "q0" for row in rows_of(table)]
+        counts[name] = sum(places for places, _ in run.report.faults.get("q0", {}).values())
+        who = {row[1 if emit else 0] for row in found}
+        assert who == ({6} if name == "far" else {5, 6, 7})
+        if name == "far":
+            ((place, (_, row)),) = run.report.faults["q0"].items()
+            assert place.startswith("a time beyond")
+            assert row == f"the row at ts {-(2**63) + 2}"
+    assert counts == {"far": 4, "near": 0}

@@ -81,3 +81,24 @@ def test_a_name_is_that_of_the_part_around_it() -> None:
     ones = rows["R"].column("a").to_pylist().count(1)
     assert rows_of(found["q"])[-1][0] == ones
     assert rows_of(found["all_of"])[-1][0] == 60
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "a IS NOT NULL AND a NOT IN (SELECT k FROM S WHERE k IS NOT NULL)",
+        "a > 1 AND a NOT IN (SELECT k FROM S WHERE v = k)",
+        "coalesce(a, 0) NOT IN (SELECT coalesce(k, 2) FROM S)",
+        "EXISTS (SELECT 1 FROM S WHERE S.k = R.a LIMIT 1)",
+        "NOT EXISTS (SELECT 1 FROM S WHERE S.k = R.a AND v > 2 LIMIT 2)",
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_not_in_without_null_and_exists_with_a_limit(where: str, seed: int) -> None:
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, 40), "S": s_stream(chance, 6)}
+    asked = f"SELECT a, b FROM R WHERE {where}"
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {asked} WINDOW UNBOUNDED"
+    found = [row[:2] for row in rows_of(at_once(text, rows).get("q"))]
+    same(found, judged(asked, **rows))
+    same([row[:2] for row in rows_of(in_pieces(text, rows, seed).get("q"))], found)
