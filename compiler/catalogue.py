@@ -34,8 +34,8 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
-    rows hold until their column te, for ever where it is NULL. A `table` is all there before the
+    """A stream's definition. `defined_by` is the query of a derived stream, whose rows, if it has a column te,
+    hold until then, for ever where it is NULL. A `table` is all there before the
     streams begin and has no times; `path` is the file it says it is in. `time` is the column that has the time of
     a stream's rows: the rows that come have it in place of one called ts, and a derived stream has it from the
     streams it reads. Times fall back by `out_of_orderness` milliseconds at most;
@@ -47,7 +47,6 @@ class Stream:
     columns: tuple[Column, ...]
     defined_by: str | None = None
     unknown: bool = False
-    intervals: bool = False
     table: bool = False
     path: str | None = None
     out_of_orderness: int = 0

@@ -20,7 +20,7 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.scope import is_boolean
 from seustream.compiler.apas.streams import WindowFunction
 from seustream.compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
-from seustream.compiler.apas.tree import Node, Path, first_difference
+from seustream.compiler.apas.tree import Node, Path, first_difference, joined
 from seustream.compiler.apas.types import ERROR, INTEGER, shown
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language.bind import ParameterValue
@@ -453,8 +453,10 @@ class _Analysis:
             self.inputs.pop(stream.name, None)
             self.consumed.add(stream.name)
         self.consumed.discard(UNION_NAME)
-        joined = Input(UNION_NAME, trees[0].copy(UNION_NAME), None, tuple(parts))
-        self.inputs[UNION_NAME] = joined
+        tree = trees[0]
+        for other in trees[1:]:
+            tree = joined(tree, other, UNION_NAME)
+        self.inputs[UNION_NAME] = Input(UNION_NAME, tree, None, tuple(parts))
         self.mentioned[UNION_NAME] = call.span.start
         self.newest = UNION_NAME
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seustream.compiler.apas.types import ERROR, NAMES, named, shown
+from seustream.compiler.apas.types import ERROR, NAMES, named, shown, widest
 from seustream.compiler.language.types import Type
 
 Path = tuple[str, ...]
@@ -87,12 +87,13 @@ def group(label: str, *children: Node) -> Node:
 
 
 def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
-    """Returns where two schemas first differ, below their roots; what has failed differs from nothing."""
+    """Returns where two schemas first differ, below their roots. What has failed differs from nothing;
+    types that are one in APAS do not differ, however wide."""
     where = ".".join(under) or "the root"
     for one, other in zip(a.children, b.children, strict=False):
         if one.label != other.label:
             return f"under {where}: {one.label} against {other.label}"
-        if one.type != other.type and ERROR not in (one.type, other.type):
+        if _widest(one, other) is None and one.type is not other.type:
             names = [shown(each.type) for each in (one, other)]
             return f"{'.'.join((*under, one.label))}: {names[0]} against {names[1]}"
         if found := first_difference(one, other, (*under, one.label)):
@@ -100,6 +101,20 @@ def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
     if len(a.children) != len(b.children):
         return f"under {where}: {len(a.children)} attributes against {len(b.children)}"
     return None
+
+
+def joined(a: Node, b: Node, label: str) -> Node:
+    """The schema of tuples of either of two that do not differ."""
+    children = [
+        joined(one, other, one.label) for one, other in zip(a.children, b.children, strict=True)
+    ]
+    return Node(label, _widest(a, b), children=children)
+
+
+def _widest(a: Node, b: Node) -> Type | None:
+    if ERROR in (a.type, b.type):
+        return ERROR
+    return None if a.type is None or b.type is None else widest(a.type, b.type)
 
 
 # --- as nested lists ----------------------------------------------------------

@@ -30,6 +30,15 @@ def settled(of: Type) -> Type:
     return STRING if of.is_text or of.kind is Kind.NULL else of
 
 
+def widest(a: Type, b: Type) -> Type | None:
+    """The wider of two types that are one in APAS, None of others."""
+    if ERROR in (a, b):
+        return ERROR
+    if a == b:
+        return a
+    return t.common(a, b) if settled(a) == settled(b) else None
+
+
 def shown(of: Type | None) -> str:
     """A type as messages and schemas name it; None is a group."""
     if of is None:

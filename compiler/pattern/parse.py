@@ -439,10 +439,8 @@ class _RecognizeBuilder(_ClauseBuilder):
         return s.Reference((token_name(c[0]),), span_of(meta), everything=True)
 
     def semantics(self, meta: Meta, c: list[Any]) -> tree.Semantics:
-        word, function, *arguments, where = c
-        given = tuple(argument for argument in arguments if argument is not None)
-        only = None if where is None else where[1]
-        return self._semantics(word, s.FunctionCall(function, given, span_of(meta), where=only))
+        word, *call = c
+        return self._semantics(word, self.call(meta, [*call, None]))
 
     def semantics_star(self, meta: Meta, c: list[Any]) -> tree.Semantics:
         only = None if c[3] is None else c[3][1]

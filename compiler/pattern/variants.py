@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.errors import Span
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.evaluate import compile_row
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.pattern import ir, tree
@@ -150,9 +151,17 @@ class Variant:
                     of = self._narrowed(e.aggregate, forbids)
                     assert isinstance(of, x.AggregateCall)
                     return replace(e, element=self._places[e.element], aggregate=of)
-                return x.Literal(0 if e.aggregate.function == "count" else None, e.type)
+                return x.Literal(_of_nothing(e.aggregate), e.type)
             case _:
                 return x.rebuild(e, lambda part: self._narrowed(part, forbids))
+
+
+def _of_nothing(e: x.AggregateCall) -> x.Value:
+    """The value of an aggregate over no events."""
+    entry = AGGREGATES[e.function]
+    state = entry.init()
+    value: x.Value = entry.result(e.type, state) if entry.typed else entry.result(state)
+    return value
 
 
 def _is_null(e: x.Expression) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import output, state
 from seustream.engine.pattern.arrivals import Stats
+from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.skip import Skipping
 
-Rows = tuple[pa.Table, np.ndarray[Any, Any]]
+Rows = tuple[pa.Table, Ints]
 
 
 class VariantsOperator:
@@ -117,15 +119,16 @@ class VariantsOperator:
         ]
 
     def _together(self, found: Sequence[Rows]) -> Rows:
-        tables, times = zip(*found, strict=True)
-        rows, at = pa.concat_tables(map(self._whole, tables)), np.concatenate(times)
+        times = [at for _, at in found]
+        rows, at = pa.concat_tables(starmap(self._whole, found)), np.concatenate(times)
         order = np.argsort(at, kind="stable")
         return rows.take(pa.array(order)), at[order]
 
-    def _whole(self, rows: pa.Table) -> pa.Table:
+    def _whole(self, rows: pa.Table, at: Ints) -> pa.Table:
+        # A variant may have no column of its own, and a table without columns no rows.
         there = set(rows.column_names)
         columns = [
-            rows.column(one.name) if one.name in there else pa.nulls(rows.num_rows, one.type)
+            rows.column(one.name) if one.name in there else pa.nulls(len(at), one.type)
             for one in self.schema
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)

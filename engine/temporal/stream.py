@@ -131,9 +131,10 @@ class TemporalNode:
         stream = self.streams[name]
         ends = next((c for c in stream.columns if c.name == END and c.type.is_integer), None)
         ts = te = rows["ts"].to_numpy()
-        if ends is not None:  # of the results of another APAS query, those without an end never do
-            never = pa.scalar(FOREVER) if stream.intervals else rows["ts"]
-            te = pc.coalesce(rows[END].cast(pa.int64()), never).to_numpy()
+        if ends is not None:
+            # Without one a row of a base stream is a point; the result of a query never ends.
+            none = rows["ts"] if stream.defined_by is None else pa.scalar(FOREVER)
+            te = pc.coalesce(rows[END].cast(pa.int64()), none).to_numpy()
         batch = IntervalBatch(
             ts,
             te,
@@ -256,7 +257,7 @@ def _operator(node: n.Node, plan: n.Network, faults: Faults) -> o.ColumnarOperat
         case n.LifetimesNode():
             return ColumnarLifetimes(node, faults)
         case n.MergeNode():
-            return o.ColumnarMerge()
+            return o.ColumnarMerge(node)
         case n.SelectNode():
             return o.ColumnarSelect(node, faults)
         case n.JoinNode():

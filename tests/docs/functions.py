@@ -25,8 +25,8 @@ _MIDDLE = """
 ## Aggregates
 
 Each may have `DISTINCT` before its argument and `FILTER (WHERE condition)` behind it. A row counts unless an
-argument is NULL; of no rows all but `count` are NULL. What is *kept by removal* takes away the rows that leave a window;
-the others are merged from parts of the window.
+argument is NULL; of no rows `count` and `approx_count_distinct` are 0, all others NULL. What is *kept by removal* takes
+away the rows that leave a window; the others are merged from parts of the window.
 
 | aggregate | takes | gives | kept by | example |
 |---|---|---|---|---|

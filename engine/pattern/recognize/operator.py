@@ -181,11 +181,15 @@ class RowOperator:
         )
 
     def _forget(self) -> None:
-        kept, self._oldest = self._search.forget()
-        if self.watermark == END_OF_STREAM:
-            kept = 0
+        kept = self._needed()
         if len(self._log) > 2 * kept + _SLACK or (not kept and len(self._log)):
             self._keep(kept)
+
+    def _needed(self) -> int:
+        """The number of rows that are still needed: after the end none, though the search keeps those
+        that PREV of a next row would look at."""
+        kept, self._oldest = self._search.forget()
+        return 0 if self.watermark == END_OF_STREAM else kept
 
     def _keep(self, count: int) -> None:
         """Keeps so many rows in the log, those that the search keeps, or none."""
@@ -215,7 +219,7 @@ class RowOperator:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain values, for JSON: the rows that are kept, and where each key stands."""
-        kept, self._oldest = self._search.forget()
+        kept = self._needed()
         places = np.empty((self._search.count(), 4), np.int64)
         self._search.places(places)
         self._keep(kept)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from seustream.compiler.apas import network as n
 from seustream.compiler.language.faults import Faults
+from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated
 from seustream.engine.temporal.columnar.evaluate import holds, mapped
 from seustream.engine.temporal.elements import FOREVER
@@ -63,11 +64,21 @@ class ColumnarSetEnd(Stateless):
 
 
 class ColumnarMerge(Stateless):
-    """The order (ts, te, input, arrival)."""
+    """The order (ts, te, input, arrival). Numbers may be narrower in an input."""
+
+    def __init__(self, node: n.MergeNode) -> None:
+        self.types = [arrow_type(of) for _, of in node.leaves]
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
-        both = concatenated(inputs)
+        both = concatenated([self._widened(x) for x in inputs])
         return both.take(np.lexsort((both.te, both.ts))), bound
+
+    def _widened(self, x: IntervalBatch) -> IntervalBatch:
+        columns = [
+            column if column.type == to else column.cast(to)
+            for column, to in zip(x.columns, self.types, strict=True)
+        ]
+        return IntervalBatch(x.ts, x.te, tuple(columns))
 
 
 class ColumnarSelect(Stateless):

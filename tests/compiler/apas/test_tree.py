@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from seustream.compiler.apas.tree import SchemaRefused, first_difference, from_lists, to_lists
+from seustream.compiler.apas.tree import (
+    SchemaRefused,
+    first_difference,
+    from_lists,
+    group,
+    joined,
+    leaf,
+    to_lists,
+)
+from seustream.compiler.language import types as t
 from tests.compiler.apas.schemas import SECTION_5
 
 
@@ -66,6 +75,15 @@ def test_two_schemas_differ_where_they_first_do(
     one: list[object], other: list[object], where: str | None
 ) -> None:
     assert first_difference(from_lists("S", one), from_lists("T", other)) == where
+
+
+def test_the_schema_of_two_has_the_wider_types() -> None:
+    one = group("S", leaf("a", t.INT), group("g", leaf("x", t.DOUBLE), leaf("s", t.VARCHAR)))
+    other = group("T", leaf("a", t.BIGINT), group("g", leaf("x", t.REAL), leaf("s", t.VARCHAR)))
+    assert first_difference(one, other) is None
+    assert joined(one, other, "new").types == [t.BIGINT, t.DOUBLE, t.VARCHAR]
+    assert joined(one, other, "new").paths == one.paths
+    assert one.types == [t.INT, t.DOUBLE, t.VARCHAR]
 
 
 def test_nested_without_end_is_refused() -> None:

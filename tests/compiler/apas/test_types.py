@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from seustream.compiler.apas.types import DOUBLE, INTEGER, NAMES, STRING, named, settled, shown
+from seustream.compiler.apas.types import (
+    DOUBLE,
+    ERROR,
+    INTEGER,
+    NAMES,
+    STRING,
+    named,
+    settled,
+    shown,
+    widest,
+)
 from seustream.compiler.language import types as t
 
 
@@ -30,3 +40,24 @@ def test_a_leaf_has_the_widest_of_its_kind() -> None:
     assert [settled(of) for of in (t.REAL, t.DOUBLE)] == [DOUBLE] * 2
     assert [settled(of) for of in (t.Type(t.Kind.CHAR, 3), t.VARCHAR, t.NULL)] == [STRING] * 3
     assert settled(t.decimal(3, 1)) == t.decimal(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "want"),
+    [
+        (t.INT, t.BIGINT, t.BIGINT),
+        (t.SMALLINT, t.INT, t.INT),
+        (t.REAL, t.DOUBLE, t.DOUBLE),
+        (t.REAL, t.REAL, t.REAL),
+        (t.Type(t.Kind.VARCHAR, 3), t.Type(t.Kind.CHAR, 9), t.VARCHAR),
+        (t.Type(t.Kind.VARCHAR, 3), t.Type(t.Kind.VARCHAR, 3), t.Type(t.Kind.VARCHAR, 3)),
+        (t.decimal(3, 1), t.decimal(3, 1), t.decimal(3, 1)),
+        (t.decimal(3, 1), t.decimal(4, 1), None),
+        (t.INT, t.REAL, None),
+        (t.DATE, t.TIMESTAMP, None),
+        (t.INTERVAL, t.BIGINT, None),
+        (t.INT, ERROR, ERROR),
+    ],
+)
+def test_the_wider_of_two_types_that_are_one(a: t.Type, b: t.Type, want: t.Type | None) -> None:
+    assert widest(a, b) == widest(b, a) == want

@@ -35,6 +35,8 @@ ROWS = [
     ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(A.price + B.price) > 1"),
     ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(1) > 1"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «FINAL LAST(A.price) > 1"),
+    ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «FINAL count(DISTINCT A.price) > 1"),
+    ("P015", "ORDER BY ts MEASURES «FINAL LAST(DISTINCT A.price) AS p PATTERN (A B)"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «RUNNING PREV(A.price) > 1"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS PREV(«A.price + B.price) > 1"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS PREV(«1) > 1"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.registry import AggregateFunction
 from seustream.compiler.language.types import INT, VARCHAR
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern
@@ -69,6 +73,16 @@ def test_what_a_condition_says_without_an_element(condition: str, applies: objec
         assert ["; ".join(map(str, way.elements)) for way in found] == ["A; B; C"]
         return
     assert [c.refs for c in found[1].conjuncts] == (applies or [])
+
+
+@pytest.mark.parametrize("entry", AGGREGATES.values(), ids=[*AGGREGATES])
+def test_an_aggregate_of_a_missing_group_is_that_of_no_rows(entry: AggregateFunction) -> None:
+    call = entry.example.replace("*", "b")
+    for name in ("x", "y", "name"):
+        call = re.sub(rf"\b{name}\b", "b.type" if name == "name" else "b.x", call)
+    way = query(f"A a; B* b; C c WHERE {call} IS NOT NULL").variants
+    counts = entry.name in ("count", "approx_count_distinct")
+    assert ["; ".join(map(str, one.elements)) for one in way] == ["A; B+; C", "A; C"][: 1 + counts]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.pattern import ir
-from seustream.compiler.pipeline import compile_text
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.graph import GraphRun
 from seustream.engine.pattern import stream
 from seustream.engine.pattern.stream import PatternNode
 from seustream.engine.stream.merge import END_OF_STREAM
@@ -80,3 +81,48 @@ def test_matches_come_at_the_step_at_which_they_are_certain(
 )
 def test_where_any_event_may_end_a_match_none_waits(text: str) -> None:
     assert stream.ending(query(text)) is None
+
+
+ROWS = "SELECT * FROM {} MATCH_RECOGNIZE (ORDER BY ts MEASURES PREV(A.x) AS p, A.x AS x PATTERN (A{}) WITHIN INTERVAL '9' MS DEFINE A AS A.x >= PREV(A.x) OR PREV(A.x) IS NULL)"
+PAIR = (
+    "CREATE STREAM t (x int); CREATE STREAM u (x int);"
+    f"REGISTER QUERY mt AS {ROWS.format('t', '')}; REGISTER QUERY mu AS {ROWS.format('u', '{2}')};"
+    "CREATE STREAM w AS SELECT x FROM t WINDOW NOW UNION ALL SELECT x FROM u WINDOW NOW;"
+    f"REGISTER QUERY mw AS {ROWS.format('w', '')};"
+)
+
+
+@pytest.mark.parametrize("first", ["t", "u"])
+def test_a_run_is_saved_and_goes_on_after_one_of_two_streams_has_ended(first: str) -> None:
+    compilation = compile_text(PAIR, "q", Options(devices=0))
+    numbers = {"t": [3, 1, 2, 2], "u": [1, 1, 5, 7]}
+
+    def rows(name: str, part: slice) -> pa.Table:
+        x = pa.array(numbers[name][part], pa.int32())
+        return pa.table({"ts": [1, 2, 4, 5][part], "x": x})
+
+    def results(saved: bool) -> dict[str, list[object]]:
+        """What each query gives; with `saved` every step is of a new run."""
+        run, found = GraphRun(compilation), {"mt": [], "mu": [], "mw": []}  # type: ignore[var-annotated]
+        (other,) = {"t", "u"} - {first}
+        steps = [
+            (first, slice(0, 4), True),
+            (other, slice(0, 3), False),
+            (other, slice(3, 4), True),
+        ]
+        for name, part, ends in steps:
+            run.push(name, rows(name, part))
+            if ends:
+                run.end(name)
+            for query, table in run.advance():
+                found[query] += table.to_pylist()
+            if saved:
+                state, run = run.state(), GraphRun(compilation)
+                run.resume(state)
+        return found
+
+    want = results(saved=False)
+    assert results(saved=True) == want
+    assert [row["p"] for row in want["mt"]] == [None, 1, 2]
+    assert [row["x"] for row in want["mu"]] == [1, 7]
+    assert len(want["mw"]) >= 4

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pytest
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError
@@ -270,6 +271,35 @@ def test_every_way_is_matched() -> None:
     counts = [check(seed) for seed in range(80)]
     assert sum(count is not None for count in counts) > 60
     assert sum(count or 0 for count in counts) > 150
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("count(b)", [0, 0, 2]),
+        ("approx_count_distinct(b.x)", [0, 0, 1]),
+        ("approx_count_distinct(DISTINCT b.x) + 1", [1, 1, 2]),
+        ("sum(b.x)", [None, None, 14]),
+        ("array_agg(b.n)", [None, None, [1, 2]]),
+    ],
+)
+@pytest.mark.parametrize("how", ["ANY", "NEXT"])  # NEXT passes over the Cs, too
+def test_an_aggregate_over_a_missing_group_is_that_over_no_rows(
+    how: str, value: str, want: list[object]
+) -> None:
+    """It may be all there is to return."""
+    text = f"PATTERN A a; C* b; A d FROM s WITHIN 9 ms USING {how} RETURN {value} AS r"
+    operator = operator_of(compile_pattern(text, STREAM))
+    rows = {
+        "ts": [1, 2, 3, 4, 20, 21, 40, 41],
+        "type": [*"ACCAAAAA"],
+        "x": [7] * 8,
+        "n": [*range(8)],
+    }
+    operator.push_table(pa.table(rows, schema=pa.schema(SCHEMA)))
+    found, _ = operator.advance_table(END_OF_STREAM)
+    every = want + want[:1] * (how == "NEXT")
+    assert sorted(found["r"].to_pylist(), key=str) == sorted(every, key=str)
 
 
 def test_columns_of_missing_elements_are_null() -> None:

@@ -16,6 +16,8 @@ import pytest
 from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.graph import GraphRun
 from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.stream import NodeFailed
@@ -224,3 +226,112 @@ def test_a_null_that_nobody_reads_takes_no_tuple_away() -> None:
         3,
         0,
     )
+
+
+# --- among streams of other languages -------------------------------------------
+
+
+def answers(text: str, **streams: dict[str, pa.Array]) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows that each query gives, columns in their order; streams end one after the other."""
+    run = GraphRun(compile_text(text, "q", Options(devices=0)))
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for name, columns in streams.items():
+        run.push(name, pa.table(columns))
+        run.end(name)
+        for query, rows in run.advance():
+            found.setdefault(query, []).extend(tuple(row.values()) for row in rows.to_pylist())
+    return found
+
+
+UNION = """
+CREATE STREAM A ({}); CREATE STREAM B ({});
+CREATE STREAM u AS APAS $$ where util.union({}) select u[$new[T]] $$;
+REGISTER QUERY m AS APAS $$ where util.union({}) select m[$new[T]] $$;
+REGISTER QUERY s AS APAS $$ where util.union({}), window.unbounded($new) select s[s = agg.sum($new.v)] $$;
+REGISTER QUERY x AS SELECT ts, v FROM u WINDOW NOW;
+"""
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "low", "high"),
+    [
+        ("int", "bigint", pa.array([7, None, -1], pa.int32()), pa.array([1 << 40, 5], pa.int64())),
+        (
+            "smallint",
+            "int",
+            pa.array([7, None, -1], pa.int16()),
+            pa.array([1 << 30, 5], pa.int32()),
+        ),
+        (
+            "real",
+            "double precision",
+            pa.array([0.1, None, -1], pa.float32()),
+            pa.array([0.1, 5], pa.float64()),
+        ),
+        ("varchar(2)", "varchar", pa.array(["a", None, "b"]), pa.array(["long", "c"])),
+    ],
+)
+@pytest.mark.parametrize("order", ["$A, $B", "$B, $A"])
+def test_a_union_has_the_wider_type(
+    order: str, narrow: str, wide: str, low: pa.Array, high: pa.Array
+) -> None:
+    text = UNION.format(f"v {narrow}", f"v {wide}", order, order, order)
+    numbers = "varchar" not in wide
+    if not numbers:
+        text = text.replace("agg.sum", "agg.max")
+    found = answers(text, A={"ts": [1, 2, 5], "v": low}, B={"ts": [3, 4], "v": high})
+    (a, b, c), (d, e) = low.to_pylist(), high.to_pylist()
+    want = [(1, a), (2, b), (3, d), (4, e), (5, c)]
+    assert [row[:2] for row in found["x"]] == want
+    assert found["m"] == [(ts, ts, v) for ts, v in want]
+    every = [v for v in (a, b, c, d, e) if v is not None]
+    assert found["s"][-1][2] == (sum(every) if numbers else max(every))
+
+
+def test_a_union_of_unions_and_windows_has_the_wider_type() -> None:
+    text = """
+    CREATE STREAM A (v smallint, w real); CREATE STREAM B (v int, w real); CREATE STREAM C (v bigint, w double precision);
+    REGISTER QUERY m AS APAS $$
+    from where util.union($A, $B), window.range($new, 2) select u[$new[T]];
+         where window.now($C) select c[$C[T]];
+    where util.union($c, $u) select m[$new[T]] $$;
+    """
+    made = {"A": (1, pa.int16()), "B": (2, pa.int32()), "C": (3, pa.int64())}
+    streams = {
+        name: {
+            "ts": [v],
+            "v": pa.array([v], of),
+            "w": pa.array([0.5], pa.float64() if v == 3 else pa.float32()),
+        }
+        for name, (v, of) in made.items()
+    }
+    assert answers(text, **streams)["m"] == [(1, 3, 1, 0.5), (2, 4, 2, 0.5), (3, 4, 3, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "SELECT * FROM a WINDOW NOW",
+        "SELECT n, te FROM a WHERE n > 0 WINDOW NOW",
+        "PATTERN ANY p FROM a WITHIN 1 s RETURN p.n AS n, p.te AS te",
+        "SELECT * FROM a MATCH_RECOGNIZE (ORDER BY ts MEASURES A.n AS n, A.te AS te PATTERN (A) WITHIN INTERVAL '1' SECOND)",
+    ],
+)
+def test_what_never_ends_does_not_end_behind_another_query(between: str) -> None:
+    text = f"""
+    CREATE STREAM t (x int);
+    CREATE STREAM a AS APAS $$ where window.unbounded($t) select a[n = agg.count($t)] $$;
+    CREATE STREAM b AS {between};
+    REGISTER QUERY direct AS APAS $$ select m[k = sum($a.n)] $$;
+    REGISTER QUERY behind AS APAS $$ select m[k = sum($b.n)] $$;
+    """
+    found = answers(text, t={"ts": [1, 2, 3], "x": pa.array([1, 2, 3], pa.int32())})
+    assert found["direct"] == [(1, 2, 1), (2, 3, 2), (3, FOREVER, 3)]
+    assert found["behind"] == found["direct"]
+
+
+def test_a_row_of_a_base_stream_without_an_end_is_a_point() -> None:
+    text = "CREATE STREAM t (te bigint, x int); REGISTER QUERY m AS APAS $$ select m[x = $t.x] $$;"
+    ends = pa.array([4, None], pa.int64())
+    found = answers(text, t={"ts": [1, 2], "te": ends, "x": pa.array([1, 2], pa.int32())})
+    assert found["m"] == [(1, 4, 1), (2, 2, 2)]

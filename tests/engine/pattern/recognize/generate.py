@@ -137,6 +137,11 @@ def measures(v: str, w: str) -> dict[str, tuple[str, Callable[[View], Any]]]:
             f"count(DISTINCT {v}.x) FILTER (WHERE {v}.x > 2)",
             lambda m: len({value for value in m.values(v) if value > 2}),
         ),
+        "kinds": (f"FINAL count(DISTINCT {w}.x)", lambda m: len(set(m.values(w, True)))),
+        "sorted": (
+            f"RUNNING sum(DISTINCT {v}.x) FILTER (WHERE {v}.x < 7)",
+            lambda m: total([*{value for value in m.values(v) if value < 7}]),
+        ),
         "list": (
             "array_agg(CLASSIFIER())",
             lambda m: [m.label(place) for place in m.own(None)] or None,

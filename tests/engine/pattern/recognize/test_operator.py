@@ -48,10 +48,12 @@ def in_cuts(query: RowQuery, rows: pa.Table, chance: random.Random) -> list[dict
         assert all(ts > before for ts in own.tolist()), "a result at or before the watermark"
         assert operator.output_watermark >= before
         found += results.to_pylist()
-        if chance.random() < 0.5 and mark != END_OF_STREAM:
+        if chance.random() < 0.5:
             stored = json.loads(json.dumps(operator.snapshot()))
             operator = RowOperator(query)
             operator.restore(stored)
+    assert not operator.held
+    assert not operator.advance_table(END_OF_STREAM)[0].num_rows
     return found
 
 
@@ -86,3 +88,30 @@ def check(seed: int) -> int:
 def test_random_queries(block: int) -> None:
     found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
     assert sum(found) > 25, "the cases find something"
+
+
+ENDED = [
+    "MEASURES PREV(A.x) AS p PATTERN (A)",
+    "MEASURES A.x AS p PATTERN (A) DEFINE A AS A.x > PREV(A.x)",
+    "MEASURES PREV(A.x, 3) AS p PATTERN (A B) DEFINE B AS B.x >= PREV(B.x, 2)",
+    "MEASURES NEXT(A.x) AS p PATTERN (A) DEFINE A AS A.x > PREV(A.x) OR NEXT(A.x) IS NULL",
+    "MEASURES PREV(A.x) AS p ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A B) DEFINE B AS B.x > 2",
+]
+
+
+@pytest.mark.parametrize("inside", ENDED)
+def test_a_snapshot_after_the_end_holds_no_rows(inside: str) -> None:
+    query = compiled(f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts {inside})")
+    operator = RowOperator(query)
+    numbers = pa.array([1, 3, 2, 3, 1], pa.int32())
+    operator.push_table(pa.table({"ts": [1, 2, 2, 4, 5], "k": [*"aabba"], "x": numbers}))
+    found, _ = operator.advance_table(END_OF_STREAM)
+    assert found.num_rows
+    state = json.loads(json.dumps(operator.snapshot()))
+    again = RowOperator(query)
+    again.restore(state)
+    assert again.snapshot() | {"kept": state["kept"]} == state
+    for one in (operator, again):
+        assert not one.held
+        assert one.next_due is None
+        assert not one.advance_table(END_OF_STREAM)[0].num_rows

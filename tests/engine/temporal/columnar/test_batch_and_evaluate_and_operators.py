@@ -95,6 +95,7 @@ def test_a_merge_is_in_the_order_of_ts_te_input_and_arrival(seed: int) -> None:
     for number in range(3):
         rows = sorted((chance.randrange(5), chance.randrange(5, 8)) for _ in range(6))
         inputs.append([(ts, te, 10 * number + at) for at, (ts, te) in enumerate(rows)])
-    out, _ = ColumnarMerge().process([batch(*rows) for rows in inputs], 9, False)
+    node = n.MergeNode((EDGE,) * 3, (("v", INTEGER),))
+    out, _ = ColumnarMerge(node).process([batch(*rows) for rows in inputs], 9, False)
     want = sorted((row for rows in inputs for row in rows), key=lambda row: row)
     assert out.elements() == want
