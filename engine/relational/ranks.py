@@ -47,6 +47,9 @@ class RankOperator:
         self.push, self.advance = self.input.push, self.input.advance
         self.kept = stream_schema(node.inputs[0]).empty_table()
         self.found: pa.Table | None = None
+        # How many came; which of them are kept; of which the results found are.
+        self.came = 0
+        self.numbers = self.of = np.empty(0, np.int64)
         self.trimmed = 0
         parts = [item.expression for item in node.items]
         parts += [] if node.qualify is None else [node.qualify]
@@ -61,7 +64,10 @@ class RankOperator:
     def outputs(self) -> Iterator[Answer]:
         fresh = [part.rows[0] for part in self.input.release()]
         if fresh:
+            before = self.kept.num_rows
             self.kept = pa.concat_tables([self.kept, *fresh])
+            more = np.arange(self.kept.num_rows - before) + self.came
+            self.numbers, self.came = np.append(self.numbers, more), self.came + len(more)
         over = np.flatnonzero(self._is_over())
         if len(over):
             places = np.arange(self.kept.num_rows)
@@ -69,7 +75,9 @@ class RankOperator:
             read = over if self.node.ahead is None else places
             rows = self.kept.take(pa.array(read)).combine_chunks()
             self.kept = self.kept.take(pa.array(np.setdiff1d(places, over)))
-            self._add(self._answer(rows, np.searchsorted(read, over)))
+            found, some = self._answer(rows, np.searchsorted(read, over))
+            self._add(found, self.numbers[read[some]])
+            self.numbers = np.delete(self.numbers, over)
         elif self.node.best is not None and self.kept.num_rows > 2 * self.trimmed + _FEW:
             self._trim()
         if self.found is not None:
@@ -92,24 +100,27 @@ class RankOperator:
     def _certain(self, found: pa.Table) -> Iterator[Answer]:
         """The results that are at their place: those of a stream go by time."""
         if self.node.defines is None:
-            self.found = None
+            self.found, self.of = None, self.of[:0]
             yield self.node.name, found
             return
         time = timestamps(found)
-        order = np.argsort(time, kind="stable")
+        # Of equal times, as their rows came, whenever they were decided; sorted ones stay so.
+        order = np.lexsort((np.arange(len(time)) if self.node.order_by else self.of, time))
         ready = time[order] <= self.watermark
         self.found = found.take(pa.array(order[~ready])) if not ready.all() else None
+        self.of = self.of[order[~ready]]
         if ready.any():
             yield self.node.name, found.take(pa.array(order[ready]))
 
-    def _add(self, more: pa.Table) -> None:
+    def _add(self, more: pa.Table, of: Ints) -> None:
         if more.num_rows:
             self.found = more if self.found is None else pa.concat_tables([self.found, more])
+            self.of = np.append(self.of, of)
 
     # --- rows -----------------------------------------------------------------
 
-    def _answer(self, rows: pa.Table, some: Ints) -> pa.Table:
-        """The results of some rows, whose partitions are over as far as they look."""
+    def _answer(self, rows: pa.Table, some: Ints) -> tuple[pa.Table, Ints]:
+        """The results of some rows, whose partitions are over as far as they look; and whose they are."""
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
         seen = self._seen(rows)
         with faults.naming(lambda row: f"the row at ts {times[some[row]]}"):
@@ -128,7 +139,7 @@ class RankOperator:
             out = [evaluate(item.expression, read, len(some), faults) for item in node.items]
         places = pa.array(some)
         oldest = rows.column(rows.num_columns - 1).take(places)
-        return answer(node, [*out, oldest, rows.column(0).take(places)])
+        return answer(node, [*out, oldest, rows.column(0).take(places)]), some
 
     def _place(self, seen: dict[x.Leaf, pa.Array], count: int) -> None:
         """Adds the values of the functions to those of the columns."""
@@ -243,7 +254,8 @@ class RankOperator:
         over, most = self.node.best
         self.kept = self.kept.combine_chunks()
         rank = self._ranked(over, self._seen(self.kept), self.kept.num_rows)
-        self.kept = self.kept.take(pa.array(np.flatnonzero(rank <= most)))
+        best = np.flatnonzero(rank <= most)
+        self.kept, self.numbers = self.kept.take(pa.array(best)), self.numbers[best]
         self.trimmed = self.kept.num_rows
 
     # --- state ----------------------------------------------------------------
@@ -253,10 +265,14 @@ class RankOperator:
             "text": self.node.text,
             "inputs": self.input.plain(),
             "faults": fault_report(self.faults),
+            "came": self.came,
         }
-        tables = self.input.tables() | {"kept": self.kept}
+        tables = self.input.tables() | {
+            "kept": self.kept,
+            "numbers": pa.table({"of": self.numbers}),
+        }
         if self.found is not None:
-            tables["found"] = self.found
+            tables |= {"found": self.found, "places": pa.table({"of": self.of})}
         return Snapshot("ranks", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
@@ -266,5 +282,13 @@ class RankOperator:
         if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
             return
         self.kept, self.found = kept, state.tables.get("found")
+        self.came = state.plain.get("came", kept.num_rows)  # those of before had no numbers
+        self.numbers = _numbers(state.tables.get("numbers"), kept.num_rows)
+        if self.found is not None:
+            self.of = _numbers(state.tables.get("places"), self.found.num_rows)
         self.input.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
+
+
+def _numbers(kept: pa.Table | None, count: int) -> Ints:
+    return np.arange(count) if kept is None else kept["of"].to_numpy()

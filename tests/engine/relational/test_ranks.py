@@ -156,6 +156,27 @@ def test_a_row_that_looks_ahead_comes_with_the_row_it_looks_at() -> None:
     ]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_a_time_stand_as_they_came_however_they_are_decided(seed: int) -> None:
+    """For what reads them, in any steps and over restarts."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    ts = sorted(chance.choices(range(6), k=25))
+    columns = {name: [chance.randint(0, 3) for _ in ts] for name in "kv"}
+    rows = {
+        "R": pa.table(
+            {"ts": ts, **columns},
+            schema=pa.schema([("ts", pa.int64()), ("k", pa.int32()), ("v", pa.int32())]),
+        )
+    }
+    text = f"""CREATE STREAM R (k int, v int);
+    CREATE STREAM X AS SELECT k, v, lead(v, {chance.randint(1, 2)}) OVER (PARTITION BY k ORDER BY ts) AS n FROM R;
+    REGISTER QUERY q AS SELECT k, v, n, row_number() OVER (ORDER BY ts) AS place FROM X"""
+    found = rows_of(at_once(text, rows)["q"])
+    assert [row[:2] for row in found] == list(zip(columns["k"], columns["v"], strict=True))
+    assert rows_of(in_pieces(text, rows, seed)["q"]) == found
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_ranks(seed: int) -> None:
     check(seed)
