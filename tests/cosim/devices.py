@@ -29,6 +29,7 @@ processor.PATIENCE = 2_000_000  # of a random case that stands still one wants t
 
 _TRACED = (TINY, SHALLOW)
 _BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)
+_LINKED = (TINY, NARROW, SHALLOW)
 
 
 def verilated(config: DeviceConfig) -> VerilatedDevice:
@@ -44,20 +45,23 @@ def verilated(config: DeviceConfig) -> VerilatedDevice:
     return device
 
 
+def _built_with(config: DeviceConfig, port: str) -> None:
+    if config not in _LINKED:
+        pytest.skip(f"{config.name} is not built with {port} for tests")
+
+
 def linked(config: DeviceConfig) -> BoardDevice:
     """The RTL behind its host link, over a line without faults."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
-    if config != TINY:
-        pytest.skip(f"{config.name} is not built with a link for tests")
+    _built_with(config, "a link")
     line = SimulatedLine(SimulatedBoard(build.linked(config)))
     return BoardDevice(LinkSession(line, now=line.now), config)
 
 
 def networked(config: DeviceConfig) -> BoardDevice:
     """The RTL behind its Ethernet port, over a cable without faults."""
-    if config != TINY:
-        pytest.skip(f"{config.name} is not built with an Ethernet port for tests")
+    _built_with(config, "an Ethernet port")
     from tests.cosim.boards import cable as cables
 
     cable = cables.Cable(cables.networked(config))
@@ -67,12 +71,11 @@ def networked(config: DeviceConfig) -> BoardDevice:
 
 def on_usb(config: DeviceConfig) -> BoardDevice:
     """The RTL behind its USB port, with a host at its wires."""
-    if config != TINY:
-        pytest.skip(f"{config.name} is not built with a USB port for tests")
+    _built_with(config, "a USB port")
     from seustream.cosim.boards.usb import VirtualUsbBoard
     from tests.cosim.boards.test_usb import board
 
-    virtual = VirtualUsbBoard(board())
+    virtual = VirtualUsbBoard(board(config))
     device = virtual.device(config)
     close = device.close
 

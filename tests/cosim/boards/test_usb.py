@@ -14,7 +14,7 @@ from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.errors import BoardRefused, NoPort
 from seustream.cosim.link.usb import UsbAddress, UsbLine
 from seustream.cosim.verilated.build import missing
-from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.link.test_device_faults import same_as_golden
 
 usb_core = pytest.importorskip("usb.core", reason="without pyusb; nox -s tests installs it")
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LUNA
 TINY = CONFIGURATIONS["tiny"]
 
 
-def board() -> SimulatedUsbBoard:
+def board(config: DeviceConfig = TINY) -> SimulatedUsbBoard:
     """A processor with a USB port, or the test is skipped."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
-    return SimulatedUsbBoard(build.usb(TINY))
+    return SimulatedUsbBoard(build.usb(config))
 
 
 @pytest.fixture
