@@ -17,7 +17,7 @@ class TupleFetch(wiring.Component):
     window stores it or not.
 
     latency     7 cycles from the request to the response
-    throughput  1 tuple a cycle, for each of those who ask one in 2 cycles
+    throughput  1 tuple a cycle, whoever asks
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
                  before it for stamps alone; of the others, a raw tuple needs no window
@@ -69,14 +69,18 @@ class TupleFetch(wiring.Component):
             first, second = (
                 Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second")
             )
-            m.d.comb += [request.ready.eq(~full), arbiter.requests[i].eq(asks & ~chosen[i])]
-            with m.If(~full):
+            # While the first makes way, the second asks for its turn and another takes its place.
+            m.d.comb += [
+                request.ready.eq(~full | chosen[i]),
+                arbiter.requests[i].eq(Mux(chosen[i], full, asks)),
+            ]
+            with m.If(request.ready):
                 m.d.sync += second.eq(request.payload)
             with m.If(~asks | chosen[i]):
                 m.d.sync += [
                     asks.eq(full | request.valid),
                     first.eq(Mux(full, second, request.payload)),
-                    full.eq(0),
+                    full.eq(full & request.valid),
                 ]
             with m.Elif(request.valid):
                 m.d.sync += full.eq(1)

@@ -99,11 +99,11 @@ class FetchFetches(Specification):
         free = ~second & ~first & ((age == 0) | answered)
         m.d.sync += flying.eq(flying + taken - response)
         follow = taken & free & anything(m, 1, "this")
-        at_once = ~own_places["asks"] | makes_way
+        at_once = ~own_places["asks"] | (makes_way & ~own_places["full"])
         with m.If(age != 0):
             m.d.sync += age.eq(Mux(answered, 0, age + 1))
         with m.If(second & makes_way):
-            m.d.sync += [second.eq(0), first.eq(1)]
+            m.d.sync += [second.eq(0), first.eq(~grants), age.eq(grants)]
         with m.If(first & grants):
             m.d.sync += [first.eq(0), age.eq(1)]
         with m.If(follow):
