@@ -21,12 +21,13 @@ class Emitter(wiring.Component):
     tag leads. While there is none, and probes of a higher level wait, it gives up: all that wait
     are forgotten, and the probe is taken up again at the first of them.
 
-    latency     4 cycles to the request
-    throughput  a joined tuple in 3 cycles, which the router takes; a probe 3 cycles more
+    latency     5 cycles to the request
+    throughput  a joined tuple in 2 cycles, which the router takes; a probe 2 cycles more
 
     came, found, room     a joined tuple or an end; there is room, late by `_IN_FLIGHT` of them
     look, tag, leads      asks for the destination of a tag; there a cycle later
     emit, emitting, destination, granted, roomy   the request, and the router's answer
+    follows, follows_to   the request after it, if it is of the same probe and there already
     higher                probes of a higher level wait
     commit                pulse: the probe is done
     rewind                pulse: `emitting` was given up
@@ -46,6 +47,8 @@ class Emitter(wiring.Component):
                 "emit": Out(1),
                 "emitting": Out(join_layout(config)),
                 "destination": Out(layouts.destination),
+                "follows": Out(1),
+                "follows_to": Out(layouts.destination),
                 "granted": In(1),
                 "roomy": In(1),
                 "higher": In(1),
@@ -68,14 +71,17 @@ class Emitter(wiring.Component):
         ]
         m.d.sync += self.room.eq((end - first)[: bits + 1] <= _WAITING - _IN_FLIGHT)
 
-        # Stages: out of the queue, destination, request.
-        item, next_item = Signal(shape), Signal(shape)
-        have, have_next, moves, load = Signal(), Signal(), Signal(), Signal()
-        # The probe that is next is known two cycles after `commit`.
+        # Stages: out of the queue, destination, what follows, request.
+        next_item, item, following = Signal(shape), Signal(shape), Signal(shape)
+        have_next, have, have_following = Signal(), Signal(), Signal()
+        load, goes_on, moves = Signal(), Signal(), Signal()
+        # Whose the next ones are is known in the cycle after `commit`.
         m.d.comb += [
-            moves.eq(have & (~self.emit | self.granted) & ~self.commit & ~self.rewind),
-            self.look.eq(~have | moves),
+            moves.eq(have_following & (~self.emit | self.granted) & ~self.rewind),
+            goes_on.eq(~have_following | moves),
+            self.look.eq(~have | goes_on),
             self.tag.eq(next_item.tag),
+            self.follows.eq(have_following & ~following.end),
             load.eq(~have_next | self.look),
         ]
         m.d.sync += end.eq(end + self.came)
@@ -87,14 +93,17 @@ class Emitter(wiring.Component):
             ]
         with m.If(self.look):
             m.d.sync += [have.eq(have_next), item.eq(next_item)]
+        with m.If(goes_on):
+            m.d.sync += [have_following.eq(have), following.eq(item)]
+            m.d.sync += self.follows_to.eq(self.leads)
 
         gives_up = Signal()
-        m.d.sync += self.commit.eq(moves & item.end)
+        m.d.sync += self.commit.eq(moves & following.end)
         with m.If(moves):
             m.d.sync += [
-                self.emit.eq(~item.end),
-                self.emitting.eq(item),
-                self.destination.eq(self.leads),
+                self.emit.eq(~following.end),
+                self.emitting.eq(following),
+                self.destination.eq(self.follows_to),
             ]
         with m.Elif(self.granted | gives_up):
             m.d.sync += self.emit.eq(0)
@@ -110,5 +119,5 @@ class Emitter(wiring.Component):
         m.d.comb += gives_up.eq(stuck.all() & waits)
         m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):
-            m.d.sync += [Cat(have, have_next, stuck).eq(0), Cat(end, first).eq(0)]
+            m.d.sync += [Cat(have_following, have, have_next, stuck).eq(0), Cat(end, first).eq(0)]
         return m

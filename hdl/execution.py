@@ -34,8 +34,8 @@ class ExecutionUnit(wiring.Component):
     What is joined waits for the router (`Emitter`). If it gives up (`rewind`), it is noted where the
     probe was, and after the others the unit goes on with that very JOIN.
 
-    latency     10 cycles from a pair to its request by rows; by the program 4 to the first
-                instruction, 5 for a jump taken, 10 for a JOIN
+    latency     11 cycles from a pair to its request by rows; by the program 4 to the first
+                instruction, 5 for a jump taken, 11 for a JOIN
     throughput  a row a cycle, or an instruction a cycle; a pair that runs the program overlaps with
                 the one after only in reading it; a probe in 2 cycles at least
 
@@ -46,6 +46,7 @@ class ExecutionUnit(wiring.Component):
     hit, hit_take, hit_bits   selection bits of the window tuple
     attributes     what the probe carries (without lanes)
     emit, granted, roomy      a joined tuple and where it goes; taken; there is room
+    follows, follows_to       the same probe's next is there already, and where that one goes
     waiting        by level, probes that are not done
     commit         pulse: this probe is done
     rewind         pulse: this and all later probes are taken back
@@ -75,6 +76,8 @@ class ExecutionUnit(wiring.Component):
                 "emitted": Out(layouts.reference),
                 "level": Out(layouts.level_bits),
                 "destination": Out(layouts.destination),
+                "follows": Out(1),
+                "follows_to": Out(layouts.destination),
                 "granted": In(1),
                 "roomy": In(1),
                 "waiting": In(layouts.levels),
@@ -129,6 +132,8 @@ class ExecutionUnit(wiring.Component):
             emitter.leads.eq(self._destination.data),
             self.emit.eq(emitter.emit),
             self.destination.eq(emitter.destination),
+            self.follows.eq(emitter.follows),
+            self.follows_to.eq(emitter.follows_to),
             emitter.granted.eq(self.granted),
             emitter.roomy.eq(self.roomy),
             emitter.higher.eq(higher.any()),

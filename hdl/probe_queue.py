@@ -35,8 +35,8 @@ class ProbeQueue:
     to sixteen; where a probe of each level was left. A part of the execution unit: in its module
     (`m`), at its ports.
 
-    latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later, as is
-                the next after `decided` and after `commit`
+    latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later; the next
+                is `deciding` 2 cycles after `decided`, and `sending` in the cycle after `commit`
     throughput  one enters, one is decided and one is done a cycle
 
     enter, entering, may_enter, commit, rewind, resume_level, resumed, resume, resume_slot,
@@ -75,10 +75,9 @@ class ProbeQueue:
         m.d.comb += unit.busy.eq(end != to_send)
         self.deciding, self.sending = Signal(shape), Signal(shape)
         self.resumed = Signal()
-        # Two cycles late: none needs to know them earlier.
-        for pointer, probe in ((to_decide, self.deciding), (to_send, self.sending)):
+        for pointer, probe in ((to_decide, self.deciding), (to_send + unit.commit, self.sending)):
             read = queue.read_port(domain="comb")
-            m.d.comb += read.addr.eq(pointer[:-1])
+            m.d.comb += read.addr.eq(pointer[:bits])
             m.d.sync += probe.eq(read.data.probe)
             if probe is self.deciding:
                 m.d.sync += self.resumed.eq(read.data.resumed)

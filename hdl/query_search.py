@@ -16,7 +16,7 @@ from seustream.hdl.layouts import Layouts
 from seustream.hdl.table_bus import write_signature
 from seustream.hdl.window_tests import SET_BITS, TEST_BITS, Then
 
-PLACES = 16
+PLACES = 32
 """Tuples at once."""
 PLACE_BITS = ceil_log2(PLACES)
 _RING = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,10 +20,11 @@ class Router(wiring.Component):
     output: areas that prefer the highest level therefore always find an end.
 
     latency     5 cycles from the look at the rooms into a FIFO
-    throughput  1 tuple a cycle, to all its destinations at once; a sender's in 4 cycles, and raw
-                tuples, whose sender offers two in turn, in 2
+    throughput  1 tuple a cycle, to all its destinations at once; an area's in 2 cycles while it says
+                what follows, in 3 otherwise; of raw tuples, whose sender offers two in turn, 2 in 3
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
+    follows, follows_to  per area: once this one is granted another is there at once, of the same level
     granted, roomy       per sender: it was taken a cycle before, and is held until then; in
                          this cycle it may be, for there is room
     rooms, output_room   per area and level; at the output
@@ -44,6 +45,8 @@ class Router(wiring.Component):
                 "emitted": In(data.ArrayLayout(layouts.reference, self.senders)),
                 "level": In(data.ArrayLayout(layouts.level_bits, n)),
                 "destination": In(data.ArrayLayout(layouts.destination, self.senders)),
+                "follows": In(n),
+                "follows_to": In(data.ArrayLayout(layouts.destination, n)),
                 "granted": Out(self.senders),
                 "roomy": Out(self.senders),
                 "rooms": In(data.ArrayLayout(layouts.levels, n)),
@@ -81,14 +84,19 @@ class Router(wiring.Component):
             else:
                 level = Signal(layouts.level_bits, name=f"level_{sender}")
                 m.d.comb += level.eq(self.level[sender] + 1)
-            blocked = Signal(n + 1, name=f"blocked_{sender}")
+            room = Signal(n + 1, name=f"room_{sender}")
             for area in range(n):
-                room = Array(rooms[area][number] for number in range(layouts.levels))[level]
-                m.d.comb += blocked[area].eq(destination.areas[area] & ~room)
-            m.d.comb += blocked[n].eq(destination.output & ~output_room)
-            m.d.comb += lacks_room[sender].eq(self.emit[sender] & blocked.any())
-            was = arbiter.granted[sender] | self.granted[sender]
-            m.d.sync += self.roomy[sender].eq(self.emit[sender] & ~was & ~blocked.any())
+                levels = Array(rooms[area][number] for number in range(layouts.levels))
+                m.d.comb += room[area].eq(levels[level])
+            m.d.comb += room[n].eq(output_room)
+            fits = ~(Cat(destination.areas, destination.output) & ~room).any()
+            m.d.comb += lacks_room[sender].eq(self.emit[sender] & ~fits)
+            roomy = self.emit[sender] & ~arbiter.granted[sender] & fits
+            after = Const(0)
+            if sender < n:
+                to = self.follows_to[sender]
+                after = self.follows[sender] & ~(Cat(to.areas, to.output) & ~room).any()
+            m.d.sync += self.roomy[sender].eq(Mux(self.granted[sender], after, roomy))
             with m.If(self.granted[sender]):
                 if sender < n:
                     m.d.sync += self.sent.eq(sum(Cat(destination.areas, destination.output)))

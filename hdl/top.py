@@ -125,6 +125,8 @@ class Wjasip(wiring.Component):
                 router.emitted[number].eq(area.emitted),
                 router.level[number].eq(area.level),
                 router.destination[number].eq(area.destination),
+                router.follows[number].eq(area.follows),
+                router.follows_to[number].eq(area.follows_to),
                 area.granted.eq(router.granted[number]),
                 area.roomy.eq(router.roomy[number]),
                 router.rooms[number].eq(area.room),

@@ -43,7 +43,7 @@ def item_layout(config: DeviceConfig) -> data.StructLayout:
 class ChainWalker(wiring.Component):
     """Walks the chains of four probes at once, a step of one of them a cycle. What it finds waits in
     a queue for each, and leaves in the order of the probes, of each from the newest tuple to the
-    oldest. A chain with more candidates than the window has rows is left: what is left is scanned.
+    oldest. A chain with more candidates than half the rows of the window is left: what is left is scanned.
     Of its bucket it is noted that the chain is long; the next probes scan at once, but for one now
     and then, for the chain may be shorter by now.
 
@@ -134,7 +134,7 @@ class ChainWalker(wiring.Component):
         known, tried = Const(0), Const(0)
         if self.config.indexes:
             known, tried = self._known_long(m, bucket(probe.bucket, slot_bits))
-        rows = entered.count >> bank_bits
+        rows = entered.count >> bank_bits + 1
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
         # What does not change stays where it is.
         constant = data.StructLayout({"tail": slot_bits, "buffer": BUFFER_BITS})

@@ -352,7 +352,10 @@ class ExecutionIsTheProgram(Specification):
             granted.eq(before(m, turn)),
             unit.granted.eq(granted),
             unit.roomy.eq(
-                anything(m, 1, "roomy") & before(m, unit.emit) & ~granted & ~before(m, granted)
+                anything(m, 1, "roomy")
+                & before(m, unit.emit)
+                & ~granted
+                & ~before(m, granted & ~unit.follows)
             ),
         ]
         self.claim(m, ~granted | (unit.emit & ~unit.rewind))
@@ -417,6 +420,11 @@ class ExecutionIsTheProgram(Specification):
         what = Cat(unit.emitted.as_value(), unit.destination.as_value(), unit.level)
         same = what == before(m, what)
         self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
+
+        # What it says of the next one is so.
+        to = unit.destination.as_value() == before(m, unit.follows_to.as_value())
+        self.claim(m, ~before(m, granted & unit.follows) | (unit.emit & to))
+        self.claim(m, ~before(m, granted & unit.follows) | (unit.level == before(m, unit.level)))
 
         rewound = Signal()
         with m.If(unit.rewind & is_mine & (joined != 0)):

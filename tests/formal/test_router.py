@@ -29,7 +29,7 @@ LATE = 3
 
 class RouterRoutes(Specification):
     """Any of the senders is followed. A sender holds what it emits until it is granted, and may emit the
-    next at once, or takes it back while it cannot be: not roomy, not granted."""
+    next at once, which it must where it said so, or takes it back while it cannot be: not roomy, not granted."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class RouterRoutes(Specification):
         n = 3
         router = self.make(small(streams=n))
         build(m, "router", router)
-        drive(m, router, "emit", "emitted", "level", "destination")
+        drive(m, router, "emit", "emitted", "level", "destination", "follows", "follows_to")
         who = constant(m, 3, "who")
         senders = range(n + OFFERS)
         self.assume(m, who < n + OFFERS)
@@ -55,9 +55,19 @@ class RouterRoutes(Specification):
                 router.emitted[s].eq(what[:size]),
                 router.destination[s].eq(what[size : size + n + 1]),
             ]
-            if s < n:
-                m.d.comb += router.level[s].eq(what[size + n + 1 :])
             had, got = before(m, wants), before(m, router.granted[s])
+            if s < n:
+                level = what[size + n + 1 :]
+                follows = anything(m, 1, f"follows{s}")
+                to = anything(m, n + 1, f"follows_to{s}")
+                m.d.comb += [
+                    router.level[s].eq(level),
+                    router.follows[s].eq(follows),
+                    router.follows_to[s].eq(to),
+                ]
+                as_said = wants & (what[size : size + n + 1] == before(m, to))
+                as_said &= level == before(m, level)
+                self.assume(m, ~(got & before(m, follows)) | as_said)
             same = what == before(m, what)
             stuck = before(m, ~router.roomy[s] & ~router.granted[s])
             self.assume(m, ~had | ~wants | same | got)
@@ -80,6 +90,7 @@ class RouterRoutes(Specification):
 
         self.claim(m, (router.granted & (router.granted - 1)) == 0)
         self.claim(m, (router.granted & ~router.emit) == 0)
+        self.claim(m, (router.granted & router.roomy) == 0)
         # Room everywhere, or it waits.
         fits = ((areas & ~room) == 0) & (~output | output_room)
         wants, roomy = router.emit.bit_select(who, 1), router.roomy.bit_select(who, 1)
@@ -107,6 +118,7 @@ class RouterRoutes(Specification):
 
         self.reach(m, (waits == n + OFFERS) & granted)
         self.reach(m, granted & (areas == 0b101) & output & (who == n))
+        self.reach(m, granted & before(m, before(m, granted)) & (who < n))
         self.reach(m, before(m, before(m, wants & ~fits)) & granted)
         taken_back = before(m, wants) & ~wants
         self.reach(m, before(m, before(m, before(m, taken_back))) & granted)
@@ -123,14 +135,21 @@ def faulty(old: str, new: str) -> object:
         proof("router", RouterRoutes, "meet", 10),
         proof(
             "output-unasked",
-            faulty("destination.output & ~output_room", "0"),
+            faulty("room[n].eq(output_room)", "room[n].eq(1)"),
             "search",
             6,
             "FAIL",
             campaign=False,
         ),
         proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "search", 6, "FAIL"),
-        proof("twice", faulty(" & ~was & ", " & "), "search", 6, "FAIL"),
+        proof("twice", faulty(" & ~arbiter.granted[sender] & ", " & "), "search", 6, "FAIL"),
+        proof(
+            "follows-anywhere",
+            faulty("~(Cat(to.areas, to.output) & ~room).any()", "1"),
+            "search",
+            7,
+            "FAIL",
+        ),
         proof(
             "same-level",
             faulty("self.level[sender] + 1", "self.level[sender]"),

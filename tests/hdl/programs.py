@@ -40,7 +40,7 @@ def random_program(
             isa.Nop,
             isa.Cmp,
         ]
-        kind = chance.choices(kinds, [4, 4, 4, 4, 3, 1, 1, 1, 2])[0]
+        kind = chance.choices(kinds, [4, 4, 4, 4, 3, 2, 1, 1, 2])[0]
         if kind in (isa.AndRegisters, isa.OrRegisters):
             code.append(kind(register(), register(), chance.choice(written[:3])))
         elif kind is isa.Emit:

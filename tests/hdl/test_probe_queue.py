@@ -137,7 +137,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
             await bench.clock()
             may_enter = len(queue) < KNOWN - 1
             decides = len(queue) > decided_of and not decided
-            sends = bool(queue) and not commit
+            sends = len(queue) > commit
             if enter:
                 queue.append((entering, level in pending))
                 pending.discard(level)

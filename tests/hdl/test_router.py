@@ -34,10 +34,12 @@ async def to_all_destinations_once(dut: object) -> None:
     n, levels = router.config.streams, router.layouts.levels
     senders = n + OFFERS
     used = set()
+    soonest = [9] * senders  # after the grant before
     withdrawn = 0
 
-    def offer(sender: int) -> dict:
-        level = -1 if sender >= n else chance.randrange(levels)
+    def offer(sender: int, level: int | None = None) -> dict:
+        if level is None:
+            level = -1 if sender >= n else chance.randrange(levels)
         places = chance.randrange(1, 2 << n)
         if level == levels - 1:
             places = 1 << n  # what the highest level makes goes to the output
@@ -61,6 +63,8 @@ async def to_all_destinations_once(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         offers = [offer(sender) for sender in range(senders)]
+        next_offers: list[dict | None] = [None] * n  # which areas say they will make
+        last_grant = [-9] * senders
         emit = [False] * senders
         resting = [False] * senders  # taken back a cycle ago
         waited = [0] * senders
@@ -72,6 +76,11 @@ async def to_all_destinations_once(dut: object) -> None:
                 if not emit[sender] and not resting[sender]:
                     offers[sender] = offer(sender)
                     emit[sender] = not calm and chance.random() >= idle
+            for sender in range(n):
+                if calm or next_offers[sender] is not None or not emit[sender]:
+                    continue
+                if chance.random() >= idle:
+                    next_offers[sender] = offer(sender, offers[sender]["level"])
             rooms = [
                 sum((calm or chance.random() >= pressure) << level for level in range(levels))
                 for _ in range(n)
@@ -84,6 +93,14 @@ async def to_all_destinations_once(dut: object) -> None:
             bench.set(
                 "destination",
                 [{"areas": each["areas"], "output": each["output"]} for each in offers],
+            )
+            bench.set("follows", sum((each is not None) << i for i, each in enumerate(next_offers)))
+            bench.set(
+                "follows_to",
+                [
+                    {"areas": each["areas"], "output": each["output"]}
+                    for each in (each or offers[0] for each in next_offers)
+                ],
             )
             bench.set("rooms", rooms)
             bench.set("output_room", output_room)
@@ -100,16 +117,23 @@ async def to_all_destinations_once(dut: object) -> None:
                     # Who is stuck may take it back, while it cannot be the turn's.
                     if emit[sender] and not roomy >> sender & 1 and chance.random() < 0.05:
                         emit[sender], resting[sender], waited[sender] = False, True, 0
+                        if sender < n:
+                            next_offers[sender] = None
                         withdrawn += 1
                     continue
                 assert emit[sender], "granted, but nothing was offered"
                 assert room(each, *looks[0]), "granted without room"
                 emit[sender], waited[sender] = False, 0
+                soonest[sender] = min(soonest[sender], cycle - last_grant[sender])
+                last_grant[sender] = cycle
                 pushes.expect((each["areas"], each["output"], each["reference"], each["level"] + 1))
                 places = each["areas"].bit_count() + each["output"]
                 if sender < n:  # a raw tuple is counted by who sends it
                     sends.expect((places, each["reference"]["context"]))
                 used.add(sender)
+                if sender < n and (following := next_offers[sender]) is not None:
+                    offers[sender], emit[sender] = following, True
+                    next_offers[sender] = None
             if bench.bits("push") or bench.bits("output"):
                 pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
                 # Of what goes to the output alone, the level means nothing.
@@ -123,4 +147,5 @@ async def to_all_destinations_once(dut: object) -> None:
         sends.finish()
         assert pushes.seen > sends.seen > 5
     assert used == set(range(senders))
+    assert soonest == [2] * n + [3] * OFFERS, "what follows is granted at once"
     assert withdrawn > 10

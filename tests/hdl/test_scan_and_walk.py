@@ -202,7 +202,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     times = (times + bool(known)) % 16
                     candidates = [o for o in offered["walk"] if o < count]
                     # More candidates than a scan takes time for: it scans what is left.
-                    most = (count // banks >> 4 | 7 if known else count // banks) + 1
+                    half = count // banks // 2
+                    most = (half >> 4 | 7 if known else half) + 1
                     seen["tried again"] += bool(known and tried)
                     known = known and not tried
                     if known:
