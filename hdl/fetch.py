@@ -17,7 +17,7 @@ class TupleFetch(wiring.Component):
     window stores it or not.
 
     latency     7 cycles from the request to the response
-    throughput  1 tuple a cycle, whoever asks
+    throughput  1 tuple a cycle, of one requester or of all
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
                  before it for stamps alone; of the others, a raw tuple needs no window
