@@ -1,4 +1,5 @@
-"""The same join from Spark to Spark: through a bridge, inside Spark, and as Spark's own joins.
+"""The same join from Spark to Spark: through a bridge, inside Spark, and as Spark's own joins; and what Spark
+needs to read the same rows and drop them, below which nothing that Spark feeds can come.
 
 All read the same Parquet files and drop their results, in one Spark session that each has used once
 before; the files of a stream are one micro-batch, or twenty. The bridge runs the engine, as a bridge does that is
@@ -56,6 +57,7 @@ STORES = {
     "memory": f"{_STATE}HDFSBackedStateStoreProvider",
     "RocksDB": f"{_STATE}RocksDBStateStoreProvider",
 }
+READS = "read alone"
 HEAD = ("rows", "micro-batches", "what", "seconds", "processor s", "rows/s", "results")
 
 
@@ -87,16 +89,19 @@ def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
 
 
 def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
-    """The time of Spark's best streaming join over ours, by processor time too."""
+    """The time of Spark's best streaming join over ours, and the bridge's over that of reading alone; by
+    processor time too."""
     ratios: dict[str, float] = {}
     for count, batches in dict.fromkeys((row[0], row[1]) for row in rows):
+        of = f"{count:,} rows, {batches} micro-batches"
         mine = {str(row[2]): row for row in rows if row[:2] == (count, batches)}
-        own = [row for what, row in mine.items() if what.startswith("Spark, ")]
-        for what in ("bridge", "inside Spark") if own else ():
-            for name, column in (("wall", 3), ("processor", 4)):
-                best = min(float(str(row[column])) for row in own)
-                said = f"{what} over Spark's best, {count:,} rows, {batches} micro-batches, {name} time"
-                ratios[said] = best / float(str(mine[what][column]))
+        own = [what for what in mine if what.startswith("Spark, ")]
+        for name, column in (("wall", 3), ("processor", 4)):
+            time = {what: float(str(row[column])) for what, row in mine.items()}
+            for what in ("bridge", "inside Spark") if own else ():
+                best = min(time[what] for what in own)
+                ratios[f"{what} over Spark's best, {of}, {name} time"] = best / time[what]
+            ratios[f"bridge over {READS}, {of}, {name} time"] = time["bridge"] / time[READS]
     return ratios
 
 
@@ -109,6 +114,7 @@ def _all(
         _write(place, count)
         given = (spark, compilation, place, batches)
         ways: dict[str, Callable[[], int]] = {
+            READS: lambda: _only_read(*given),
             "bridge": lambda: _through_bridge(*given, None),
             "inside Spark": lambda: _inside(*given),
         }
@@ -124,7 +130,7 @@ def _all(
             seconds = time.perf_counter() - began
             figures = (seconds, processor_time() - used, count / seconds)
             rows.append((count, batches, what, *figures, results))
-    if len({row[-1] for row in rows}) > 1:
+    if len({row[-1] for row in rows if row[2] != READS}) > 1:
         raise AssertionError(f"the ways differ in results: {rows}")
     return rows
 
@@ -200,6 +206,21 @@ def _frames(spark: Any, compilation: Compilation, folder: Path, batches: int) ->
         )
         for stream in compilation.streams
     }
+
+
+def _only_read(spark: Any, compilation: Compilation, folder: Path, batches: int) -> int:
+    """The streams read and dropped, both at once."""
+    frames = _frames(spark, compilation, folder, batches)
+    running = [
+        rows.writeStream.format("noop")
+        .option("checkpointLocation", str(folder / f"read-{name}-{batches}"))
+        .trigger(availableNow=True)
+        .start()
+        for name, rows in frames.items()
+    ]
+    for query in running:
+        query.awaitTermination()
+    return 0
 
 
 def _through_bridge(

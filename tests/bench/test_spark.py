@@ -8,6 +8,7 @@ import sys
 from bench import spark
 
 ROWS: list[tuple[object, ...]] = [
+    (10, 1, spark.READS, 1.0, 2.0, 10.0, 0),
     (10, 1, "bridge", 2.0, 4.0, 5.0, 7),
     (10, 1, "inside Spark", 4.0, 8.0, 2.5, 7),
     (10, 1, "Spark, memory", 20.0, 30.0, 0.5, 7),
@@ -17,8 +18,8 @@ ROWS: list[tuple[object, ...]] = [
 
 
 def test_ratios_are_to_the_best_streaming_join_by_each_kind_of_time() -> None:
-    assert list(spark._ratios(ROWS).values()) == [5.0, 7.5, 2.5, 3.75]
-    assert not spark._ratios(ROWS[:2])
+    assert list(spark._ratios(ROWS).values()) == [5.0, 2.5, 2.0, 7.5, 3.75, 2.0]
+    assert list(spark._ratios(ROWS[:3]).values()) == [2.0, 2.0]
 
 
 def test_processor_time_has_that_of_processes_below() -> None:
