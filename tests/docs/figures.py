@@ -166,6 +166,13 @@ def nexmark() -> str:
     return shown + "\n" + "; ".join(parts) + ".\n"
 
 
+def spark() -> str:
+    """Each way from Spark to Spark, and what it takes of Spark's best and of reading alone."""
+    found = results("spark")
+    ratios = [f"{what}: {_figure(ratio)}" for what, ratio in found["ratios"].items()]
+    return _plain(found) + "\n" + "\n".join(f"- {line}" for line in ratios) + "\n"
+
+
 def cycles() -> str:
     return _plain(results("device"))
 
@@ -338,7 +345,7 @@ def _from_to(low: float, high: float) -> str:
 
 TABLES = {
     "papers": papers,
-    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "configurations": configurations, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip
