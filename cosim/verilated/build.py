@@ -187,7 +187,7 @@ def to_verilog(component: object, name: str, *, resets: bool = True) -> str:
 
     resets  with a port for a reset. A simulation begins as what is switched on, and does without: Verilator
             evaluates all that depends on a port at each change of any, which is most of the next state
-            behind a reset"""
+            behind a reset."""
     from amaranth.back import verilog
     from amaranth.hdl import ClockDomain
 
