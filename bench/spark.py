@@ -120,7 +120,7 @@ def _all(
         }
         if own:
             for store in STORES:
-                ways[f"Spark, {store}"] = lambda store=store: _sparks_own(*given, store)  # type: ignore[misc]
+                ways[f"Spark, {store}"] = lambda store=store: _sparks_own(*given, store)  # type: ignore[misc]  # mypy cannot infer it
         if own and batches == 1:
             ways["Spark's batch join"] = lambda: _batch_join(*given)
         rows: list[tuple[object, ...]] = []
