@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.factors import BUFFER_BITS, FACTOR, put_layout
 from seustream.hdl.hashing import seed_bits
-from seustream.hdl.index import hashed
+from seustream.hdl.index import bucket, hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
 ASKED = 8
@@ -18,8 +18,7 @@ ASKED = 8
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe ready for its area; `buffer` says where its comparisons were put, `bucket` is in
-    parts."""
+    """A probe ready for its area; `buffer` says where its comparisons were put."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -30,7 +29,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
             "terms": layouts.terms if config.lanes else 0,
-            "bucket": layouts.hashed,
+            "bucket": layouts.slot_bits,
             "buffer": BUFFER_BITS if config.lanes else 0,
         }
     )
@@ -43,12 +42,13 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 20 cycles and one a factor
-    throughput  a probe in 6 cycles, or in as many as there are factors and 3; up to eight are
+    latency     about 16 cycles and one a factor
+    throughput  a probe in 3 cycles, or in as many as there are factors and 2; up to eight are
                 being fetched meanwhile
 
     available, take, level, reference   of the probe FIFO
-    request, response, fetched          of the tuple fetch; the response is a pulse
+    request, response, fetched          of the tuple fetch; the response is a pulse, 2 cycles after the
+                                        request is taken at the earliest
     context, tail, count                of the window buffer
     tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
     seed                                of the indexes' hash, held
@@ -101,14 +101,18 @@ class ProbeLoader(wiring.Component):
         return m
 
     def _fetch(self, m: Module) -> None:
-        """Takes probes, asks for what they carry, and keeps what comes until it is staged."""
+        """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by."""
         config, layouts = self.config, self.layouts
         reference_after, level_after = Signal(layouts.reference), Signal(layouts.level_bits)
         highest = Signal(layouts.level_bits)
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
-        m.d.comb += self.level.eq(level_after)
+        m.d.comb += [
+            self.level.eq(level_after),
+            self.context.eq(reference_after.context),
+            self.tag.eq(reference_after.tag),
+        ]
         move, self._kept = Signal(), Signal()
         # After a flush `available` has yet to know of the probes that were taken back. To choose
         # without them is to begin with what was left, and be in the way of the higher ones for ever.
@@ -131,19 +135,25 @@ class ProbeLoader(wiring.Component):
                     m.next = "IDLE"
             with m.State("KEPT"):
                 m.d.comb += self._kept.eq(1)
-                with m.If(move | self.flush):
+                with m.If(move):
+                    m.d.sync += level_after.eq(highest)
+                    m.next = "IDLE"
+                    with m.If(self.available.any()):
+                        m.next = "TAKE"
+                with m.If(self.flush):
                     m.next = "IDLE"
 
-        # Asked for, answered, used: counted. What was asked for before a flush is answered, not used.
+        # Asked for, answered, ready, used: counted. What was asked for before a flush is answered,
+        # not used.
         count = ceil_log2(ASKED) + 2
-        asked, answered = Signal(count), Signal(count)
+        asked, answered, ready = (Signal(count, name=n) for n in ("asked", "answered", "ready"))
         self._used = used = Signal(count)
         ahead, room = Signal(count), Signal()
         self._have = Signal()
         m.d.comb += [
-            ahead.eq(answered - used),
+            ahead.eq(ready - used),
             self._have.eq((ahead != 0) & ~ahead[-1]),
-            room.eq(((asked - used)[:count] < ASKED) & ((asked - answered)[:count] < ASKED)),
+            room.eq(((asked - used)[:count] < ASKED) & ((asked - ready)[:count] < ASKED)),
             move.eq(self._kept & room & (~self.request.valid | self.request.ready) & ~self.flush),
         ]
         taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
@@ -187,34 +197,89 @@ class ProbeLoader(wiring.Component):
                 self.fetched.components[stream_number].attributes
             )
         m.d.sync += answered.eq(answered + self.response)
+        self._look_up(m, move, asked, answered, ready)
+
+    def _look_up(
+        self, m: Module, move: Signal, asked: Signal, answered: Signal, ready: Signal
+    ) -> None:
+        """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
+        leads to once it is there."""
+        config, layouts = self.config, self.layouts
+        # Stages: table, register, kept.
+        plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
+        moved, place = Signal(2), Signal(ceil_log2(ASKED))
+        m.d.sync += [plan.eq(self.plan), terms.eq(self.terms), moved.eq(Cat(move, moved))]
+        with m.If(move):
+            m.d.sync += place.eq(asked)
+        looked = data.StructLayout(
+            {
+                "plan": layouts.probe_plan,
+                "terms": layouts.terms if config.lanes else 0,
+                "tail": layouts.slot_bits,
+                "count": layouts.pointer_bits,
+            }
+        )
+        m.submodules.looked = self._looked = memory.Memory(shape=looked, depth=ASKED, init=[])
+        write = self._looked.write_port()
+        m.d.comb += [
+            write.addr.eq(place),
+            write.data.plan.eq(plan),
+            *([write.data.terms.eq(terms)] if config.lanes else []),
+            write.data.tail.eq(self.tail),
+            write.data.count.eq(self.count),
+            write.en.eq(moved[-1]),
+        ]
+        where = data.StructLayout({"stream": len(plan.stream), "attribute": len(plan.attribute)})
+        m.submodules.keys = keys = memory.Memory(shape=where, depth=ASKED, init=[])
+        write, read = keys.write_port(), keys.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(place),
+            write.data.stream.eq(plan.stream),
+            write.data.attribute.eq(plan.attribute),
+            write.en.eq(moved[-1]),
+            read.addr.eq(answered),
+        ]
+
+        # Stages: answer, key, parts, kept.
+        key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
+        attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
+        for stream_number in self._others:
+            m.d.comb += attributes[stream_number].eq(
+                self.fetched.components[stream_number].attributes
+            )
+        came = Signal(2)
+        m.submodules.buckets = self._buckets = memory.Memory(
+            shape=layouts.slot_bits, depth=ASKED, init=[]
+        )
+        write = self._buckets.write_port()
+        m.d.sync += [
+            came.eq(Cat(self.response, came)),
+            key.eq(attributes[read.data.stream][read.data.attribute]),
+            parts.eq(hashed(key, self.seed, layouts.slot_bits)),
+            ready.eq(ready + came[-1]),
+        ]
+        m.d.comb += [
+            write.addr.eq(ready),
+            write.data.eq(bucket(parts, layouts.slot_bits)),
+            write.en.eq(came[-1]),
+        ]
 
     def _stage(self, m: Module) -> None:
-        """Looks up what a probe is to be compared by, and puts its comparisons."""
+        """Puts the comparisons of what is ready, and hands it on."""
         config, layouts = self.config, self.layouts
-        taken, answer = (memory.read_port(domain="comb") for memory in (self._taken, self._answers))
-        m.d.comb += [taken.addr.eq(self._used), answer.addr.eq(self._used)]
+        memories = (self._taken, self._answers, self._looked, self._buckets)
+        taken, answer, looked, bucket_of = ports = [
+            one.read_port(domain="comb") for one in memories
+        ]
+        m.d.comb += [port.addr.eq(self._used) for port in ports]
         reference = taken.data.reference
-        m.d.comb += [self.context.eq(reference.context), self.tag.eq(reference.tag)]
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
         for place, stream_number in enumerate(self._others):
             m.d.comb += attributes[stream_number].eq(answer.data.attributes[place])
 
         probe = self.staged.payload
-        plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
-        key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
-        m.d.sync += [
-            plan.eq(self.plan),
-            terms.eq(self.terms),
-            key.eq(attributes[plan.stream][plan.attribute]),
-            parts.eq(hashed(key, self.seed, layouts.slot_bits)),
-        ]
-
         staged, in_use, pick, picked = Signal(), Signal(), Signal(), Signal(2)
-        known = Signal(4)  # how long the probe is here: the table, plan, key, bucket
-        m.d.sync += [
-            picked.eq(Cat(pick, picked)),
-            known.eq(Mux(staged | self.flush, 0, Cat(self._have, known))),
-        ]
+        m.d.sync += picked.eq(Cat(pick, picked))
         number = Signal(range(config.factors + 1))
         last = Const(1)
         if config.lanes:
@@ -240,37 +305,35 @@ class ProbeLoader(wiring.Component):
                 probe.reference.eq(reference),
                 probe.level.eq(taken.data.level),
                 probe.bits.eq(answer.data.bits),
-                probe.tail.eq(self.tail),
-                probe.count.eq(self.count),
-                probe.plan.eq(plan),
-                *([probe.terms.eq(terms)] if config.lanes else []),
-                probe.bucket.eq(parts),
+                probe.tail.eq(looked.data.tail),
+                probe.count.eq(looked.data.count),
+                probe.plan.eq(looked.data.plan),
+                *([probe.terms.eq(looked.data.terms)] if config.lanes else []),
+                probe.bucket.eq(bucket_of.data),
                 probe.buffer.eq(buffer),
             ]
         with m.FSM() as fsm:
-            with m.State("NEXT"):
-                m.d.comb += self.blocked.eq(self._have & in_use)
-                m.d.sync += number.eq(0)
-                with m.If(self._have & ~in_use & ~self.flush):
-                    m.next = "OPERANDS"
-                    if not config.lanes:
-                        # The execution unit reads them while it works on the probe.
-                        m.d.sync += self.attributes.eq(attributes)
             with m.State("OPERANDS"):
                 # One factor a cycle, so that one multiplexer serves them all.
-                m.d.comb += pick.eq(1)
-                m.d.sync += number.eq(number + 1)
-                with m.If(last):
+                m.d.comb += [
+                    self.blocked.eq(self._have & in_use),
+                    pick.eq(self._have & ~in_use & ~self.flush),
+                ]
+                m.d.sync += number.eq(Mux(pick & ~last, number + 1, 0))
+                with m.If(pick & last):
                     m.next = "PLACE"
-                with m.If(self.flush):
-                    m.next = "NEXT"
+                if not config.lanes:
+                    # The execution unit reads them while it works on the probe.
+                    with m.If(pick):
+                        m.d.sync += self.attributes.eq(attributes)
             with m.State("PLACE"):
                 free = ~self.staged.valid
-                m.d.comb += staged.eq(known[-1] & ~picked[0] & free & ~self.flush)
+                m.d.comb += staged.eq(~picked[0] & free & ~self.flush)
                 m.d.comb += self.blocked.eq(~free)
                 with m.If(staged | self.flush):
-                    m.next = "NEXT"
-        m.d.comb += self.working.eq((~fsm.ongoing("NEXT") | self._kept) & ~self.blocked)
+                    m.next = "OPERANDS"
+        here = self._have | fsm.ongoing("PLACE") | self._kept
+        m.d.comb += self.working.eq(here & ~self.blocked)
 
     def _put(
         self, m: Module, number: Value, valid: Value, reference: data.View, attributes: data.View

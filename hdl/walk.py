@@ -9,12 +9,14 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.factors import BUFFER_BITS
-from seustream.hdl.index import bucket
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
 
 PROBES = 4
 """Probes that are walked at once: as many as the cycles between two steps along a chain."""
+BEGUN = 8
+"""Probes that are here at once: those that are walked, and those that are through with it while their
+candidates wait for the probes before them."""
 _WAITING = 8
 _OFTEN_BITS = 4
 _LONG_BITS = 3
@@ -42,8 +44,8 @@ def item_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ChainWalker(wiring.Component):
     """Walks the chains of four probes at once, a step of one of them a cycle. What it finds waits in
-    a queue for each, and leaves in the order of the probes, of each from the newest tuple to the
-    oldest. A chain with more candidates than half the rows of the window is left: what is left is scanned.
+    a queue for each, of eight, and leaves in the order of the probes, of each from the newest tuple to
+    the oldest. A chain with more candidates than half the rows of the window is left: what is left is scanned.
     Of its bucket it is noted that the chain is long; the next probes scan at once, but for one now
     and then, for the chain may be shorter by now.
 
@@ -86,16 +88,17 @@ class ChainWalker(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         slot, pointer = self.layouts.slot_bits, self.layouts.pointer_bits
-        place_bits = ceil_log2(PROBES)
+        number = ceil_log2(BEGUN)
         probe = data.StructLayout(
             {
+                "number": number,
                 "tail": slot,
                 "count": pointer,
                 "final": slot,  # the newest tuple still to be looked at, counted from the tail
                 "bucket": slot,
                 "chains": 2,  # of which index
                 "walks": 1,
-                "asks": 1,  # ... or, for it walks, the next step has yet to be taken
+                "asks": 1,  # it is not through
                 "first": 1,  # it is the first
                 "slot": slot,
                 "before": pointer,  # the last candidate, counted from the tail
@@ -106,103 +109,124 @@ class ChainWalker(wiring.Component):
             }
         )
         # A ring that turns: a probe is at 0 when it asks and when its last step is judged, at 2 when
-        # it is answered; so a step is read from registers, not out of four.
+        # it is answered; so a step is read from registers, not out of four. One enters where one that
+        # is through would come to 0.
         self._probes = [Signal(probe, name=f"probe{place}") for place in range(PROBES)]
         for place, here in enumerate(self._probes):
             m.d.sync += self._probes[(place + 1) % PROBES].eq(here)
-        self._to_enter, self._to_leave = Signal(place_bits + 1), Signal(place_bits + 1)
-        self._turn = Signal(place_bits)
-        m.d.sync += self._turn.eq(self._turn + 1)
-        m.d.comb += self.working.eq((self._to_enter != self._to_leave) | self.staged.valid)
+        self._to_enter, self._to_leave = Signal(number + 1), Signal(number + 1)
+        self._enters = Signal()
+        self._entering = Signal()
+        m.d.comb += self.working.eq(
+            (self._to_enter != self._to_leave) | self._entering | self.staged.valid
+        )
         self._long = Signal()
         self._short = Signal()
         self._enter(m)
-        self._walk(m, place_bits)
+        self._walk(m)
         return m
 
     def _enter(self, m: Module) -> None:
-        """Takes a probe and looks up whether its chain is known to be long."""
+        """Takes a probe, looks up whether its chain is known to be long, and lets it wait for a place in
+        the ring."""
         slot_bits = self.layouts.slot_bits
-        probe, entered = self.staged.payload, Signal(self._probes[0].shape())
-        buffer = Signal(BUFFER_BITS)
+        shape = data.StructLayout(
+            {"probe": self._probes[0].shape(), "buffer": BUFFER_BITS, "known": 1, "tried": 1}
+        )
+        staged = self.staged.payload
         bank_bits = max(1, self.config.lanes).bit_length() - 1
         # Two rows are looked at in the time that a walk takes to no purpose.
-        few = ~probe.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)
-        walks = Const(0)
+        few = ~staged.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)
+
+        # Stages: memory, verdict; then the ring.
+        looked, waits = Signal(shape), Signal(shape)
+        have_looked, have, lately, moves = Signal(), Signal(), Signal(2), Signal()
+        m.d.comb += [
+            moves.eq(~have | self._enters),
+            # The execution unit says so two cycles late.
+            self.staged.ready.eq(self.may_begin & (~have_looked | moves) & ~lately.any()),
+            self.begin.eq(self.staged.valid & self.staged.ready),
+            self._entering.eq(have_looked | have),
+        ]
+        m.d.sync += lately.eq(Cat(self.begin, lately))
+        with m.If(~have_looked | moves):
+            probe = looked.probe
+            m.d.sync += [
+                have_looked.eq(self.begin),
+                probe.tail.eq(staged.tail),
+                probe.count.eq(staged.count),
+                # All that is newer was met before, by whichever way.
+                probe.final.eq(Mux(self.resume, self.resume_slot - staged.tail, staged.count - 1)),
+                probe.bucket.eq(staged.bucket),
+                probe.chains.eq(staged.plan.index),
+                probe.walks.eq(
+                    staged.plan.indexed & ~few & (staged.count != 0) if self.config.indexes else 0
+                ),
+                probe.asks.eq(1),
+                probe.first.eq(1),
+                probe.before.eq(1 << slot_bits),
+                looked.buffer.eq(staged.buffer),
+            ]
+        with m.If(moves):
+            m.d.sync += [have.eq(have_looked), waits.eq(looked)]
         if self.config.indexes:
-            walks = probe.plan.indexed & ~few
-        known, tried = Const(0), Const(0)
-        if self.config.indexes:
-            known, tried = self._known_long(m, bucket(probe.bucket, slot_bits))
-        rows = entered.count >> bank_bits + 1
-        few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
+            self._remember_long(m, staged.bucket, looked, waits, have_looked, moves)
+
         # What does not change stays where it is.
         constant = data.StructLayout({"tail": slot_bits, "buffer": BUFFER_BITS})
         m.submodules.constants = self._constants = memory.Memory(
-            shape=constant, depth=PROBES, init=[]
+            shape=constant, depth=BEGUN, init=[]
         )
-        kept = self._constants.write_port()
+        kept, entered = self._constants.write_port(), self._probes[0]
+        rows = waits.probe.count >> bank_bits + 1
+        few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
+        full = (self._to_enter - self._to_leave)[: len(self._to_enter)] == BEGUN
         m.d.comb += [
+            self._enters.eq(have & ~full & ~self._probes[-1].asks),
             kept.addr.eq(self._to_enter),
-            kept.data.tail.eq(entered.tail),
-            kept.data.buffer.eq(buffer),
+            kept.data.tail.eq(waits.probe.tail),
+            kept.data.buffer.eq(waits.buffer),
+            kept.en.eq(self._enters),
         ]
-        full = Signal()
-        m.d.comb += full.eq((self._to_enter - self._to_leave)[: len(self._to_enter)] == PROBES)
-        with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += [
-                    self.staged.ready.eq(self.may_begin & ~full),
-                    self.begin.eq(self.staged.valid & self.staged.ready),
-                ]
-                m.d.sync += [
-                    entered.tail.eq(probe.tail),
-                    entered.count.eq(probe.count),
-                    # All that is newer was met before, by whichever way.
-                    entered.final.eq(
-                        Mux(self.resume, self.resume_slot - probe.tail, probe.count - 1)
-                    ),
-                    entered.bucket.eq(bucket(probe.bucket, slot_bits)),
-                    entered.chains.eq(probe.plan.index),
-                    buffer.eq(probe.buffer),
-                    entered.walks.eq(walks & (probe.count != 0)),
-                    entered.asks.eq(1),
-                    entered.first.eq(1),
-                    entered.before.eq(1 << slot_bits),
-                ]
-                with m.If(self.begin):
-                    m.next = "LOOK"
-            with m.State("LOOK"):
-                m.next = "ENTER"
-            with m.State("ENTER"):
-                m.d.sync += self._to_enter.eq(self._to_enter + 1)
-                for place in range(PROBES):
-                    after = self._probes[(place + 1) % PROBES]
-                    with m.If(self._at(place) == self._to_enter[:-1]):
-                        m.d.sync += [
-                            after.eq(entered),
-                            after.walks.eq(entered.walks & (~known | tried)),
-                            after.most.eq(Mux(known, few_steps, rows)),
-                        ]
-                m.d.comb += kept.en.eq(1)
-                if self.config.indexes:
-                    m.d.comb += self._entered_walking.eq(entered.walks)
-                m.next = "IDLE"
+        with m.If(self._enters):
+            m.d.sync += [
+                self._to_enter.eq(self._to_enter + 1),
+                entered.eq(waits.probe),
+                entered.number.eq(self._to_enter),
+                entered.walks.eq(waits.probe.walks & (~waits.known | waits.tried)),
+                entered.most.eq(Mux(waits.known, few_steps, rows)),
+            ]
 
-    def _at(self, place: int) -> Value:
-        """The number of the probe at a place of the ring."""
-        return (self._turn - place)[: len(self._turn)]
+    def _remember_long(
+        self, m: Module, key: Value, looked: Signal, waits: Signal, have: Signal, moves: Signal
+    ) -> None:
+        """Remembers whether the bucket's chain was too long for a walk when it was last walked, and says
+        whether it is tried again."""
+        m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
+        write, read = long.write_port(), long.read_port()
+        times = Signal(_OFTEN_BITS)
+        m.d.comb += [
+            write.addr.eq(self._probes[0].bucket),
+            write.data.eq(self._long),
+            write.en.eq(self._long | self._short),
+            read.addr.eq(key),
+            read.en.eq(~have | moves),
+        ]
+        with m.If(moves):
+            m.d.sync += [waits.known.eq(read.data), waits.tried.eq(times.all())]
+        with m.If(moves & have & looked.probe.walks & read.data):
+            m.d.sync += times.eq(times + 1)
 
-    def _walk(self, m: Module, place_bits: int) -> None:
+    def _walk(self, m: Module) -> None:
         """Stages: ask, memory, answer, offset, verdict; the verdict on a step is there when its probe
         has its turn again."""
-        slot_bits, turn = self.layouts.slot_bits, self._turn
+        slot_bits = self.layouts.slot_bits
         under_way = [Signal(name=f"under_way{stage}") for stage in range(4)]
         offset, verdict_offset = Signal(slot_bits), Signal(slot_bits)
         candidate, next_candidate = Signal(slot_bits), Signal(slot_bits)
         ends, inside, found, too_long = Signal(), Signal(), Signal(), Signal()
         probe, after = self._probes[0], self._probes[1]
-        judged = under_way[-1]
+        judged, number = under_way[-1], probe.number
 
         # What waits to leave.
         pointer = self.layouts.pointer_bits
@@ -210,20 +234,22 @@ class ChainWalker(wiring.Component):
             {"scan": 1, "some": 1, "last": 1, "slot": slot_bits, "tally": pointer}
         )
         m.submodules.waiting = queues = memory.Memory(
-            shape=waiting, depth=PROBES * _WAITING, init=[]
+            shape=waiting, depth=BEGUN * _WAITING, init=[]
         )
         write, read = queues.write_port(), queues.read_port(domain="comb")
         bits = ceil_log2(_WAITING)
-        ins = Array(Signal(bits + 1, name=f"in{number}") for number in range(PROBES))
-        outs = Array(Signal(bits + 1, name=f"out{number}") for number in range(PROBES))
+        ins, outs = (
+            Array(Signal(bits + 1, name=f"{name}{i}") for i in range(BEGUN))
+            for name in ("in", "out")
+        )
         item = write.data
-        m.d.comb += write.addr.eq(Cat(ins[turn][:bits], turn))
+        m.d.comb += write.addr.eq(Cat(ins[number][:bits], number))
         with m.If(write.en):
-            m.d.sync += ins[turn].eq(ins[turn] + 1)
-        # Room for what this turn finds and for what the next one does.
-        level, room, turn_after = Signal(bits + 1), Signal(), Signal(place_bits)
-        m.d.comb += [turn_after.eq(turn + 1), level.eq(ins[turn_after] - outs[turn_after])]
-        m.d.sync += room.eq(level < _WAITING - 1)
+            m.d.sync += ins[number].eq(ins[number] + 1)
+        # Room for what this turn finds and for what the next one does; who enters has all of it.
+        level, room, next_number = Signal(bits + 1), Signal(), self._probes[-1].number
+        m.d.comb += level.eq(ins[next_number] - outs[next_number])
+        m.d.sync += room.eq(self._enters | (level < _WAITING - 1))
 
         if self.config.indexes:
             m.d.comb += [
@@ -237,7 +263,7 @@ class ChainWalker(wiring.Component):
             m.d.sync += Cat(asked).eq(Cat(self.index, asked))
             m.d.comb += self.answered.eq(asked[-1])
             m.d.sync += Cat(under_way).eq(Cat(self.ask & self.ready, under_way))
-            asker, judge = self._probes[2], self._probes[3]
+            asker, judge = self._probes[2:4]
             m.d.sync += [
                 offset.eq(self.answer - asker.tail),
                 candidate.eq(self.answer),
@@ -309,22 +335,3 @@ class ChainWalker(wiring.Component):
                 outs[place].eq(outs[place] + 1),
                 self._to_leave.eq(self._to_leave + out.last),
             ]
-
-    def _known_long(self, m: Module, key: Signal) -> tuple[Value, Value]:
-        """Remembers whether the bucket's chain was too long for a walk when it was last walked, said two
-        cycles after the key; and whether it is tried again."""
-        m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
-        write, read = long.write_port(), long.read_port()
-        times, self._entered_walking = Signal(_OFTEN_BITS), Signal()
-        known = Signal()
-        m.d.comb += [
-            write.addr.eq(self._probes[0].bucket),
-            write.data.eq(self._long),
-            write.en.eq(self._long | self._short),
-            read.addr.eq(key),
-            read.en.eq(1),
-        ]
-        m.d.sync += known.eq(read.data)
-        with m.If(self._entered_walking & known):
-            m.d.sync += times.eq(times + 1)
-        return known, times.all()

@@ -276,9 +276,9 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
             # A walk is taken up again where it joined, so at a tuple of its bucket.
             resumed = scanner.resume
             self.assume(m, ~resumed | (scanner.resume_slot == slot))
-            self.assume(m, ~resumed | (its == bucket(probe.bucket, bits)))
+            self.assume(m, ~resumed | (its == probe.bucket))
             m.d.sync += back.eq(begins)
-        return its == bucket(probe.bucket, bits)
+        return its == probe.bucket
 
 
 def scans(depth: int, lanes: int, factors: int, *fault: tuple[str, str]) -> object:
@@ -293,7 +293,7 @@ def walks(factors: int, *fault: tuple[str, str], index: tuple[tuple[str, str], .
 
 
 ALWAYS_WALKS = (
-    ("~probe.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)", "Const(0)"),
+    ("~staged.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)", "Const(0)"),
     ("_LONG_BITS = 3", "_LONG_BITS = 0"),
 )
 """In windows of two, which are scanned otherwise; and a chain of two is remembered."""

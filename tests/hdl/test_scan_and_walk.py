@@ -116,15 +116,12 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     walk = [*reversed(beyond), *reversed(in_view)]
                 resume = bool(in_view) and chance.random() < 0.3
                 start = chance.choice(in_view) if resume else count
-                bucket = chance.choice(certain or [0])  # in parts, which are put together
-                parts = chance.randrange(depth)
+                bucket = chance.choice(certain or [0])
                 probe = {
                     "tail": tail,
                     "count": count,
                     "plan": plan,
-                    "bucket": parts | (parts ^ bucket) << depth.bit_length() - 1
-                    if scanner.layouts.hashed > depth.bit_length()
-                    else bucket,
+                    "bucket": bucket,
                 }
                 if lanes:
                     probe["buffer"] = buffer
