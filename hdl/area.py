@@ -134,7 +134,7 @@ class JoinArea(wiring.Component):
             probes.take_level.eq(loader.level),
             loader.reference.eq(probes.reference),
             probes.commit.eq(execution.commit),
-            probes.commit_level.eq(execution.level),
+            probes.commit_level.eq(execution.committed_level),
             probes.rewind.eq(rewind),
             loader.flush.eq(rewind),
             window.context.eq(loader.context),

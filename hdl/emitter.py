@@ -22,14 +22,15 @@ class Emitter(wiring.Component):
     are forgotten, and the probe is taken up again at the first of them.
 
     latency     5 cycles to the request
-    throughput  a joined tuple in 2 cycles, which the router takes; a probe 2 cycles more
+    throughput  a joined tuple in 2 cycles, which the router takes; a probe's last in 3
 
     came, found, room     a joined tuple or an end; there is room, late by `_IN_FLIGHT` of them
     look, tag, leads      asks for the destination of a tag; there a cycle later
     emit, emitting, destination, granted, roomy   the request, and the router's answer
     follows, follows_to   the request after it, if it is of the same probe and there already
     higher                probes of a higher level wait
-    commit                pulse: the probe is done
+    ends                  the probe is done with this cycle: the next request is of the one after it
+    commit                pulse, a cycle later
     rewind                pulse: `emitting` was given up
     """
 
@@ -52,6 +53,7 @@ class Emitter(wiring.Component):
                 "granted": In(1),
                 "roomy": In(1),
                 "higher": In(1),
+                "ends": Out(1),
                 "commit": Out(1),
                 "rewind": Out(1),
             }
@@ -74,10 +76,12 @@ class Emitter(wiring.Component):
         # Stages: out of the queue, destination, what follows, request.
         next_item, item, following = Signal(shape), Signal(shape), Signal(shape)
         have_next, have, have_following = Signal(), Signal(), Signal()
-        load, goes_on, moves = Signal(), Signal(), Signal()
-        # Whose the next ones are is known in the cycle after `commit`.
+        load, goes_on, moves, both = Signal(), Signal(), Signal(), Signal()
+        # An end makes way for what is behind it at once.
         m.d.comb += [
             moves.eq(have_following & (~self.emit | self.granted) & ~self.rewind),
+            self.ends.eq(moves & following.end),
+            both.eq(self.ends & have & ~item.end),
             goes_on.eq(~have_following | moves),
             self.look.eq(~have | goes_on),
             self.tag.eq(next_item.tag),
@@ -94,12 +98,18 @@ class Emitter(wiring.Component):
         with m.If(self.look):
             m.d.sync += [have.eq(have_next), item.eq(next_item)]
         with m.If(goes_on):
-            m.d.sync += [have_following.eq(have), following.eq(item)]
+            m.d.sync += [have_following.eq(have & ~both), following.eq(item)]
             m.d.sync += self.follows_to.eq(self.leads)
 
         gives_up = Signal()
-        m.d.sync += self.commit.eq(moves & following.end)
-        with m.If(moves):
+        m.d.sync += self.commit.eq(self.ends)
+        with m.If(both):
+            m.d.sync += [
+                self.emit.eq(1),
+                self.emitting.eq(item),
+                self.destination.eq(self.leads),
+            ]
+        with m.Elif(moves):
             m.d.sync += [
                 self.emit.eq(~following.end),
                 self.emitting.eq(following),

@@ -48,7 +48,7 @@ class ExecutionUnit(wiring.Component):
     emit, granted, roomy      a joined tuple and where it goes; taken; there is room
     follows, follows_to       the same probe's next is there already, and where that one goes
     waiting        by level, probes that are not done
-    commit         pulse: this probe is done
+    commit, committed_level, context   pulse: a probe of this context is done
     rewind         pulse: this and all later probes are taken back
     resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
     factors, used  the program's CMPs, and how many
@@ -82,6 +82,7 @@ class ExecutionUnit(wiring.Component):
                 "roomy": In(1),
                 "waiting": In(layouts.levels),
                 "commit": Out(1),
+                "committed_level": Out(layouts.level_bits),
                 "context": Out(CONTEXT_BITS),
                 "busy": Out(1),
                 "rewind": Out(1),
@@ -111,7 +112,7 @@ class ExecutionUnit(wiring.Component):
         self._destination = program.destinations.read_port()
         self._decided = Signal()
         m.submodules.emitter = self._emitter = emitter = Emitter(self.config)
-        self._probes = ProbeQueue(m, self, self._decided, emitter.emitting)
+        self._probes = ProbeQueue(m, self, self._decided, emitter.ends, emitter.emitting)
         m.submodules.decider = self._decider = RowDecider(self.config, self.number)
         for name in write_signature().members:
             m.d.comb += getattr(self._decider.write, name).eq(getattr(self.write, name))

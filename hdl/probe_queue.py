@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.utils import ceil_log2
 
@@ -36,18 +36,21 @@ class ProbeQueue:
     (`m`), at its ports.
 
     latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later; the next
-                is `deciding` 2 cycles after `decided`, and `sending` in the cycle after `commit`
+                is `deciding` 2 cycles after `decided`, and `sending` in the cycle after `sent`
     throughput  one enters, one is decided and one is done a cycle
 
     enter, entering, may_enter, commit, rewind, resume_level, resumed, resume, resume_slot,
-    level, context, busy        ports of the unit
+    level, committed_level, context, busy    ports of the unit
     decided        pulse of the unit: all pairs of `deciding` have come
+    sent           pulse of the unit: `sending` is done; `commit` is a cycle later
     left           what the unit emits, `slot` and `pc`: where `sending` is left with `rewind`
     deciding, sending           registers
     resumed, resumed_slot, resumed_pc   `deciding` was left, and where
     """
 
-    def __init__(self, m: Module, unit: wiring.Component, decided: Signal, left: data.View) -> None:
+    def __init__(
+        self, m: Module, unit: wiring.Component, decided: Value, sent: Value, left: data.View
+    ) -> None:
         layouts = unit.layouts
         shape = probe_layout(unit.config)
         kept = data.StructLayout({"probe": shape, "resumed": 1})
@@ -66,7 +69,7 @@ class ProbeQueue:
         m.d.sync += [
             end.eq(end + unit.enter),
             to_decide.eq(to_decide + decided),
-            to_send.eq(to_send + unit.commit),
+            to_send.eq(to_send + sent),
         ]
         with m.If(unit.rewind):
             m.d.sync += Cat(end, to_decide, to_send).eq(0)
@@ -75,14 +78,21 @@ class ProbeQueue:
         m.d.comb += unit.busy.eq(end != to_send)
         self.deciding, self.sending = Signal(shape), Signal(shape)
         self.resumed = Signal()
-        for pointer, probe in ((to_decide, self.deciding), (to_send + unit.commit, self.sending)):
-            read = queue.read_port(domain="comb")
-            m.d.comb += read.addr.eq(pointer[:bits])
-            m.d.sync += probe.eq(read.data.probe)
-            if probe is self.deciding:
-                m.d.sync += self.resumed.eq(read.data.resumed)
+        decides, sends, sends_next = (queue.read_port(domain="comb") for _ in range(3))
         level = self.sending.level
-        m.d.comb += [unit.level.eq(level), unit.context.eq(self.sending.reference.context)]
+        m.d.comb += [
+            decides.addr.eq(to_decide[:bits]),
+            sends.addr.eq(to_send[:bits]),
+            sends_next.addr.eq(to_send[:bits] + 1),
+            unit.level.eq(level),
+        ]
+        m.d.sync += [
+            self.deciding.eq(decides.data.probe),
+            self.resumed.eq(decides.data.resumed),
+            self.sending.eq(Mux(sent, sends_next.data.probe, sends.data.probe)),
+            unit.committed_level.eq(level),
+            unit.context.eq(self.sending.reference.context),
+        ]
 
         resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
         slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
@@ -98,7 +108,7 @@ class ProbeQueue:
             unit.resume_slot.eq(slots[unit.resume_level]),
         ]
         with m.If(unit.commit):
-            m.d.sync += resumes[level].eq(0)
+            m.d.sync += resumes[unit.committed_level].eq(0)
         with m.If(unit.rewind):
             m.d.sync += [
                 resumes[level].eq(1),

@@ -15,20 +15,21 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed, and meanwhile begin with the next. Up to 64 are in flight, each under a context
-    number of its own. What is in flight is counted by epochs of four contexts that follow each
+    to be probed, and meanwhile begin with the next, whose time the windows know by then. Up to 64 are
+    in flight, each under a context number of its own. What is in flight is counted by epochs of four contexts that follow each
     other. An epoch is free again when nothing of it is in flight, no context of it is to be given,
     and all older ones are free. When nothing is in flight, the rest of an epoch is left out.
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
     latency     5 cycles from `selected` to the router
-    throughput  a raw tuple in 3 cycles, if none has to wait; it goes to the router meanwhile
+    throughput  a raw tuple in 2 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
-    now, counters       the clock; last sequence numbers, by stream
-    check, wanted, settled   windows: drop the dead; make room; it is so, low after `check`
+    now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
+                        last sequence numbers by stream, and which windows it is stored in
+    check, settled      windows: drop the dead and make room for it; it is so, low with `check`
     store, tuple, bits  the window to store in, maybe with the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
@@ -89,16 +90,20 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, layouts = self.config.streams, self.layouts
-        # The next one waits here, so that the door hears from a register whether to go on.
-        coming = Signal(layouts.selected, reset_less=True)
-        have = Signal()
-        m.d.comb += self.selected.ready.eq(~have)
-        with m.If(~have):
-            m.d.sync += [coming.eq(self.selected.payload), have.eq(self.selected.valid)]
+        takes = Signal()
+        coming, have, moved = self._coming(m, takes)
+        # The windows have heard of it for a cycle.
+        heard = Signal()
+        m.d.sync += heard.eq(have & ~takes)
+        counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
         raw = tuple_.raw
         m.d.comb += [
-            self.now.eq(raw.timestamp),
+            self.now.eq(coming.raw.timestamp),
+            *(
+                self.counters[s].eq(Mux(moved[s], coming.raw.sequence, counters[s]))
+                for s in range(n)
+            ),
             self.taker.eq(raw.stream),
             self.taken_by.eq(raw.sequence),
             self.tuple.eq(self.raw.component),
@@ -110,8 +115,7 @@ class Sequencer(wiring.Component):
         places = Signal(range(n + 2))  # where it goes to, with `snapshot`
         offer = Signal(range(OFFERS))
         self._contexts(m, ahead, free, gives, places)
-        leads = Signal(layouts.destination)
-        takes = Signal()
+        leads, kept = Signal(layouts.destination, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
         # It goes to the router; it may go on; it does.
@@ -122,13 +126,11 @@ class Sequencer(wiring.Component):
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
-                m.d.comb += takes.eq(have)
-                with m.If(have):
-                    m.next = "CHECK"
-            with m.State("CHECK"):
-                m.d.sync += sends.eq(tuple_.admitted & leads.as_value().any())
-                m.next = "JUDGE"
+                m.d.comb += takes.eq(have & heard)
+                with m.If(takes):
+                    m.next = "JUDGE"
             with m.State("JUDGE"):
+                m.d.sync += sends.eq(tuple_.admitted & leads.as_value().any())
                 m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.comb += [
@@ -136,10 +138,10 @@ class Sequencer(wiring.Component):
                     self.blocked.eq(settled & ~may),
                 ]
                 with m.If(goes):
-                    m.d.comb += takes.eq(have)
+                    m.d.comb += takes.eq(have & heard)
                     m.next = "WAIT"
-                    with m.If(have):
-                        m.next = "CHECK"
+                    with m.If(takes):
+                        m.next = "JUDGE"
         m.d.comb += [
             may.eq(~sends | (free & ~self.emit.bit_select(offer, 1))),
             gives.eq(goes & sends),
@@ -153,31 +155,26 @@ class Sequencer(wiring.Component):
             ]
         # What goes to the windows stays while the next one is looked at.
         with m.If(goes):
-            m.d.sync += self.store.eq(self.wanted)
+            m.d.sync += self.store.eq(kept)
             m.d.sync += [
                 self.raw.stream.eq(raw.stream),
                 self.raw.bits.eq(tuple_.bits),
                 self.raw.component.timestamp.eq(raw.timestamp),
                 self.raw.component.sequence.eq(raw.sequence),
                 self.raw.component.attributes.eq(raw.attributes),
-                self.raw.counters.eq(self.counters),
+                self.raw.counters.eq(counters),
             ]
         with m.If(takes):
-            of = coming.raw.stream
             m.d.sync += [
-                have.eq(0),
                 self.check.eq(1),
-                self.wanted.eq(Mux(coming.admitted, self.stores & (1 << of)[:n], 0)),
-                leads.eq(Array(self.destinations[s] for s in range(n))[of]),
+                kept.eq(self.wanted),
+                leads.eq(Array(self.destinations[s] for s in range(n))[coming.raw.stream]),
+                counters.eq(self.counters),
                 self.taken.eq(~coming.raw.filler),
                 self.tick.eq(~coming.raw.filler & ~coming.raw.admit),
                 self.dropped.eq(coming.raw.admit & ~coming.admitted),
                 tuple_.eq(coming),
             ]
-            group = Array(self.groups[s] for s in range(n))[of]
-            for s in range(n):
-                with m.If(self.groups[s] == group):
-                    m.d.sync += self.counters[s].eq(coming.raw.sequence)
         m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
         for number in range(OFFERS):
             reference, leads_to = self.emitted[number], self.destinations_of[number]
@@ -196,9 +193,39 @@ class Sequencer(wiring.Component):
             & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any())
         )
         with m.If(self.clear):
-            m.d.sync += [self.counters[s].eq(0) for s in range(n)]
-            m.d.sync += tuple_.eq(0)
+            m.d.sync += [counters.eq(0), tuple_.eq(0)]
         return m
+
+    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal]:
+        """Returns the next raw tuple, whether there is one, and which counters it moves. Two wait here, so
+        that a register says to the door whether to go on."""
+        n = self.config.streams
+        coming, after = (
+            Signal(self.layouts.selected, name=name, reset_less=True)
+            for name in ("coming", "after")
+        )
+        have, have_after = Signal(name="have"), Signal(name="have_after")
+        moved = Signal(n, reset_less=True)
+        loaded = Signal.like(coming, name="loaded")
+        of = loaded.raw.stream
+        group = Array(self.groups[s] for s in range(n))[of]
+        m.d.comb += [
+            self.selected.ready.eq(~have_after),
+            loaded.eq(Mux(have_after, after, self.selected.payload)),
+        ]
+        with m.If(~have_after):
+            m.d.sync += after.eq(self.selected.payload)
+        with m.If(~have | takes):
+            m.d.sync += [
+                have.eq(have_after | self.selected.valid),
+                have_after.eq(0),
+                coming.eq(loaded),
+                moved.eq(Cat(self.groups[s] == group for s in range(n))),
+                self.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
+            ]
+        with m.Elif(self.selected.valid):
+            m.d.sync += have_after.eq(1)
+        return coming, have, moved
 
     def _contexts(
         self, m: Module, ahead: Signal, free: Signal, gives: Signal, places: Signal

@@ -25,8 +25,8 @@ class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
-    throughput  the slowest of: a raw tuple in 3 cycles; in each area `lanes` pairs a cycle
-                scanned, or an indexed candidate a cycle; a joined tuple in 3 cycles, or 8 a
+    throughput  the slowest of: a raw tuple in 2 cycles; in each area `lanes` pairs a cycle
+                scanned, or an indexed candidate a cycle; a joined tuple in 2 or 3 cycles, or 8 a
                 pair that runs the program; a window test a cycle at the output
 
     commands, responses   control unit

@@ -33,7 +33,8 @@ class WindowBuffer(wiring.Component):
     Head and tail have one bit more than a slot, so that head - tail is the number stored.
 
     *Eviction.* The oldest tuples are kept at hand, with the time and the number from which on they
-    are dead. With `check` three of them are looked at; the dead leave. One that some window still reaches, but whose age or rank
+    are dead. While the window is settled three of them are judged by what comes next, so that with
+    `check` the dead leave at once. One that some window still reaches, but whose age or rank
     the counters could soon no longer tell, or that is one more than the window may keep
     (`capacity`) when a tuple is to be stored, leaves by `leaving`.
     *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
@@ -41,16 +42,18 @@ class WindowBuffer(wiring.Component):
     in flight can see it: `settled` comes late instead, but only where the slots beyond the
     capacity are not enough for those that were stored meanwhile.
 
-    latency     check: settled in the cycle after, or 2 later for each two more that leave, while
+    latency     check: settled in the same cycle, or 2 later for each two more that leave, while
                 they are at hand: read are at most one a cycle;
                 fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
-    now, counter     clock and last sequence number, held from `check` on
-    check, wanted    pulse; whether a tuple is to be stored here, held
-    settled          low from the cycle after `check` until all dead are gone and, if wanted,
-                     there is room for one more
-    store            pulse, with `tuple` and `bits`; only when settled; to be read two cycles later
+    now, counter, wanted   of what is checked next, as it is two cycles before `check` and the cycle before:
+                     clock, last sequence number, and whether a tuple is to be stored here
+    check            pulse; only two cycles after the window was settled, or later
+    settled          low from `check` on until all dead are gone and, if wanted, there is room for
+                     one more
+    store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
+                     the next `check` at the latest; to be read two cycles later
     written          where it is stored, valid with `store`
     forget           pulse: retention has changed, and nothing is in flight
     leaving          sequence number of a tuple that leaves early
@@ -123,6 +126,7 @@ class WindowBuffer(wiring.Component):
         self._head = Signal(self.layouts.pointer_bits)
         self._tail = Signal(self.layouts.pointer_bits)
         self._stored_now = Signal(self.layouts.pointer_bits)
+        self._due = Signal(name="_due")  # one more is to be stored
         m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
         m.d.comb += self.occupancy.eq(self._stored_now)
         self._memories(m)
@@ -223,9 +227,9 @@ class WindowBuffer(wiring.Component):
             m.d.sync += kept_from.eq(Mux(self.busy, oldest.data.tail, self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
-        # Registers: the oldest context only moves on, so they err towards waiting. What is stored
-        # now is counted.
-        m.d.sync += self._room.eq(held != Mux(self.store, self.config.depth - 1, self.config.depth))
+        # Registers: the oldest context only moves on, so they err towards waiting. What is yet
+        # to come is counted.
+        m.d.sync += self._room.eq(held != Mux(self._due, self.config.depth - 1, self.config.depth))
 
     def _eviction(self, m: Module) -> None:
         layouts = self.layouts
@@ -242,20 +246,27 @@ class WindowBuffer(wiring.Component):
         leave = Signal(range(_JUDGED))
         self._prefetch(m, oldest, known, leave)
 
+        # What they are judged by: that of the check that is not settled yet, else of the next.
+        now = Signal.like(self.now, name="judged_now")
+        counter = Signal.like(self.counter, name="judged_counter")
+        wanted = Signal(name="judged_wanted")
+        with m.If(self.settled):
+            m.d.sync += [now.eq(self.now), counter.eq(self.counter), wanted.eq(self.wanted)]
+
         # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
         # reaches it, but half of what is counted has passed; of the cycle before, in which none left.
         dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
         was_full = Signal()
         fresh = Signal()
-        stored = (self._stored_now + self.store)[: layouts.pointer_bits]
+        stored = (self._stored_now + self._due)[: layouts.pointer_bits]
         m.d.sync += was_full.eq(stored == self.config.capacity)
         for i, it in enumerate(oldest):
             age, rank = (
-                (self.now - it.timestamp)[: layouts.timestamp],
-                (self.counter - it.sequence)[: layouts.sequence],
+                (now - it.timestamp)[: layouts.timestamp],
+                (counter - it.sequence)[: layouts.sequence],
             )
-            in_time = (self.now - it.dead_at)[layouts.timestamp - 1]
-            in_rank = (self.counter - it.dead_from)[layouts.sequence - 1]
+            in_time = (now - it.dead_at)[layouts.timestamp - 1]
+            in_rank = (counter - it.dead_from)[layouts.sequence - 1]
             too_old = (self.kind == RangeKind.NONE) | (
                 (self.kind == RangeKind.TICKS) & (age[-1] | ~in_time)
             )
@@ -276,27 +287,31 @@ class WindowBuffer(wiring.Component):
         full, room, room_now = Signal(), Signal(), Signal()
         m.d.comb += [
             full.eq(self._stored_now == self.config.capacity),
-            room.eq(~self.wanted | (self._room & ~full)),
+            room.eq(~wanted | (self._room & ~full)),
             # ... in the cycle in which they leave.
-            room_now.eq(~self.wanted | (self._room & (~was_full | dead[0]))),
+            room_now.eq(~wanted | (self._room & (~was_full | dead[0]))),
             self.leaving.payload.eq(oldest[0].sequence),
         ]
+        settles = Signal()
         with m.FSM() as fsm:
-            with m.State("SETTLED"):
-                m.d.comb += self.settled.eq(1)
-                with m.If(self.check):
-                    m.next = "JUDGE"
-            with m.State("JUDGE"):
-                with m.If(fresh):
-                    m.d.comb += [leave.eq(gone), self.settled.eq(stays & room_now)]
-                    with m.If(stays):
-                        m.next = "ROOM"
-                        with m.If(room_now):
-                            m.next = "SETTLED"
-                    with m.Elif(late[0]):
-                        m.next = "LEAVE"
+            for name in ("SETTLED", "JUDGE"):
+                with m.State(name):
+                    judges = self.check if name == "SETTLED" else 1
+                    m.d.comb += self.settled.eq(~judges if name == "SETTLED" else 0)
+                    with m.If(judges):
+                        m.next = "JUDGE"
+                        with m.If(fresh):
+                            m.d.comb += [leave.eq(gone), settles.eq(stays & room_now)]
+                            m.d.comb += self.settled.eq(settles)
+                            with m.If(settles):
+                                m.next = "SETTLED"
+                            with m.Elif(stays):
+                                m.next = "ROOM"
+                            with m.Elif(late[0]):
+                                m.next = "LEAVE"
             with m.State("ROOM"):
                 m.d.comb += self.blocked.eq(~room & ~full)
+                m.d.comb += settles.eq(room)
                 with m.If(room):
                     m.next = "SETTLED"
                 with m.Elif(full & (known != 0)):
@@ -308,7 +323,11 @@ class WindowBuffer(wiring.Component):
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.sync += fresh.eq((self.check | fsm.ongoing("JUDGE")) & (leave == 0))
+        m.d.sync += fresh.eq((fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE")) & (leave == 0))
+        with m.If(settles):
+            m.d.sync += self._due.eq(wanted)
+        with m.Elif(self.store | self.clear):
+            m.d.sync += self._due.eq(0)
         m.d.comb += self.working.eq(~fsm.ongoing("SETTLED") & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + leave),

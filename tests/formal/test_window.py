@@ -58,9 +58,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "no-room",
-            faulty(
-                "room_now.eq(~self.wanted | (self._room & (~was_full | dead[0])))", "room_now.eq(1)"
-            ),
+            faulty("room_now.eq(~wanted | (self._room & (~was_full | dead[0])))", "room_now.eq(1)"),
             "search",
             24,
             "FAIL",
@@ -68,9 +66,7 @@ def faulty(old: str, new: str) -> object:
         proof("judged-before", faulty(" & (leave == 0)", ""), "search", 24, "FAIL"),
         proof(
             "room-for-one-twice",
-            faulty(
-                "Mux(self.store, self.config.depth - 1, self.config.depth)", "self.config.depth"
-            ),
+            faulty("Mux(self._due, self.config.depth - 1, self.config.depth)", "self.config.depth"),
             "search",
             24,
             "FAIL",

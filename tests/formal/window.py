@@ -36,9 +36,9 @@ HALF = 1 << WIDTH - 1
 
 
 class Arrivals:
-    """What a sequencer does to a window: it takes a raw tuple and says so, hears that the window is
-    settled, then says, by registers, what to store and what view to keep, while it may take the
-    next. Of what is in flight the window hears a cycle late.
+    """What a sequencer does to a window: it shows a raw tuple for two cycles, takes it and says so, hears
+    a cycle late that the window is settled, then says, by registers, what to store and what view to
+    keep, while it may take the next. Of what is in flight the window hears a cycle late.
 
     A step of the clock is at most half of what it counts (a filler comes where it would be
     more), one of the counter at most 1. Contexts retire in order, at any time.
@@ -46,9 +46,12 @@ class Arrivals:
 
     def __init__(self, spec: Specification, m: Module, window: WindowBuffer) -> None:
         self.now, self.counter = Signal(WIDTH), Signal(WIDTH)
-        self.step, self.bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
+        step, bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
         arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
         stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
+        # The next one: is it there, and shown for a cycle at least.
+        self.have, self.heard, next_stores = Signal(), Signal(), Signal()
+        self.step, self.bump = Signal(WIDTH), Signal()
         retires = anything(m, 1, "retires")
         self.clear = anything(m, 1, "clear")
         self.check, self.settling, self.stores = Signal(), Signal(), Signal()
@@ -59,18 +62,31 @@ class Arrivals:
         self.viewed = Signal(bits + 1)  # of these, the view is kept
         m.d.comb += self.viewed.eq(self.active - self.snapshot)
         self.busy = self.active != 0
-        self.quiet = ~self.settling & ~self.store & ~self.busy & ~before(m, self.busy)
-        goes = self.settling & ~self.check & window.settled & others
+        self.quiet = ~self.settling & ~self.store & ~self.busy & ~before(m, self.busy) & ~self.have
+        self.was_settled = before(m, window.settled)
+        goes = self.settling & ~self.check & self.was_settled & others
         goes = goes & (~sends | (self.active != CONTEXTS))
-        self.takes = (~self.settling | goes) & arrives
+        self.takes = (~self.settling | goes) & self.have & self.heard
+        with m.If(~self.have | self.takes):
+            m.d.sync += [
+                self.have.eq(arrives),
+                self.step.eq(step),
+                self.bump.eq(bump),
+                next_stores.eq(stores),
+            ]
+        m.d.sync += self.heard.eq(self.have & ~self.takes)
+        self.shown = Cat(
+            (self.now + self.step)[:WIDTH], (self.counter + self.bump)[:WIDTH], next_stores
+        )
+        any_other = anything(m, 2 * WIDTH + 1, "shown")
 
-        spec.assume(m, self.step <= HALF)
+        spec.assume(m, step <= HALF)
         spec.assume(m, ~self.clear | (self.quiet & ~arrives))
         m.d.comb += [
             window.check.eq(self.check),
-            window.now.eq(self.now),
-            window.counter.eq(self.counter),
-            window.wanted.eq(self.stores),
+            Cat(window.now, window.counter, window.wanted).eq(
+                Mux(self.have, self.shown, any_other)
+            ),
             window.store.eq(self.store),
             window.snapshot.eq(self.snapshot),
             window.snapshot_context.eq(self.context),
@@ -97,7 +113,7 @@ class Arrivals:
             m.d.sync += [
                 self.now.eq(self.now + self.step),
                 self.counter.eq(self.counter + self.bump),
-                self.stores.eq(stores),
+                self.stores.eq(next_stores),
                 self.settling.eq(1),
             ]
         sent = goes & sends
@@ -187,14 +203,14 @@ class WindowKeepsWhatItMust(Specification):
                 full = window.occupancy == config.capacity
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
-            with m.If(there & (place >= gone) & env.settling & ~env.check & window.settled):
+            with m.If(there & (place >= gone) & env.settling & window.settled):
                 self.claim(m, ~dead & ~uncountable)
             with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
         self.claim(m, window.occupancy <= config.capacity)
         self.claim(m, ~handed | (gone == 1))
-        # Who is stored, or looks, finds everyone gone.
-        self.claim(m, ~(env.check | window.store | window.snapshot) | (gone == 0))
+        # Who is stored, or looks, finds everyone gone; those whom the next one makes leave are seen.
+        self.claim(m, ~(window.store | window.snapshot) | env.check | (gone == 0))
         # What waits to leave stays as it is.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
@@ -303,14 +319,27 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(
             m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
         )
-        judges = state("JUDGE") & inside(made, "fresh")
-        self.claim(m, ~judges | (inside(made, "was_full") == (stored == capacity)))
+        # What is judged by: of the check under way, else of the next.
+        judged = Cat(
+            inside(made, "judged_now"),
+            inside(made, "judged_counter"),
+            inside(made, "judged_wanted"),
+        )
+        current = Cat(env.now, env.counter, env.stores)
+        self.claim(m, state("SETTLED") | (judged == current))
+        self.claim(m, ~(env.heard & env.was_settled) | (judged == env.shown))
+        self.claim(m, (~env.heard | env.have) & (env.step <= HALF))
+        due = Mux(env.settling & ~env.check, env.stores, window.store)
+        self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
+        judges = (state("JUDGE") | env.check) & inside(made, "fresh")
+        to_be = stored + window.store
+        self.claim(m, ~judges | (inside(made, "was_full") == (to_be == capacity)))
         for i in range(min(3, depth)):
             place = (tail + i)[:bits]
             dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)
             half = (Array(ages)[place] >= HALF) | (Array(ranks)[place] >= HALF)
             here = known > i
-            stays = (stored == i) | (here & ~dead & ~half)
+            stays = (to_be == i) | (here & ~dead & ~half)
             for name, wanted in (
                 ("dead", here & dead), ("stays_at", stays), ("late", here & ~dead & half)
             ):  # fmt: skip
@@ -343,11 +372,12 @@ class WindowKeepsWhatItMust(Specification):
         settles = env.settling & ~env.check
         room = (heard != depth) | before(m, env.clear)
         self.claim(m, ~(window._room & settles) | room)
-        self.claim(m, ~(settles & window.settled & env.stores) | (heard != depth))
+        stores = env.settling & window.settled & env.stores
         self.claim(
-            m,
-            ~(settles & window.settled & env.stores) | (stored - inside(made, "leave") < capacity),
+            m, ~(env.check & window._room) | (heard + window.store < depth) | before(m, env.clear)
         )
+        self.claim(m, ~stores | (heard + window.store < depth))
+        self.claim(m, ~stores | (to_be - inside(made, "leave") < capacity))
         self.claim(m, ~window.store | (stored < capacity))
         self.claim(m, ~window.store | (heard != depth))
 

@@ -37,6 +37,7 @@ class Alone(wiring.Component):
                 "entering": In(probe_layout(config)),
                 "may_enter": Out(1),
                 "decided": In(1),
+                "sent": In(1),
                 "commit": In(1),
                 "rewind": In(1),
                 "left": In(data.StructLayout({"slot": layouts.slot_bits, "pc": ADDRESS_BITS})),
@@ -45,6 +46,7 @@ class Alone(wiring.Component):
                 "resume": Out(1),
                 "resume_slot": Out(layouts.slot_bits),
                 "level": Out(layouts.level_bits),
+                "committed_level": Out(layouts.level_bits),
                 "context": Out(CONTEXT_BITS),
                 "busy": Out(1),
                 "deciding": Out(probe_layout(config)),
@@ -57,7 +59,7 @@ class Alone(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        probes = ProbeQueue(m, self, self.decided, self.left)
+        probes = ProbeQueue(m, self, self.decided, self.sent, self.left)
         m.d.comb += [
             self.deciding.eq(probes.deciding),
             self.sending.eq(probes.sending),
@@ -85,6 +87,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
         decided_of = 0  # of these, so many are decided
         # Whether the probe of each pointer was it a cycle ago.
         may_enter, decides, sends = False, False, False
+        committed: dict | None = None  # sent a cycle ago
         left: dict[int, dict] = {}  # by level
         pending: set[int] = set()
         for _ in range(800):
@@ -105,12 +108,14 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
             enter = may_enter and chance.random() >= idle
             rewind = sends and chance.random() < 0.1
             decided = decides and not rewind and chance.random() >= pressure
-            commit = sends and decided_of > 0 and not rewind and chance.random() >= pressure
+            sent = sends and decided_of > 0 and not rewind and chance.random() >= pressure
+            rewind = rewind and committed is None
             bench.set("enter", enter)
             bench.set("entering", entering)
             bench.set("rewind", rewind)
             bench.set("decided", decided)
-            bench.set("commit", commit)
+            bench.set("sent", sent)
+            bench.set("commit", committed is not None)
             bench.set("left", place)
             bench.set("resume_level", level)
             bench.set("resumed", enter)
@@ -133,20 +138,24 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 probe, _ = queue[0]
                 assert bench.get("sending") == probe
                 assert bench.bits("level") == probe["level"]
-                assert bench.bits("context") == probe["reference"]["context"]
+            if committed is not None:
+                assert bench.bits("committed_level") == committed["level"]
+                assert bench.bits("context") == committed["reference"]["context"]
+                left.pop(committed["level"], None)
+                committed = None
             await bench.clock()
             may_enter = len(queue) < KNOWN - 1
             decides = len(queue) > decided_of and not decided
-            sends = len(queue) > commit
+            sends = len(queue) > sent
             if enter:
                 queue.append((entering, level in pending))
                 pending.discard(level)
             assert len(queue) <= KNOWN
             seen["full"] += len(queue) >= KNOWN - 1
-            decided_of += decided - commit
+            decided_of += decided - sent
             seen["ahead"] += decided_of > 1
-            if commit:
-                left.pop(queue.pop(0)[0]["level"], None)
+            if sent:
+                committed = queue.pop(0)[0]
             if rewind:
                 left[queue[0][0]["level"]] = place
                 pending = set(left)

@@ -175,11 +175,11 @@ async def who_stays_and_who_leaves(dut: object) -> None:
 
         async def put(
             arriving: dict | None, snapshot: bool, staying: int, ring: _Ring = ring
-        ) -> None:
+        ) -> bool:
             nonlocal next_context
             await cycle()
             assert bench.bits("occupancy") == staying
-            assert bench.bits("settled")
+            settled = bool(bench.bits("settled"))
             assert not arriving or bench.bits("written") == len(ring.tuples) % depth
             await bench.clock()
             bench.set("store", 0)
@@ -189,12 +189,27 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 next_context = (next_context + 1) % CONTEXTS
             if arriving:
                 ring.tuples.append(arriving)
+            return settled
 
-        for _ in range(120):
+        def show(now: int, counter: int, wanted: bool) -> None:
+            bench.set("now", now)
+            bench.set("counter", counter)
+            bench.set("wanted", wanted)
+
+        def after(now: int, counter: int, kind: RangeKind) -> tuple[int, int, bool]:
             # Seldom enough for a deep ring to fill up in between.
             leaps = [1 << 14, 1 << 15] * (kind != 0 and chance.random() < 4 / depth)
             now += chance.choice([0, 0, 1, 1, 1, 2, 3, 6, *leaps])
             counter += chance.choice([1, 1, 1, 1, 2, 3, 1 << 7 if chance.random() < 0.2 else 1])
+            return now, counter, chance.random() < 0.7
+
+        next_one = after(now, counter, kind)
+        show(*next_one)
+        for _ in range(2):
+            await cycle()
+            await bench.clock()
+        for _ in range(120):
+            now, counter, wanted = next_one
             # Who must be gone once it has settled.
             leavers, there = 0, [*ring.tuples, *([arriving] if together and arriving else [])]
             staying = len(ring.tuples) - ring.tail  # while it is stored
@@ -212,32 +227,32 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 seen["dead" if dead else "old" if age > longest_range else "ranked"] += 1
                 tail += 1
                 leavers += 1
-            wanted = chance.random() < 0.7
             if wanted and len(there) - tail == capacity:
                 board.expect(there[tail]["component"]["sequence"])
                 tail += 1
                 seen["displaced"] += 1
-            # Held until the next.
-            bench.set("now", now)
-            bench.set("counter", counter)
-            bench.set("wanted", wanted)
+            # The next one is known already, or not before this one has settled.
+            next_one, early = after(now, counter, kind), chance.random() < 0.7
+            if early:
+                show(*next_one)
+            else:
+                show(chance.getrandbits(16), chance.getrandbits(8), chance.random() < 0.5)
             bench.set("check", 1)
             if together:
-                await put(arriving, snapshot, staying)
+                settled = await put(arriving, snapshot, staying)
                 seen["stored with check"] += bool(arriving)
             else:
                 await cycle()
+                settled = bool(bench.bits("settled"))
                 await bench.clock()
             bench.set("check", 0)
             ring.tail = tail
             staying = len(ring.tuples) - ring.tail
             waited = 0
-            while True:
+            while not settled:
                 await cycle()
-                settled = bench.bits("settled")
+                settled = bool(bench.bits("settled"))
                 await bench.clock()
-                if settled:
-                    break
                 waited += 1
                 assert waited < 2_000, "never settled"
                 if wanted and len(ring.kept) == depth:
@@ -266,10 +281,19 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             bench.set("store", wanted)
             bench.set("snapshot", snapshot)
             bench.set("snapshot_context", next_context)
+            # Whoever stores has heard that the window is settled a cycle ago.
+            bench.set("store", 0)
+            bench.set("snapshot", 0)
+            show(*next_one)
+            for _ in range(1 if early else 2):
+                await cycle()
+                await bench.clock()
+            bench.set("store", wanted)
+            bench.set("snapshot", snapshot)
             together = chance.random() < 0.5
             if together:
                 continue
-            await put(arriving, snapshot, staying)
+            assert await put(arriving, snapshot, staying)
             stored = range(ring.tail, len(ring.tuples))
             if stored and chance.random() < 0.1:
                 again, bits = chance.choice(stored), chance.getrandbits(16)
@@ -289,13 +313,15 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 await cycle()
                 await bench.clock()
                 bench.set("forget", 0)
+                await cycle()
+                await bench.clock()
                 seen["forgotten"] += bool(stored)
             for _ in range(chance.choice([0, 0, 3, 9])):
                 retire()
                 await cycle()
                 await bench.clock()
         if together:
-            await put(arriving, snapshot, staying)
+            assert await put(arriving, snapshot, staying)
         stored = range(ring.tail, len(ring.tuples))
         await cycle()
         assert bench.bits("end") - bench.bits("first") & 2 * depth - 1 == len(stored)
