@@ -41,10 +41,12 @@ class EqualityIndex(wiring.Component):
     of another bucket; that costs a few candidates, which the factors then reject.
 
     The newest slot of a bucket is exchanged in one access, so that inserts follow each other at once.
+    An insert makes way for an ask for a cycle: a walker that asks in every fourth cycle would else
+    never get its turn where a tuple is stored in every fourth.
 
-    latency     ask: answer 2 cycles later; insert: 3 cycles
-    throughput  an insert a cycle; an ask for the newest slot in each of the others, one for the slot
-                after in every cycle
+    latency     ask: answer 2 cycles later; insert: 3 cycles, or 4
+    throughput  an insert a cycle; an ask for the newest slot where none was put off and none follows at
+                once, one for the slot after in every cycle
 
     seed                  of the hash, held
     insert, key, slot     pulse: `slot` has attribute value `key`
@@ -80,25 +82,29 @@ class EqualityIndex(wiring.Component):
         put = data.StructLayout({"valid": 1, "slot": bits})
         hashes, links = Signal(put), Signal(put)
         parts, to = Signal(layouts.hashed), Signal(bits)
-        m.d.sync += [
-            hashes.valid.eq(self.insert),
-            hashes.slot.eq(self.slot),
-            parts.eq(hashed(self.key, self.seed, bits)),
-            links.eq(hashes),
-        ]
+        waits, waited = Signal(), Signal()
+        m.d.comb += waits.eq(hashes.valid & self.newest & ~waited & ~self.insert)
+        with m.If(~waits):
+            m.d.sync += [
+                hashes.valid.eq(self.insert),
+                hashes.slot.eq(self.slot),
+                parts.eq(hashed(self.key, self.seed, bits)),
+            ]
+        puts = hashes.valid & ~waits
+        m.d.sync += [waited.eq(waits), links.valid.eq(puts), links.slot.eq(hashes.slot)]
 
         m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
         newest_write, newest_read = newest.write_port(), newest.read_port()
         m.submodules.older = older = memory.Memory(shape=bits, depth=depth, init=[])
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [
-            to.eq(Mux(hashes.valid, bucket(parts, bits), self.bucket)),
+            to.eq(Mux(puts, bucket(parts, bits), self.bucket)),
             # The memory reads what was there before this cycle's write.
             newest_read.addr.eq(to),
             newest_read.en.eq(1),
             newest_write.addr.eq(to),
             newest_write.data.eq(hashes.slot),
-            newest_write.en.eq(hashes.valid),
+            newest_write.en.eq(puts),
             older_read.addr.eq(self.after),
             older_read.en.eq(1),
             older_write.addr.eq(links.slot),
@@ -109,5 +115,5 @@ class EqualityIndex(wiring.Component):
         asked_newest = Signal()
         m.d.sync += asked_newest.eq(self.newest)
         m.d.sync += self.answer.eq(Mux(asked_newest, newest_read.data, older_read.data))
-        m.d.comb += self.ready.eq(~self.newest | ~hashes.valid)
+        m.d.comb += self.ready.eq(~self.newest | ~puts)
         return m

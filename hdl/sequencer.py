@@ -15,10 +15,11 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed, and meanwhile begin with the next, whose time the windows know by then. Up to 64 are
-    in flight, each under a context number of its own. What is in flight is counted by epochs of four contexts that follow each
-    other. An epoch is free again when nothing of it is in flight, no context of it is to be given,
-    and all older ones are free. When nothing is in flight, the rest of an epoch is left out.
+    to be probed, and meanwhile begin with the next, whose time the windows know by then. Up to 64
+    are in flight, each under a context number of its own. What is in flight is counted by epochs of
+    four contexts that follow each other. An epoch is free again when nothing of it is in flight, no
+    context of it is to be given, and all older ones are free. When nothing is in flight, the rest of
+    an epoch is left out.
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
@@ -94,7 +95,7 @@ class Sequencer(wiring.Component):
         coming, have, moved = self._coming(m, takes)
         # The windows have heard of it for a cycle.
         heard = Signal()
-        m.d.sync += heard.eq(have & ~takes)
+        m.d.sync += heard.eq(have)
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
         raw = tuple_.raw
@@ -143,7 +144,7 @@ class Sequencer(wiring.Component):
                     with m.If(takes):
                         m.next = "JUDGE"
         m.d.comb += [
-            may.eq(~sends | (free & ~self.emit.bit_select(offer, 1))),
+            may.eq(~sends | (free & (~self.emit | self.granted).bit_select(offer, 1))),
             gives.eq(goes & sends),
         ]
         with m.If(gives):
@@ -178,6 +179,8 @@ class Sequencer(wiring.Component):
         m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
         for number in range(OFFERS):
             reference, leads_to = self.emitted[number], self.destinations_of[number]
+            with m.If(self.granted[number]):
+                m.d.sync += self.emit[number].eq(0)
             with m.If(gives & (offer == number)):
                 m.d.sync += [
                     self.emit[number].eq(1),
@@ -186,8 +189,6 @@ class Sequencer(wiring.Component):
                     reference.carries.eq(1 << raw.stream),
                     leads_to.eq(leads),
                 ]
-            with m.If(self.granted[number]):
-                m.d.sync += self.emit[number].eq(0)
         m.d.comb += self.idle.eq(
             fsm.ongoing("WAIT")
             & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any())

@@ -253,7 +253,7 @@ FAULTS = [
     Fault("what is yet to be stored is not counted", "window.py",
           "self._due.eq(wanted)", "self._due.eq(0)"),
     Fault("taken before the windows know of it", "sequencer.py",
-          "heard.eq(have & ~takes)", "heard.eq(have)"),
+          "heard.eq(have)", "heard.eq(1)"),
     Fault("the key of another probe", "loader.py",
           "read.addr.eq(answered),", "read.addr.eq(asked),"),
     Fault("the plan of another probe", "loader.py",
@@ -265,6 +265,10 @@ FAULTS = [
     Fault("the context of the probe after", "probe_queue.py",
           "unit.context.eq(self.sending.reference.context)",
           "unit.context.eq(sends_next.data.probe.reference.context)"),
+    Fault("an insert that waits is written over", "index.py",
+          "& ~waited & ~self.insert)", "& ~waited)", "test_index.py"),
+    Fault("an offer over one that waits", "sequencer.py",
+          "(~self.emit | self.granted).bit_select(offer, 1)", "1"),
 ]  # fmt: skip
 
 _NOTICED = 3
