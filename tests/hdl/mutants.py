@@ -198,7 +198,7 @@ FAULTS = [
     Fault("a request that waits is lost", "fetch.py",
           "first.eq(Mux(full, second, request.payload))", "first.eq(request.payload)"),
     Fault("asked for while it is exchanged", "index.py",
-          "self.ready.eq(~self.newest | ~hashes.valid)", "self.ready.eq(1)"),
+          "self.ready.eq(~self.newest | ~puts)", "self.ready.eq(1)"),
     Fault("linked to the slot after", "index.py",
           "older_write.addr.eq(links.slot)", "older_write.addr.eq(hashes.slot)"),
     Fault("lower limit of two off by one", "query_search.py",
