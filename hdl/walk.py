@@ -14,9 +14,9 @@ from seustream.hdl.loader import staged_layout
 
 PROBES = 4
 """Probes that are walked at once: as many as the cycles between two steps along a chain."""
-BEGUN = 8
+BEGUN = 1 << BUFFER_BITS
 """Probes that are here at once: those that are walked, and those that are through with it while their
-candidates wait for the probes before them."""
+candidates wait for the probes before them. No more have their comparisons put."""
 _WAITING = 8
 _OFTEN_BITS = 4
 _LONG_BITS = 3
@@ -52,7 +52,7 @@ class ChainWalker(wiring.Component):
     latency     9 to 12 cycles from a probe to its first item
     throughput  a candidate a cycle, of one probe in 4 cycles; a probe in 3 cycles
 
-    staged, begin       the next probe; pulse: it is taken
+    staged, begin       the next probe, where fewer than eight are not through; pulse: it is taken
     may_begin           it may be
     resume, resume_slot the probe was begun before: go on with this slot
     index, newest, bucket, after, ask, ready   of the indexes; `index` says which
@@ -131,7 +131,7 @@ class ChainWalker(wiring.Component):
         the ring."""
         slot_bits = self.layouts.slot_bits
         shape = data.StructLayout(
-            {"probe": self._probes[0].shape(), "buffer": BUFFER_BITS, "known": 1, "tried": 1}
+            {"probe": self._probes[0].shape(), "buffer": BUFFER_BITS, "known": 1}
         )
         staged = self.staged.payload
         bank_bits = max(1, self.config.lanes).bit_length() - 1
@@ -169,8 +169,13 @@ class ChainWalker(wiring.Component):
             ]
         with m.If(moves):
             m.d.sync += [have.eq(have_looked), waits.eq(looked)]
+        times = Signal(_OFTEN_BITS)  # a chain was known to be long
         if self.config.indexes:
-            self._remember_long(m, staged.bucket, looked, waits, have_looked, moves)
+            known = self._known_long(m, staged.bucket, ~have_looked | moves)
+            with m.If(moves):
+                m.d.sync += waits.known.eq(known)
+            with m.If(self._enters & waits.probe.walks & waits.known):
+                m.d.sync += times.eq(times + 1)
 
         # What does not change stays where it is.
         constant = data.StructLayout({"tail": slot_bits, "buffer": BUFFER_BITS})
@@ -180,9 +185,8 @@ class ChainWalker(wiring.Component):
         kept, entered = self._constants.write_port(), self._probes[0]
         rows = waits.probe.count >> bank_bits + 1
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
-        full = (self._to_enter - self._to_leave)[: len(self._to_enter)] == BEGUN
         m.d.comb += [
-            self._enters.eq(have & ~full & ~self._probes[-1].asks),
+            self._enters.eq(have & ~self._probes[-1].asks),
             kept.addr.eq(self._to_enter),
             kept.data.tail.eq(waits.probe.tail),
             kept.data.buffer.eq(waits.buffer),
@@ -193,29 +197,22 @@ class ChainWalker(wiring.Component):
                 self._to_enter.eq(self._to_enter + 1),
                 entered.eq(waits.probe),
                 entered.number.eq(self._to_enter),
-                entered.walks.eq(waits.probe.walks & (~waits.known | waits.tried)),
+                entered.walks.eq(waits.probe.walks & (~waits.known | times.all())),
                 entered.most.eq(Mux(waits.known, few_steps, rows)),
             ]
 
-    def _remember_long(
-        self, m: Module, key: Value, looked: Signal, waits: Signal, have: Signal, moves: Signal
-    ) -> None:
-        """Remembers whether the bucket's chain was too long for a walk when it was last walked, and says
-        whether it is tried again."""
+    def _known_long(self, m: Module, key: Value, asks: Value) -> Value:
+        """Remembers whether a bucket's chain was too long for a walk when it was last walked."""
         m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
         write, read = long.write_port(), long.read_port()
-        times = Signal(_OFTEN_BITS)
         m.d.comb += [
             write.addr.eq(self._probes[0].bucket),
             write.data.eq(self._long),
             write.en.eq(self._long | self._short),
             read.addr.eq(key),
-            read.en.eq(~have | moves),
+            read.en.eq(asks),
         ]
-        with m.If(moves):
-            m.d.sync += [waits.known.eq(read.data), waits.tried.eq(times.all())]
-        with m.If(moves & have & looked.probe.walks & read.data):
-            m.d.sync += times.eq(times + 1)
+        return read.data
 
     def _walk(self, m: Module) -> None:
         """Stages: ask, memory, answer, offset, verdict; the verdict on a step is there when its probe
@@ -238,17 +235,19 @@ class ChainWalker(wiring.Component):
         )
         write, read = queues.write_port(), queues.read_port(domain="comb")
         bits = ceil_log2(_WAITING)
-        ins, outs = (
-            Array(Signal(bits + 1, name=f"{name}{i}") for i in range(BEGUN))
-            for name in ("in", "out")
+        # How many each has had; of the one that leaves, how many have left.
+        ins, out_of = (
+            Array(Signal(bits + 1, name=f"in{i}") for i in range(BEGUN)),
+            Signal(bits + 1),
         )
+        leaving = self._to_leave[:-1]
         item = write.data
         m.d.comb += write.addr.eq(Cat(ins[number][:bits], number))
         with m.If(write.en):
             m.d.sync += ins[number].eq(ins[number] + 1)
         # Room for what this turn finds and for what the next one does; who enters has all of it.
         level, room, next_number = Signal(bits + 1), Signal(), self._probes[-1].number
-        m.d.comb += level.eq(ins[next_number] - outs[next_number])
+        m.d.comb += level.eq(ins[next_number] - Mux(next_number == leaving, out_of, 0))
         m.d.sync += room.eq(self._enters | (level < _WAITING - 1))
 
         if self.config.indexes:
@@ -316,22 +315,24 @@ class ChainWalker(wiring.Component):
             m.d.sync += after.asks.eq(0)
 
         # Out of here, probe by probe.
-        place = self._to_leave[:-1]
         constants, out = self._constants.read_port(domain="comb"), self.items.payload
         m.d.comb += [
-            read.addr.eq(Cat(outs[place][:bits], place)),
-            self.items.valid.eq(ins[place] != outs[place]),
+            read.addr.eq(Cat(out_of[:bits], leaving)),
+            self.items.valid.eq(ins[leaving] != out_of),
             out.scan.eq(read.data.scan),
             out.some.eq(read.data.some),
             out.last.eq(read.data.last),
             out.slot.eq(read.data.slot),
-            constants.addr.eq(place),
+            constants.addr.eq(leaving),
             out.tail.eq(constants.data.tail),
             out.buffer.eq(constants.data.buffer),
             out.tally.eq(read.data.tally),
         ]
         with m.If(self.items.valid & self.items.ready):
-            m.d.sync += [
-                outs[place].eq(outs[place] + 1),
-                self._to_leave.eq(self._to_leave + out.last),
-            ]
+            m.d.sync += out_of.eq(out_of + 1)
+            with m.If(out.last):
+                m.d.sync += [
+                    self._to_leave.eq(self._to_leave + 1),
+                    ins[leaving].eq(0),
+                    out_of.eq(0),
+                ]

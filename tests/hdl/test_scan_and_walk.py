@@ -12,6 +12,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.control_words import TERMS
 from seustream.hdl.isa import Condition
 from seustream.hdl.scan import Scanner
+from seustream.hdl.walk import BEGUN
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
 from tests.hdl.programs import places_of
 from tests.hdl.test_factors import HOLDS
@@ -85,7 +86,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         probes = 0
         waits = False
         for _ in range(40_000):
-            if offered is None and len(compared) < 4 and probes < most_probes and not held_back:
+            room = len(compared) < 4 and len(under_way) < BEGUN
+            if offered is None and room and probes < most_probes and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
                 tail = chance.randrange(depth)
                 operands = [chance.randrange(3) for _ in range(factors)]
