@@ -328,7 +328,8 @@ class WindowBuffer(wiring.Component):
             m.d.sync += self._due.eq(wanted)
         with m.Elif(self.store | self.clear):
             m.d.sync += self._due.eq(0)
-        m.d.comb += self.working.eq(~fsm.ongoing("SETTLED") & ~self.blocked)
+        looks = self.check | ~fsm.ongoing("SETTLED")
+        m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + leave),
             self._head.eq(self._head + self.store),
