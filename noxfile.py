@@ -305,7 +305,7 @@ def formal(session: nox.Session) -> None:
 @nox.session
 def bitstream(session: nox.Session) -> None:
     """Bitstreams of all boards, and the table of them in the docs; hours; `-- ulx3s-tiny` for one."""
-    install(session, "fpga")
+    install(session, "sim", "fpga")
     parts = "".join(f":{parts}" for parts in session.posargs[:1])
     session.run("seustream", "bench", f"boards{parts}")
     session.run("python", "-m", "tests.docs.figures")

@@ -2,7 +2,8 @@
 
 A configuration takes from some minutes to an hour, so this runs only when it is named:
 `seustream bench boards`, or `boards:ulx3s-tiny` for one. What is built is kept, and the table of
-`docs/reference/boards.md` is made of the results. It needs the dependency group `fpga`.
+`docs/reference/boards.md` is made of the results. With each clock stand the cycles a raw tuple of the same
+gateware, for a product of two gatewares says nothing. It needs the dependency group `fpga`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PARTS = tuple(BUILT)
 SHORT = {"PARTS": ("ulx3s-tiny",)}
 HEAD = (
     "board", "configuration", "version", "streams", "lanes", "bits", "LUT4", "registers",
-    "block RAM", "MHz asked", "MHz reached", "seeds", "million pairs/s",
+    "block RAM", "MHz asked", "MHz reached", "seeds", "million pairs/s", "cycles/tuple",
     "tuples/s by the port", "slowest path",
 )  # fmt: skip
 
@@ -91,6 +92,8 @@ def _note(what: str) -> None:
 
 
 def _row(report: BuildReport) -> tuple[object, ...]:
+    from bench.device import on  # which takes a configuration from here
+
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)
     return (
@@ -99,6 +102,6 @@ def _row(report: BuildReport) -> tuple[object, ...]:
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),
         f"{sum(seed.meets for seed in report.tried)} of {len(report.tried)}",
-        round(report.pairs / 1e6), round(report.line_tuples),
+        round(report.pairs / 1e6), f"{on(config).cycles:.2f}", round(report.line_tuples),
         f"{path[0].where} to {path[-1].where}" if path else "",
     )  # fmt: skip
