@@ -47,7 +47,7 @@ FAULTS = [
     Fault("uncountable age stays", "window.py",
           "half = age[-1] | rank[-1]", "half = rank[-1]"),
     Fault("uncountable rank stays", "window.py",
-          "half = age[-1] | rank[-1]", "half = age[-1]"),
+          "half = age[-1] | rank[-1]", "half = age[-1]", "test_window.py"),
     Fault("view taken of all slots", "window.py",
           "write.data.count.eq(self._stored_now)",
           "write.data.count.eq(self._stored_now + 1)"),
