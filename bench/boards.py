@@ -3,7 +3,7 @@
 A configuration takes from some minutes to an hour, so this runs only when it is named:
 `seustream bench boards`, or `boards:ulx3s-tiny` for one. What is built is kept, and the table of
 `docs/reference/boards.md` is made of the results. With each clock stand the cycles a raw tuple of the same
-gateware, for a product of two gatewares says nothing. It needs the dependency group `fpga`.
+gateware, for a product of two gatewares says nothing. It needs the dependency groups `fpga` and `sim`.
 """
 
 from __future__ import annotations
