@@ -144,6 +144,7 @@ class JoinArea(wiring.Component):
             loader.fetched.eq(self.data),
             loader.factors.eq(execution.factors),
             loader.used.eq(execution.used),
+            loader.last_turn.eq(execution.last_turn),
         ]
         wiring.connect(m, loader.request, wiring.flipped(self.request))
 

@@ -40,7 +40,31 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 BUFFER_BITS = 3
-"""Of the places for a probe's comparisons: so many probes are compared, or wait for it, at once."""
+"""Of the number of a probe that is compared, or waits for it: up to eight at once, four if a row takes
+more than four turns, and two if it takes more than eight."""
+
+_FEW_TURNS = 2
+"""Bits of a turn, where there are comparisons of eight probes."""
+
+
+def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) -> Value:
+    """Place where a comparator keeps what it compares in a turn with a probe. If a row takes many turns, a bit
+    of the turn stands for one of the probe's."""
+    low, bits = min(ceil_log2(config.turns), _FEW_TURNS), ceil_log2(config.turns)
+    place, probes = [turn[:low]], BUFFER_BITS
+    for bit in range(low, bits):
+        probes -= 1
+        place.append(Mux(last_turn[bit:].any(), turn[bit], buffer[probes]))
+    return Cat(*place, buffer[:probes])
+
+
+def all_kept(config: DeviceConfig, count: Value, last_turn: Value) -> Value:
+    """Asserted if there is no place for the comparisons of one more probe than `count`."""
+    low, bits = min(ceil_log2(config.turns), _FEW_TURNS), ceil_log2(config.turns)
+    full: Value = count[BUFFER_BITS]
+    for bit in range(low, bits):
+        full = Mux(last_turn[bit:].any(), count[BUFFER_BITS - 1 - (bit - low)], full)
+    return full
 
 
 def put_layout(config: DeviceConfig) -> data.StructLayout:

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.factors import BUFFER_BITS, FACTOR, put_layout
+from seustream.hdl.factors import BUFFER_BITS, FACTOR, all_kept, put_layout
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import bucket, hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
@@ -52,7 +52,8 @@ class ProbeLoader(wiring.Component):
     context, tail, count                of the window buffer
     tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
     seed                                of the indexes' hash, held
-    factors, used                       what is compared, and how many factors there are
+    factors, used, last_turn            what is compared, how many factors there are, and in how many
+                                        turns a row is
     put         a factor's comparison
     staged      the probe; it stays for the cycle after it was taken
     attributes  what it carries; of the area's own `number` nothing, which no probe carries
@@ -83,6 +84,7 @@ class ProbeLoader(wiring.Component):
                 "seed": In(seed_bits(config)),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
+                "last_turn": In(range(config.turns)),
                 "put": Out(put_layout(config)),
                 "staged": Out(stream.Signature(staged_layout(config))),
                 "attributes": Out(data.ArrayLayout(layouts.attributes, config.streams)),
@@ -287,7 +289,7 @@ class ProbeLoader(wiring.Component):
             self._put(m, number, picked[-1], reference, attributes)
             buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
             m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + staged - self.freed))
-            m.d.comb += in_use.eq(buffers[-1])
+            m.d.comb += in_use.eq(all_kept(config, buffers, self.last_turn))
             buffer = self.put.buffer
             m.d.sync += buffer.eq(buffer + staged)
             m.d.comb += self.attributes.eq(attributes)

@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from seustream.hdl.arbiter import lowest
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import TERMS
-from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, put_layout
+from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, kept_at, put_layout
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
 from seustream.hdl.walk import ChainWalker
@@ -241,8 +241,7 @@ class Scanner(wiring.Component):
             ]
             m.d.sync += [kept.eq(read.data), self.freed.eq(valid & info.whole & info.last)]
             m.d.comb += array.tuples.eq(self.tuples)
-            held = self._gather(m, array, infos[depth - 1], valid)
-            m.d.sync += seen.held.eq(Cat(held))
+            self._gather(m, array, infos[depth - 1], valid, seen.held)
             mask = Cat(
                 seen.mask[lane] & _of_interest(seen.held[lane], kept.plan, kept.terms)
                 for lane in range(lanes)
@@ -316,44 +315,39 @@ class Scanner(wiring.Component):
 
     def _comparisons(self, m: Module, array: FactorArray, info: data.View) -> None:
         """Work of the comparators for the tuples that are read in this cycle."""
-        put, bits = self.put, ceil_log2(self.config.turns)
+        put, config = self.put, self.config
+        last_turn = Signal.like(self.last_turn, name="last_turn_put")
+        m.d.sync += last_turn.eq(self.last_turn)
+        written = kept_at(config, put.turn, put.buffer, last_turn)
+        wanted = kept_at(config, info.turn, info.buffer, last_turn)
         for number, comparison in enumerate(array.comparisons):
             m.submodules[f"comparisons{number}"] = kept = memory.Memory(
-                shape=comparison.shape(), depth=1 << bits + BUFFER_BITS, init=[]
+                shape=comparison.shape(), depth=1 << len(wanted), init=[]
             )
             write, read = kept.write_port(), kept.read_port(domain="comb")
             now = Signal(comparison.shape(), name=f"comparison_{number}", reset_less=True)
             m.d.sync += now.eq(read.data)
             m.d.comb += [
-                write.addr.eq(Cat(put.turn[:bits], put.buffer)),
+                write.addr.eq(written),
                 write.data.eq(put.comparison),
                 write.en.eq(put.valid & (put.comparator == number)),
-                read.addr.eq(Cat(info.turn, info.buffer)),
+                read.addr.eq(wanted),
                 comparison.eq(now),
             ]
 
     def _gather(
-        self, m: Module, array: FactorArray, info: data.View, valid: Signal
-    ) -> list[Signal]:
-        """Per lane, the outcomes of all factors, once the last turn of a row is known. `info` is
-        of the turn that comes to an end in the next cycle."""
+        self, m: Module, array: FactorArray, info: data.View, valid: Signal, held: data.View
+    ) -> None:
+        """Per lane, the outcomes of all factors, once the last turn of a row is known; each stays until its
+        turn of the next row. `info` is of the turn that comes to an end in the next cycle."""
         now = Signal(self.config.factors, reset_less=True)  # whose turn it is
         m.d.sync += now.eq(Cat(info.turn == factor.turn for factor in self.factors))
-        gathered = []
         for lane in range(self.config.lanes):
-            held = Signal(self.config.factors, name=f"gathered_{lane}")
-            before = Signal(self.config.factors, name=f"before_{lane}", reset_less=True)
             outcomes = array.held[lane]
             for number, factor in enumerate(self.factors):
                 outcome = outcomes.bit_select(factor.comparator[: ceil_log2(len(outcomes))], 1)
-                with m.If(now[number]):
-                    m.d.comb += held[number].eq(outcome)
-                with m.Else():
-                    m.d.comb += held[number].eq(before[number])
                 with m.If(now[number] & valid):
-                    m.d.sync += before[number].eq(outcome)
-            gathered.append(held)
-        return gathered
+                    m.d.sync += held[lane][number].eq(outcome)
 
 
 def _of_interest(held: Value, plan: data.View, terms: data.View) -> Value:

@@ -301,7 +301,7 @@ ALWAYS_WALKS = (
 
 PAIR_TWICE = scans(4, 2, 1, ("[left.eq(rest),", "[left.eq(left),"))
 BUFFER_BEFORE = scans(
-    4, 1, 1, ("Cat(info.turn, info.buffer)", "Cat(info.turn, (info.buffer - 1)[:2])")
+    4, 1, 1, ("info.turn, info.buffer, last_turn", "info.turn, (info.buffer - 1)[:3], last_turn")
 )
 PLAN_LATE = scans(4, 1, 1, ("read.addr.eq(info.buffer)", "read.addr.eq(probe.buffer)"))
 TURN_LOST = scans(4, 1, 2, ("whole.eq((turn == last_turn) | ~item.some)", "whole.eq(1)"))

@@ -14,7 +14,7 @@ from seustream.hdl.control_words import ROW_BITS, ROWS_BITS, TERMS
 from seustream.hdl.hashing import bucket_of, seed_bits
 from seustream.hdl.loader import ASKED, ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
-from tests.hdl.programs import places_of
+from tests.hdl.programs import places_of, probes_compared
 
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=3)
 _OWN = 1
@@ -43,9 +43,14 @@ async def every_probe_is_staged_whole(dut: object) -> None:
     def bucket(key: int) -> int:
         return int(bucket_of(np.array([key]), seed, bits)[0])
 
-    for idle, pressure in PACES:
+    kept: set[int] = set()
+    for number, (idle, pressure) in enumerate(PACES):
         factors = [
-            {name: chance.randrange(4) for name in ("window_attribute", "probe_attribute")}
+            {
+                # Of one attribute all are compared in turns.
+                "window_attribute": 0 if number % 3 == 1 else chance.randrange(4),
+                "probe_attribute": chance.randrange(4),
+            }
             | {"probe_stream": chance.randrange(n), "condition": chance.randrange(8)}
             for _ in range(config.factors)
         ]
@@ -53,7 +58,10 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         for factor, place in zip(factors, places, strict=True):
             factor |= place
         put: dict = {}  # by buffer, comparator and turn
-        used = chance.choice([0, 1, 5, config.factors])
+        used = (config.factors, config.factors, chance.choice([1, 5]))[number % 3] * (number < 8)
+        last_turn = max((place["turn"] for place in places[:used]), default=0)
+        most_compared = probes_compared(last_turn)
+        kept.add(most_compared)
         views = [(chance.randrange(depth), chance.randrange(depth + 1)) for _ in range(CONTEXTS)]
         plans = [
             {
@@ -70,7 +78,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         ]
         terms = [[chance.getrandbits(config.factors) for _ in range(TERMS)] for _ in range(16)]
         seed = chance.getrandbits(seed_bits(config))
-        await bench.reset(factors=factors, used=used, seed=seed)
+        await bench.reset(factors=factors, used=used, last_turn=last_turn, seed=seed)
         requests: list[dict] = []
         Monitor(bench, "request", idle, requests.append)
         queues: list[deque] = [deque() for _ in range(levels)]
@@ -118,7 +126,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("terms", its_terms)
             bench.set("hold", serial and hold > 0)
             # The oldest of the probes that the area has, whenever it is done.
-            frees = bool(in_use) and chance.random() < 0.2
+            frees = bool(in_use) and chance.random() < (0.03 if number % 2 else 0.2)
             bench.set("freed", frees)
             bench.set("staged.ready", chance.random() >= pressure and not (serial and hold))
             flush = chance.random() < 0.01
@@ -137,8 +145,11 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             respond = 0 if may and chance.random() < 0.3 else -1
             its = bench.get("put")
             if its["valid"]:
+                needed = len(in_use) + bench.bits("staged.valid")
                 assert its["buffer"] not in in_use, "put where the area reads"
+                assert needed < most_compared, "put in a place of one that is needed"
                 seen["put ahead"] += bool(in_use)
+                seen[f"all but one of {most_compared}"] += needed == most_compared - 1
                 put[its["buffer"], its["comparator"], its["turn"]] = its["comparison"]
             if serial and hold and frozen is not None:
                 assert bench.get("attributes") == frozen, "changed while they were needed"
@@ -218,5 +229,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             assert not bench.bits("staged.valid")
             assert not bench.bits("request.valid")
             await bench.clock()
-    for what in ("joined", "raw", "flush", *["put ahead"] * (not serial)):
+    assert kept == {2, 4, 8}
+    ahead = ["put ahead", *(f"all but one of {most}" for most in kept)]
+    for what in ("joined", "raw", "flush", *(ahead if not serial else ())):
         assert seen[what] > 5, what

@@ -14,7 +14,7 @@ from seustream.hdl.isa import Condition
 from seustream.hdl.scan import Scanner
 from seustream.hdl.walk import BEGUN
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
-from tests.hdl.programs import places_of
+from tests.hdl.programs import places_of, probes_compared
 from tests.hdl.test_factors import HOLDS
 
 
@@ -28,6 +28,7 @@ CASES = {
     "2 lanes": lambda: Scanner(config(2)),
     "2 lanes, deep": lambda: Scanner(config(2, depth=64)),
     "4 lanes, factors in turns": lambda: Scanner(config(4, factors=6, comparators=2)),
+    "2 lanes, many factors in turns": lambda: Scanner(config(2, factors=16, comparators=4)),
     "8 comparators": lambda: Scanner(config(2, factors=16, comparators=8)),
     "one row": lambda: Scanner(config(8, depth=8, indexes=0, factors=4)),
     "serial": lambda: Scanner(config(0, indexes=0)),
@@ -49,14 +50,16 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
     # The deep one goes on until a long chain is tried again.
     most_probes, flushes = (100, 0.0005) if depth == 64 else (40, 0.003)
     seen: Counter = Counter()
+    kept: set[int] = set()  # probes whose comparisons there is room for
     # Whether a bucket's chain was too long when it was last walked; none, where a flush came
     # between. A reset clears no memory.
     long: dict[int, bool | None] = dict.fromkeys(range(depth), False)
     for number, (idle, pressure) in enumerate(PACES):
+        same = number // 4 % 2 and depth < 64  # deep in turns takes long
         window = [[chance.randrange(3) for _ in range(4)] for _ in range(depth)]
         does = [
             {
-                "window_attribute": chance.randrange(4),
+                "window_attribute": 0 if same else chance.randrange(4),
                 "probe_stream": chance.randrange(4),
                 "probe_attribute": chance.randrange(4),
                 "condition": chance.randrange(8),
@@ -71,6 +74,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         await bench.reset(factors=does, last_turn=last_turn)
         seen["turns"] += last_turn
         buffer, puts = 0, deque()
+        most_compared = probes_compared(last_turn)
+        kept.add(most_compared)
         board, tallies = Scoreboard("pairs"), Scoreboard("tallies")
         pairs = Monitor(bench, "pairs", pressure)
         rows: deque = deque([{}, {}, {}])
@@ -85,8 +90,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         offered: dict | None = None
         probes = 0
         waits = False
-        for _ in range(40_000):
-            room = len(compared) < 4 and len(under_way) < BEGUN
+        for _ in range(80_000):
+            room = len(compared) < most_compared and len(under_way) < BEGUN
             if offered is None and room and probes < most_probes and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
                 tail = chance.randrange(depth)
@@ -242,7 +247,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 tallies.expect(tally)
                 if lanes:
                     compared.append(buffer)
-                    buffer = (buffer + 1) % 4
+                    buffer = (buffer + 1) % 8
                 offered = None
                 held_back = chance.randrange(4) if idle else 0
                 probes += 1
@@ -270,6 +275,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             assert not bench.bits("pairs.valid")
             await bench.clock()
     wanted = ["whole", "resume", "pair", "flush", "at once"]
+    if factors == 16 and config.comparators == 4 and lanes and depth < 64:
+        assert kept == {2, 4, 8}
     wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
     wanted += ["passed over", "no term holds"] * bool(lanes)
     wanted += ["indexed", "walk", "too long"] * bool(config.indexes)
