@@ -17,12 +17,13 @@ from seustream.cosim.verilated.build import cache
 from seustream.hdl.boards.board import BOARDS, NetworkAddress
 from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
 from seustream.hdl.boards.flow.report import NAMES, BuildReport, segments
-from seustream.hdl.boards.flow.tools import BitstreamFailed
+from seustream.hdl.boards.flow.tools import WHEELS, BitstreamFailed, versions
 from seustream.hdl.boards.tops import Setting
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 TITLE = "boards: bitstreams, with cells, block RAM and clock"
 LONG = True  # only when named
+PART_BY_PART = True  # what was built is written before the next is begun
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints"
 SEEDS = 3
@@ -72,7 +73,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         rows.append(_row(report))
     rows.sort(key=lambda row: (str(row[0]), str(row[1])))
     every = ", ".join(f"of {part} the best of {seeds}" for part, seeds in EVERY.items())
-    conditions = f"clock after routing, of the first of {SEEDS} seeds that reaches it; {every}"
+    tools = ", ".join(f"{tool} {which}" for tool, which in versions(WHEELS).items())
+    conditions = f"clock after routing, of the first of {SEEDS} seeds that reaches it; {every}; last built with {tools}"
     return Measurement(HEAD, rows, {}, conditions, remarks=tuple(remarks))
 
 

@@ -25,6 +25,7 @@ from seustream.hdl.config import CONFIGURATIONS, MAX_STREAMS, DeviceConfig
 
 TITLE = "largest: the largest configuration that fits a board"
 LONG = True  # only when named
+PART_BY_PART = True
 FAMILIES = {f"{name}-{width}": (BOARDS[name], width) for name in BOARDS for width in (32, 16, 8)}
 PARTS = tuple(FAMILIES)
 SHORT = {"PARTS": ("icesugar_pro-32",)}

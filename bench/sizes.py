@@ -23,6 +23,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 TITLE = "sizes: what known configurations need of an FPGA"
 LONG = True  # only when named
+PART_BY_PART = True
 
 KNOWN: dict[str, tuple[str, DeviceConfig, Board]] = {
     **{name: (name, config, BOARDS["ulx3s"]) for name, config in CONFIGURATIONS.items()},

@@ -4,11 +4,12 @@ Each module there has `TITLE` and `measure() -> Measurement`; the figures are pr
 to `bench/results/NAME.json` with the conditions they were taken under, machine, commit and
 versions; charts lie beside them. One with `LONG = True`
 runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
-`measure` takes their names. One with `SHORT` has smaller sizes for `--short`: values by the name
+`measure` takes their names; with `PART_BY_PART = True` it is called for one after the other, and what came
+of each is written before the next is begun. One with `SHORT` has smaller sizes for `--short`: values by the name
 of the constant they stand for, under `PARTS` the parts to measure.
 
-Only what runs is imported: each needs other packages. What is known of the others, `TITLE` and
-`LONG`, is read from their text and so must be written out there.
+Only what runs is imported: each needs other packages. What is known of the others, `TITLE`, `LONG`
+and `PART_BY_PART`, is read from their text and so must be written out there.
 """
 
 from __future__ import annotations
@@ -121,36 +122,47 @@ def run(arguments: argparse.Namespace) -> int:
         is_short = arguments.short and hasattr(module, "SHORT")
         own = shortened(module) if is_short else None
         taken = own if parts is None else parts
-        found = cast(Measurement, module.measure() if taken is None else module.measure(taken))
-        print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
-        for other in found.more:
-            print(f"\n{other.title}\n")
-            print(table([tuple(map(_shown, row)) for row in other.rows], other.head))
-        for what, ratio in found.ratios.items():
-            print(f"{what}: {ratio:.3g}")
-        for remark in found.remarks:
-            print(remark)
-        print(f"({found.conditions})\n", flush=True)
-        data = {
-            "title": title,
-            "conditions": found.conditions,
-            **environment(),
-            "parts": parts,
-            **({"short": True} if is_short else {}),
-            "seconds": round(time.monotonic() - begun, 1),
-            "head": found.head,
-            "rows": found.rows,
-            "ratios": found.ratios,
-        }
-        if found.more:
-            data["more"] = [asdict(other) for other in found.more]
-        if found.remarks:
-            data["remarks"] = found.remarks
-        text = json.dumps(data, indent=2) + "\n"
-        files = {f"{name}.json": text.encode()}
-        files |= {f"{name}-{chart}.svg": svg.encode() for chart, svg in found.charts.items()}
-        write_all(folder() / "results", files)
+        if all_said[name].get("PART_BY_PART"):
+            rounds = [[part] for part in taken or module.PARTS]
+        else:
+            rounds = [taken]
+        remarks: list[str] = []
+        for these in rounds:
+            found = cast(Measurement, module.measure() if these is None else module.measure(these))
+            remarks += found.remarks
+            _print(found)
+            data = {
+                "title": title,
+                "conditions": found.conditions,
+                **environment(),
+                "parts": parts,
+                **({"short": True} if is_short else {}),
+                "seconds": round(time.monotonic() - begun, 1),
+                "head": found.head,
+                "rows": found.rows,
+                "ratios": found.ratios,
+            }
+            if found.more:
+                data["more"] = [asdict(other) for other in found.more]
+            if remarks:
+                data["remarks"] = remarks
+            text = json.dumps(data, indent=2) + "\n"
+            files = {f"{name}.json": text.encode()}
+            files |= {f"{name}-{chart}.svg": svg.encode() for chart, svg in found.charts.items()}
+            write_all(folder() / "results", files)
     return 0
+
+
+def _print(found: Measurement) -> None:
+    print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
+    for other in found.more:
+        print(f"\n{other.title}\n")
+        print(table([tuple(map(_shown, row)) for row in other.rows], other.head))
+    for what, ratio in found.ratios.items():
+        print(f"{what}: {ratio:.3g}")
+    for remark in found.remarks:
+        print(remark)
+    print(f"({found.conditions})\n", flush=True)
 
 
 def shortened(module: ModuleType) -> Sequence[str] | None:

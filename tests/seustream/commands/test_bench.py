@@ -122,6 +122,31 @@ def test_a_short_run_says_so_and_takes_its_sizes(
     capsys.readouterr()
 
 
+def test_what_came_of_a_part_is_written_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = tmp_path / "results" / "one.json"
+
+    def measure(parts: Sequence[str]) -> bench.Measurement:
+        rows = bench.measured_before("one", ("n",), lambda row: row[0] not in parts)
+        if "c" in parts:
+            raise KeyboardInterrupt
+        found = [*rows, *((part,) for part in parts)]
+        return bench.Measurement(("n",), found, {}, "none", remarks=(f"some of {parts}",))
+
+    module = ModuleType("one")
+    vars(module).update(TITLE="one", PARTS=("a", "b", "c"), measure=measure)
+    written.parent.mkdir()
+    (tmp_path / "one.py").write_text("TITLE = 'one'\nPART_BY_PART = True\n")
+    monkeypatch.setattr(bench, "folder", lambda: tmp_path)
+    monkeypatch.setattr(bench, "_load", lambda name: module)
+    main(["bench", "one"])
+    found = json.loads(written.read_text())
+    assert found["rows"] == [["a"], ["b"]]
+    assert found["remarks"] == ["some of ['a']", "some of ['b']"]
+    capsys.readouterr()
+
+
 def test_a_part_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "boards:ulx3s-tini"]) == 2
     assert "has no part 'ulx3s-tini'" in capsys.readouterr().err

