@@ -133,5 +133,7 @@ def test_a_wheel_all_of_whose_tools_are_there_is_not_needed(
         "ecppack": "ecppack 9.1",
     }
     monkeypatch.setenv(FOLDER, str(tmp_path / "nowhere"))
-    with pytest.raises(BitstreamFailed, match="SEUSTREAM_FPGA_TOOLS: there is no folder .*nowhere"):
+    with pytest.raises(
+        BitstreamFailed, match=r"SEUSTREAM_FPGA_TOOLS: there is no folder .*nowhere"
+    ):
         missing(wheels)
