@@ -122,10 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
         is_short = arguments.short and hasattr(module, "SHORT")
         own = shortened(module) if is_short else None
         taken = own if parts is None else parts
+        rounds: list[Sequence[str] | None] = [taken]
         if all_said[name].get("PART_BY_PART"):
             rounds = [[part] for part in taken or module.PARTS]
-        else:
-            rounds = [taken]
         remarks: list[str] = []
         for these in rounds:
             found = cast(Measurement, module.measure() if these is None else module.measure(these))

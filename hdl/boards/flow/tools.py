@@ -74,7 +74,7 @@ def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:
 
 def versions(packages: Iterable[str] = NEEDED) -> dict[str, str]:
     """Of everything a bitstream depends on, or some of it."""
-    found = {}
+    found: dict[str, str] = {}
     for name in packages:
         own = {tool: path for tool in _TOOLS_OF.get(name, ()) if (path := native(tool))}
         found |= {tool: _version(path) for tool, path in own.items()}
