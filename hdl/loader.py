@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -98,6 +98,7 @@ class ProbeLoader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        self._staged = Signal(name="staged")  # pulse: the oldest one that is ready is handed on
         self._fetch(m)
         self._stage(m)
         return m
@@ -150,12 +151,12 @@ class ProbeLoader(wiring.Component):
         count = ceil_log2(ASKED) + 2
         asked, answered, ready = (Signal(count, name=n) for n in ("asked", "answered", "ready"))
         self._used = used = Signal(count)
-        ahead, room = Signal(count), Signal()
-        self._have = Signal()
+        # Those that are ready; below 0 after a flush, as long as what is ready is not to be used.
+        self._ahead, self._have = Signal(signed(count)), Signal()
+        room = Signal()  # a cycle late, but there are three between two moves
+        m.d.sync += room.eq(((asked - used)[:count] < ASKED) & ((asked - ready)[:count] < ASKED))
         m.d.comb += [
-            ahead.eq(ready - used),
-            self._have.eq((ahead != 0) & ~ahead[-1]),
-            room.eq(((asked - used)[:count] < ASKED) & ((asked - ready)[:count] < ASKED)),
+            self._have.eq(self._ahead > 0),
             move.eq(self._kept & room & (~self.request.valid | self.request.ready) & ~self.flush),
         ]
         taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
@@ -259,7 +260,10 @@ class ProbeLoader(wiring.Component):
             key.eq(attributes[read.data.stream][read.data.attribute]),
             parts.eq(hashed(key, self.seed, layouts.slot_bits)),
             ready.eq(ready + came[-1]),
+            self._ahead.eq(self._ahead + came[-1] - self._staged),
         ]
+        with m.If(self.flush):
+            m.d.sync += self._ahead.eq(ready + came[-1] - asked)
         m.d.comb += [
             write.addr.eq(ready),
             write.data.eq(bucket(parts, layouts.slot_bits)),
@@ -279,8 +283,8 @@ class ProbeLoader(wiring.Component):
         for place, stream_number in enumerate(self._others):
             m.d.comb += attributes[stream_number].eq(answer.data.attributes[place])
 
-        probe = self.staged.payload
-        staged, in_use, pick, picked = Signal(), Signal(), Signal(), Signal(2)
+        probe, staged = self.staged.payload, self._staged
+        in_use, pick, picked = Signal(), Signal(), Signal(2)
         m.d.sync += picked.eq(Cat(pick, picked))
         number = Signal(range(config.factors + 1))
         last = Const(1)

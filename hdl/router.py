@@ -25,8 +25,8 @@ class Router(wiring.Component):
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
     follows, follows_to  per area: once this one is granted another is there at once, of the same level
-    granted, roomy       per sender: it was taken a cycle before, and is held until then; in
-                         this cycle it may be, for there is room
+    taking, granted      per sender: it is taken in this cycle; it was in the one before, and is held until then
+    roomy                per sender: in this cycle it may be taken, for there is room
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
@@ -47,6 +47,7 @@ class Router(wiring.Component):
                 "destination": In(data.ArrayLayout(layouts.destination, self.senders)),
                 "follows": In(n),
                 "follows_to": In(data.ArrayLayout(layouts.destination, n)),
+                "taking": Out(self.senders),
                 "granted": Out(self.senders),
                 "roomy": Out(self.senders),
                 "rooms": In(data.ArrayLayout(layouts.levels, n)),
@@ -70,7 +71,8 @@ class Router(wiring.Component):
         rooms, output_room = Signal.like(self.rooms), Signal()
         m.d.sync += [rooms.eq(self.rooms), output_room.eq(self.output_room)]
         m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(self.emit & self.roomy)]
-        m.d.sync += self.granted.eq(arbiter.granted)
+        m.d.comb += self.taking.eq(arbiter.granted)
+        m.d.sync += self.granted.eq(self.taking)
         m.d.sync += [self.push.eq(0), self.output.eq(0), self.sent.eq(0)]
         lacks_room = Signal(self.senders)
         m.d.comb += [

@@ -34,7 +34,7 @@ class Sequencer(wiring.Component):
     store, tuple, bits  the window to store in, maybe with the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
-    emit, emitted, destinations_of, granted   raw tuples to the router, by two offers in turn
+    emit, emitted, destinations_of, taking, granted   raw tuples to the router, by two offers in turn
     sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
     busy, oldest        contexts in flight, and the first of the oldest epoch
@@ -69,6 +69,7 @@ class Sequencer(wiring.Component):
                 "emit": Out(OFFERS),
                 "emitted": Out(data.ArrayLayout(layouts.reference, OFFERS)),
                 "destinations_of": Out(data.ArrayLayout(layouts.destination, OFFERS)),
+                "taking": In(OFFERS),
                 "granted": In(OFFERS),
                 "sent": In(range(n + 2)),
                 "sent_context": In(CONTEXT_BITS),
@@ -119,10 +120,14 @@ class Sequencer(wiring.Component):
         leads, kept = Signal(layouts.destination, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
-        # It goes to the router; it may go on; it does.
-        sends = Signal()
-        may = Signal()
+        # It goes to the router; it may go on; it does. What the first two rest on changes no sooner than two
+        # cycles after one goes, so it is known a cycle ahead.
+        sends, to_send = Signal(name="sends"), Signal(name="to_send")
+        may, room = Signal(name="may"), Signal(name="room")
         goes = Signal()
+        m.d.comb += to_send.eq(sends)
+        m.d.comb += room.eq((~self.emit | self.taking | self.granted).bit_select(offer, 1))
+        m.d.sync += [sends.eq(to_send), may.eq(~to_send | (free & room))]
         m.d.sync += [self.check.eq(0), self.store.eq(0), self.snapshot.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
@@ -131,7 +136,7 @@ class Sequencer(wiring.Component):
                 with m.If(takes):
                     m.next = "JUDGE"
             with m.State("JUDGE"):
-                m.d.sync += sends.eq(tuple_.admitted & leads.as_value().any())
+                m.d.comb += to_send.eq(tuple_.admitted & leads.as_value().any())
                 m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.comb += [
@@ -143,10 +148,7 @@ class Sequencer(wiring.Component):
                     m.next = "WAIT"
                     with m.If(takes):
                         m.next = "JUDGE"
-        m.d.comb += [
-            may.eq(~sends | (free & (~self.emit | self.granted).bit_select(offer, 1))),
-            gives.eq(goes & sends),
-        ]
+        m.d.comb += gives.eq(goes & sends)
         with m.If(gives):
             m.d.sync += [
                 self.snapshot.eq(1),
@@ -274,7 +276,7 @@ class Sequencer(wiring.Component):
             ends.eq(self.busy & finished.bit_select(oldest, 1)),
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
-        m.d.sync += free.eq((open_ | ~active.bit_select(epoch, 1)) & ~skips)
+        m.d.comb += free.eq((open_ | ~active.bit_select(epoch, 1)) & ~skips)
         with m.If(gives):
             m.d.sync += [active.bit_select(epoch, 1).eq(1), ahead.eq(ahead + 1)]
         with m.Elif(skips):

@@ -140,6 +140,7 @@ class Wjasip(wiring.Component):
             router.emit[n:].eq(sequencer.emit),
             *(router.emitted[n + i].eq(sequencer.emitted[i]) for i in range(OFFERS)),
             *(router.destination[n + i].eq(sequencer.destinations_of[i]) for i in range(OFFERS)),
+            sequencer.taking.eq(router.taking[n:]),
             sequencer.granted.eq(router.granted[n:]),
             sequencer.sent.eq(router.sent),
             sequencer.sent_context.eq(router.context),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
-from amaranth.lib import crc, stream, wiring
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import crc, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.deframer import FRAME_CRC, HEAD
 from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, TRAILER
 from seustream.hdl.boards.receiver import PLACE_BITS
+
+
+_AHEAD = 4
+"""Bytes that are read before they are due; the head takes longer than they do."""
 
 
 class Framer(wiring.Component):
@@ -46,11 +50,26 @@ class Framer(wiring.Component):
         shifted = Signal(8 * HEADER)  # what goes out next of head or checksum
         left = Signal(8)  # bytes of this part, the one at hand included
         length, from_stream = Signal(8), Signal()
-        place, next_place = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        place, rom_byte = Signal(PLACE_BITS), Signal(8)
         rom = Array(Const(value, 8) for value in self.identity_bytes)
         rom_bits = len(self.identity_bytes).bit_length()
-        m.d.comb += [next_place.eq(place), self.place.eq(next_place)]
-        m.d.sync += place.eq(next_place)
+
+        # Bytes of the payload are read ahead, for they come from afar: so many are read or wait.
+        m.submodules.payload = payload = fifo.SyncFIFO(width=8, depth=_AHEAD)
+        reads, pops = Signal(), Signal()
+        to_read, ahead = Signal(8), Signal(range(_AHEAD + 1))
+        read, byte_read = Signal(2), Signal(8)
+        m.d.comb += reads.eq((to_read != 0) & (ahead < _AHEAD))
+        m.d.comb += self.place.eq(place)
+        m.d.sync += [
+            place.eq(place + reads),
+            to_read.eq(to_read - reads),
+            ahead.eq(ahead + reads - pops),
+            read.eq(Cat(reads, read)),
+            rom_byte.eq(rom[place[:rom_bits]]),
+            byte_read.eq(Mux(from_stream, self.byte, rom_byte)),
+        ]
+        m.d.comb += [payload.w_data.eq(byte_read), payload.w_en.eq(read[1]), payload.r_en.eq(pops)]
 
         # A byte at hand goes out, perhaps as two.
         byte, has, second = Signal(8), Signal(), Signal()
@@ -95,6 +114,7 @@ class Framer(wiring.Component):
                         left.eq(HEADER),
                     ]
                     m.d.sync += place.eq(Mux(self.identity, 0, self.head.sequence))
+                    m.d.sync += to_read.eq(self.head.length)
                     m.next = "HEAD"
             with m.State("HEAD"):
                 with m.If(advance):
@@ -107,8 +127,8 @@ class Framer(wiring.Component):
                             m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 with m.If(advance):
-                    bring(Mux(from_stream, self.byte, rom[place[:rom_bits]]), 1)
-                    m.d.comb += next_place.eq(place + 1)
+                    bring(payload.r_data, 1)
+                    m.d.comb += pops.eq(1)
                     with m.If(left == 1):
                         m.next = "CHECKSUM"
             with m.State("CHECKSUM"):

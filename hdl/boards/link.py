@@ -138,8 +138,9 @@ class Link(wiring.Component):
             LinkCounter.GAPS: receiver.gap,
             **dict(zip(NETWORK_COUNTERS, self.network, strict=True)),
         }
+        # The counters lie by the port that reads them.
+        m.d.sync += counts.events.eq(Cat(events[counter] for counter in LinkCounter))
         m.d.comb += [
-            counts.events.eq(Cat(events[counter] for counter in LinkCounter)),
             counts.which.eq(self.counter),
             self.count.eq(counts.count),
         ]

@@ -74,9 +74,10 @@ class LinkedWjasip(Linked):
         wiring.connect(m, wjasip.handed_over, port.handed_over)
         # It comes from all over the chip; port and LEDs have time.
         m.d.sync += self.idle.eq(wjasip.idle)
+        # The link lies by its pins. It is long after a session began that something comes of it.
+        m.d.sync += port.clear.eq(link.clear)
         m.d.comb += [
             port.idle.eq(self.idle),
-            port.clear.eq(link.clear),
             link.cleared.eq(port.cleared),
             self.open.eq(link.open),
             self.bad.eq(link.bad),

@@ -54,7 +54,7 @@ class SequencerSends(Specification):
         config = small(streams=n, attribute_width=1, timestamp_width=4, sequence_width=4)
         unit = self.make(config)
         made = build(m, "unit", unit)
-        drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "granted",
+        drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "taking", "granted",
               "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
         for name in ("groups", "stores", "destinations"):
             whole = getattr(unit, name)
@@ -122,8 +122,9 @@ class SequencerSends(Specification):
         context = constant(m, CONTEXT_BITS, "followed")
         epoch = context[_WITHIN:]
         flying, together = Signal(4), Signal(4)
-        granted = anything(m, OFFERS, "granted") & unit.emit
-        m.d.comb += unit.granted.eq(granted)
+        taking = anything(m, OFFERS, "taking") & unit.emit & ~before(m, unit.taking)
+        granted = before(m, unit.taking)
+        m.d.comb += [unit.taking.eq(taking), unit.granted.eq(granted)]
         other, sent = anything(m, CONTEXT_BITS, "whose"), anything(m, 2, "places")
         self.assume(m, (other != context) | (flying != 0) | (sent == 0))
         self.assume(m, (other[_WITHIN:] != epoch) | (together != 0) | (sent == 0))
@@ -282,12 +283,10 @@ class SequencerSends(Specification):
         self.claim(m, in_state(made, "JUDGE") == unit.check)
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
-        self.claim(
-            m,
-            ~(in_state(made, "SETTLE") & inside(made, "free"))
-            | open_
-            | ~active.bit_select(epoch_ahead, 1),
-        )
+        sure = settles & inside(made, "may") & inside(made, "sends")
+        self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
+        held = unit.emit & ~granted
+        self.claim(m, ~sure | ~held.bit_select(inside(made, "offer"), 1))
 
         self.reach(m, unit.snapshot & (flying != 0) & (unit.context != context))
         self.reach(

@@ -70,6 +70,7 @@ async def to_all_destinations_once(dut: object) -> None:
         waited = [0] * senders
         looks: deque[tuple[list[int], bool]] = deque(maxlen=_LATE + 1)
         pushes, sends = Scoreboard("pushed"), Scoreboard("sent")
+        taking = 0
         for cycle in range(640):
             calm = cycle > 590
             for sender in range(senders):
@@ -107,6 +108,8 @@ async def to_all_destinations_once(dut: object) -> None:
             await bench.settle()
             granted = bench.bits("granted")
             assert granted & (granted - 1) == 0
+            assert granted == taking, "what is taken is granted in the next cycle"
+            taking = bench.bits("taking")
             roomy = bench.bits("roomy")
             for sender, each in enumerate(offers):
                 resting[sender] = False
