@@ -10,7 +10,6 @@ from seustream.hdl.boards.deframer import FRAME_CRC, HEAD
 from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, TRAILER
 from seustream.hdl.boards.receiver import PLACE_BITS
 
-
 _AHEAD = 4
 """Bytes that are read before they are due; the head takes longer than they do."""
 

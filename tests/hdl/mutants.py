@@ -271,7 +271,7 @@ FAULTS = [
     Fault("an insert that waits is written over", "index.py",
           "& ~waited & ~self.insert)", "& ~waited)", "test_index.py"),
     Fault("an offer over one that waits", "sequencer.py",
-          "(~self.emit | self.granted).bit_select(offer, 1)", "1"),
+          "(~self.emit | self.taking | self.granted).bit_select(offer, 1)", "1"),
 ]  # fmt: skip
 
 _NOTICED = 3
