@@ -29,11 +29,11 @@ class JoinArea(wiring.Component):
     the way of one that is nearer to the output.
 
     write, half        tables, and which half of them is in use
-    now ... bits       of the window buffer, for the sequencer
+    now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier
     fetch ... fetched  of the window buffer, for the tuple fetch; `coming`: in the next cycle
     request, response, data   to and from the tuple fetch, for a probe's data
     push ... room      of the probe FIFO, for the router
-    emit ... roomy     a joined tuple for the router
+    emit ... roomy     a joined tuple for the router; `taking` is in the cycle before it is granted
     commit, committed  a probe of this context is done
     keys               what goes into the indexes, with `store` or a cycle after `rewrite`
     rewrite            new selection bits for a stored tuple, which is indexed again
@@ -74,7 +74,7 @@ class JoinArea(wiring.Component):
                 "destination": Out(layouts.destination),
                 "follows": Out(1),
                 "follows_to": Out(layouts.destination),
-                "granted": In(1),
+                "taking": In(1),
                 "roomy": In(1),
                 "commit": Out(1),
                 "committed": Out(CONTEXT_BITS),
@@ -107,7 +107,7 @@ class JoinArea(wiring.Component):
         # ... and a cycle later for registers that are tables.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
-        late = ("busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
+        late = ("check", "busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
         for name, member in self._through.items():
             inner, outer = getattr(window, name), getattr(self, name)
             if member.is_signature:
@@ -194,17 +194,17 @@ class JoinArea(wiring.Component):
             self.destination.eq(execution.destination),
             self.follows.eq(execution.follows),
             self.follows_to.eq(execution.follows_to),
-            execution.granted.eq(self.granted),
             execution.roomy.eq(self.roomy),
             self.commit.eq(execution.commit),
             self.committed.eq(execution.context),
             self.hits.eq(scanner.pairs.valid & scanner.pairs.ready & ~scanner.pairs.payload.end),
-            self.stalled.eq(execution.emit & ~self.granted),
+            self.stalled.eq(execution.emit & ~execution.granted),
             self.rewound.eq(rewind),
             self.executed.eq(execution.executed),
             self.trace.eq(execution.trace),
         ]
 
+        m.d.sync += execution.granted.eq(self.taking)
         for number, unit in enumerate((window, loader, scanner, execution)):
             m.d.sync += self.meters[number].eq(Cat(unit.working, unit.blocked))
 

@@ -346,12 +346,15 @@ class ProbeLoader(wiring.Component):
     ) -> None:
         """Reads a factor, then its operand."""
         factor, put = Signal(FACTOR), self.put
+        carries, its = Signal.like(reference.carries), Signal.like(attributes, name="its")
         m.d.sync += [
+            carries.eq(reference.carries),
+            its.eq(attributes),
             factor.eq(self.factors[number]),
             put.comparator.eq(factor.comparator),
             put.turn.eq(factor.turn),
-            put.comparison.operand.eq(attributes[factor.probe_stream][factor.probe_attribute]),
-            put.comparison.carried.eq(reference.carries.bit_select(factor.probe_stream, 1)),
+            put.comparison.operand.eq(its[factor.probe_stream][factor.probe_attribute]),
+            put.comparison.carried.eq(carries.bit_select(factor.probe_stream, 1)),
             put.comparison.condition.eq(factor.condition),
             put.comparison.window_attribute.eq(factor.window_attribute),
         ]

@@ -86,7 +86,8 @@ class Output(wiring.Component):
             waiting.r_en.eq(free & place),
             asks.eq(waiting.r_en & waiting.r_rdy),
         ]
-        m.d.sync += asked.eq(asked + asks - leaves)
+        left = Signal()  # that a place is free again is counted a cycle later
+        m.d.sync += [left.eq(leaves), asked.eq(asked + asks - left)]
         m.d.sync += place.eq(asked < PLACES - 1)  # one may have been asked for meanwhile
         with m.If(free):
             m.d.sync += [self.request.valid.eq(asks), self.request.payload.eq(waiting.r_data)]

@@ -28,10 +28,11 @@ class Sequencer(wiring.Component):
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
-    now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
+    now, counters, wanted   of the next raw tuple, from a cycle before its `check` on: the clock, the
                         last sequence numbers by stream, and which windows it is stored in
-    check, settled      windows: drop the dead and make room for it; it is so, low with `check`
-    store, tuple, bits  the window to store in, maybe with the next one's `check`
+    check, settled      windows: drop the dead and make room for it, in the next cycle; it is so, low from
+                        that cycle on
+    store, tuple, bits  the window to store in, maybe in the cycle after the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
     emit, emitted, destinations_of, taking, granted   raw tuples to the router, by two offers in turn
@@ -128,7 +129,8 @@ class Sequencer(wiring.Component):
         m.d.comb += to_send.eq(sends)
         m.d.comb += room.eq((~self.emit | self.taking | self.granted).bit_select(offer, 1))
         m.d.sync += [sends.eq(to_send), may.eq(~to_send | (free & room))]
-        m.d.sync += [self.check.eq(0), self.store.eq(0), self.snapshot.eq(0)]
+        m.d.comb += self.check.eq(takes)
+        m.d.sync += [self.store.eq(0), self.snapshot.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
@@ -169,7 +171,6 @@ class Sequencer(wiring.Component):
             ]
         with m.If(takes):
             m.d.sync += [
-                self.check.eq(1),
                 kept.eq(self.wanted),
                 leads.eq(Array(self.destinations[s] for s in range(n))[coming.raw.stream]),
                 counters.eq(self.counters),
@@ -254,7 +255,8 @@ class Sequencer(wiring.Component):
         for number in range(1 << EPOCH_BITS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(sent_context[within:] == number, sent, 0)
-            begins = self.snapshot & (self.context[within:] == number)
+            begins = Signal(name=f"begins_{number}")  # with `snapshot`, of a context of this epoch
+            m.d.sync += begins.eq(gives & (epoch == number))
             less = sum(
                 done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
             )

@@ -127,7 +127,7 @@ class Wjasip(wiring.Component):
                 router.destination[number].eq(area.destination),
                 router.follows[number].eq(area.follows),
                 router.follows_to[number].eq(area.follows_to),
-                area.granted.eq(router.granted[number]),
+                area.taking.eq(router.taking[number]),
                 area.roomy.eq(router.roomy[number]),
                 router.rooms[number].eq(area.room),
                 area.push.eq(router.push[number]),

@@ -74,7 +74,9 @@ class Link(wiring.Component):
         m.submodules.given = given = StreamBuffer(8)
         wiring.connect(m, receiver.bytes, taken.coming)
         wiring.connect(m, taken.going, wiring.flipped(self.from_host))
-        wiring.connect(m, wiring.flipped(self.to_host), sender.bytes)
+        m.submodules.going = going = ResetInserter(opening)(StreamBuffer(8))
+        wiring.connect(m, wiring.flipped(self.to_host), going.coming)
+        wiring.connect(m, going.going, sender.bytes)
         wiring.connect(m, framer.bytes, given.coming)
         wiring.connect(m, given.going, wiring.flipped(self.transmitted))
 

@@ -68,6 +68,7 @@ class SequencerSends(Specification):
         self.assume(m, ~(came.raw.filler & came.admitted))
         comes = valid & unit.selected.ready
         takes, goes = inside(made, "takes"), inside(made, "goes")
+        checked = before(m, unit.check)  # windows hear of it a cycle later
         # The two that wait, the one dealt with, and the one that went to the windows.
         coming, after, tuple_, gone = (
             type(came)(came.shape(), Signal(size, name=name))
@@ -116,7 +117,7 @@ class SequencerSends(Specification):
         # A window that was told to look is settled some time, maybe at once, and stays so (see `test_window`).
         settled = anything(m, n, "settled")
         m.d.comb += unit.settled.eq(settled)
-        self.assume(m, unit.check | ((before(m, settled) & ~settled) == 0))
+        self.assume(m, checked | ((before(m, settled) & ~settled) == 0))
 
         # What is in flight of the context followed, and of its epoch, once the router took it.
         context = constant(m, CONTEXT_BITS, "followed")
@@ -183,7 +184,7 @@ class SequencerSends(Specification):
         went = before(m, goes)
         self.claim(m, leaves == (went & ((kept != 0) | (led != 0))))
         # Nothing is stored before every window has dropped its dead.
-        self.claim(m, ~goes | (settled.all() & ~unit.check))
+        self.claim(m, ~goes | (settled.all() & ~checked))
         with m.If(leaves):
             self.claim(m, unit.store == kept)
             self.claim(m, unit.snapshot == (led != 0))
@@ -200,10 +201,10 @@ class SequencerSends(Specification):
         with m.If(some):
             self.claim(m, (unit.taker == raw.stream) & (unit.taken_by == raw.sequence))
             self.claim(m, inside(made, "kept") == keeps)
-        self.claim(m, unit.check == before(m, takes))
-        self.claim(m, unit.taken == (unit.check & ~raw.filler))
-        self.claim(m, unit.tick == (unit.check & ~raw.filler & ~raw.admit))
-        self.claim(m, unit.dropped == (unit.check & raw.admit & ~tuple_.admitted))
+        self.claim(m, unit.check == takes)
+        self.claim(m, unit.taken == (checked & ~raw.filler))
+        self.claim(m, unit.tick == (checked & ~raw.filler & ~raw.admit))
+        self.claim(m, unit.dropped == (checked & raw.admit & ~tuple_.admitted))
         # Then sent once where it leads to.
         self.claim(m, sum(begins) == unit.snapshot)
         for i, (emit, reference, leads_to) in enumerate(offers):
@@ -219,7 +220,7 @@ class SequencerSends(Specification):
 
         # Invariants.
         settles = in_state(made, "SETTLE")
-        self.claim(m, ~settles | ((inside(made, "sends") == (leads != 0)) & ~unit.check))
+        self.claim(m, ~settles | ((inside(made, "sends") == (leads != 0)) & ~checked))
         seen = inside(made, "settled")
         self.claim(m, ~(in_state(made, "SETTLE") & seen) | settled.all())
         within, epoch_ahead = ahead[:_WITHIN], ahead[_WITHIN:]
@@ -256,6 +257,8 @@ class SequencerSends(Specification):
             sent_lately.append(before(m, sent_lately[-1]))
         m.d.comb += [less_late.eq(sum(lately)), more_late.eq(sum(sent_lately))]
         its_begins = unit.snapshot & (unit.context[_WITHIN:] == epoch)
+        counted_now = Array(inside(made, f"begins_{e}") for e in range(1 << EPOCH_BITS))
+        self.claim(m, counted_now[epoch] == its_begins)
         placed_late = before(m, Mux(its_begins, inside(made, "places"), 0))
         self.claim(m, begun_then == before(m, its_begins))
         self.claim(m, change + lately[-1] == sent_lately[-1] + placed_late)
@@ -280,7 +283,7 @@ class SequencerSends(Specification):
         self.claim(m, ~have_after | (have & (inside(made, "after") == after.as_value())))
         self.claim(m, deals == (in_state(made, "JUDGE") | settles))
         self.claim(m, ~deals | some)
-        self.claim(m, in_state(made, "JUDGE") == unit.check)
+        self.claim(m, in_state(made, "JUDGE") == checked)
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
         sure = settles & inside(made, "may") & inside(made, "sends")
@@ -298,7 +301,7 @@ class SequencerSends(Specification):
         )
         self.reach(m, unit.snapshot & its & (keeps != 0))
         self.reach(m, takes & ~goes & some & (flying == 2))
-        self.reach(m, unit.snapshot & unit.store.any() & unit.check)
+        self.reach(m, unit.snapshot & unit.store.any() & checked)
 
 
 def sends(*fault: tuple[str, str]) -> object:

@@ -70,6 +70,7 @@ async def one_after_the_other(dut: object) -> None:
         settling = was_settling = [0] * _N  # cycles until windows are ready
         shown: deque[tuple] = deque(maxlen=2)  # to the windows, in the last two cycles
         checked = 0
+        look = next_look = 0
         coming: deque[dict] = deque()  # taken at the door
         current: dict | None = None  # dealt with
         finished = True  # it went to the windows, or nowhere
@@ -119,7 +120,9 @@ async def one_after_the_other(dut: object) -> None:
             bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
             bench.set("granted", turns)
             await bench.settle()
-            if bench.bits("check"):
+            # A window hears of it in the cycle after.
+            look, next_look = next_look, bench.bits("check")
+            if look:
                 # A window may be settled at once.
                 settling = [chance.choice([0, 0, 1, 2, 3]) for _ in range(_N)]
                 bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
@@ -140,7 +143,7 @@ async def one_after_the_other(dut: object) -> None:
                 assert bench.get("tuple") == part
                 assert bench.bits("bits") == current["bits"]
                 assert not bench.bits("idle")
-                seen["with the next"] += bench.bits("check")
+                seen["with the next"] += look
                 stored += bool(store)
             if snapshot:
                 snapped += 1
@@ -159,7 +162,7 @@ async def one_after_the_other(dut: object) -> None:
                 assert bench.bits("emit").bit_count() == 1 + sum(
                     each is not None for each in offered
                 )
-            if bench.bits("check"):
+            if look:
                 assert finished, "the next one is dealt with, but this one went nowhere"
                 current = coming.popleft()
                 events.came(happened)
@@ -179,7 +182,7 @@ async def one_after_the_other(dut: object) -> None:
                 raw = current["raw"]
                 assert bench.bits("taker") == raw["stream"]
                 assert bench.bits("taken_by") == raw["sequence"]
-            if bench.bits("check"):
+            if look:
                 keeps = bool(current["admitted"] and stores[raw["stream"]])
                 its = (raw["timestamp"], counters, keeps << raw["stream"])
                 assert list(shown) == [its, its], "the windows did not know of it"
