@@ -40,11 +40,11 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 BUFFER_BITS = 3
-"""Of the number of a probe that is compared, or waits for it: up to eight at once, four if a row takes
+"""Bits of a probe's number among those that are compared or wait for it: eight at once, four if a row takes
 more than four turns, and two if it takes more than eight."""
 
 _FEW_TURNS = 2
-"""Bits of a turn, where there are comparisons of eight probes."""
+"""Bits of a turn, up to which there is a place for the comparisons of eight probes."""
 
 
 def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) -> Value:

@@ -151,9 +151,9 @@ class ProbeLoader(wiring.Component):
         count = ceil_log2(ASKED) + 2
         asked, answered, ready = (Signal(count, name=n) for n in ("asked", "answered", "ready"))
         self._used = used = Signal(count)
-        # Those that are ready; below 0 after a flush, as long as what is ready is not to be used.
+        # How many are ready to be staged; negative after a flush, until all answers have come that are not used.
         self._ahead, self._have = Signal(signed(count)), Signal()
-        room = Signal()  # a cycle late, but there are three between two moves
+        room = Signal()  # a cycle late, for two moves are three cycles apart
         m.d.sync += room.eq(((asked - used)[:count] < ASKED) & ((asked - ready)[:count] < ASKED))
         m.d.comb += [
             self._have.eq(self._ahead > 0),

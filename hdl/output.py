@@ -86,7 +86,7 @@ class Output(wiring.Component):
             waiting.r_en.eq(free & place),
             asks.eq(waiting.r_en & waiting.r_rdy),
         ]
-        left = Signal()  # that a place is free again is counted a cycle later
+        left = Signal()  # a place that becomes free is counted a cycle later
         m.d.sync += [left.eq(leaves), asked.eq(asked + asks - left)]
         m.d.sync += place.eq(asked < PLACES - 1)  # one may have been asked for meanwhile
         with m.If(free):

@@ -25,8 +25,8 @@ class Router(wiring.Component):
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
     follows, follows_to  per area: once this one is granted another is there at once, of the same level
-    taking, granted      per sender: it is taken in this cycle; it was in the one before, and is held until then
-    roomy                per sender: in this cycle it may be taken, for there is room
+    taking, granted      per sender: its tuple is taken in this cycle; it was in the cycle before, and is held until then
+    roomy                per sender: its tuple may be taken in this cycle, for there is room
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level

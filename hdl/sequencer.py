@@ -121,8 +121,8 @@ class Sequencer(wiring.Component):
         leads, kept = Signal(layouts.destination, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
-        # It goes to the router; it may go on; it does. What the first two rest on changes no sooner than two
-        # cycles after one goes, so it is known a cycle ahead.
+        # It goes to the router; it may go on; it does. The first two are known a cycle ahead: after one goes, what
+        # they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
         may, room = Signal(name="may"), Signal(name="room")
         goes = Signal()

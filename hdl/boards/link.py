@@ -140,7 +140,7 @@ class Link(wiring.Component):
             LinkCounter.GAPS: receiver.gap,
             **dict(zip(NETWORK_COUNTERS, self.network, strict=True)),
         }
-        # The counters lie by the port that reads them.
+        # The port, which reads the counters, lies far from the link's pins, and so do they.
         m.d.sync += counts.events.eq(Cat(events[counter] for counter in LinkCounter))
         m.d.comb += [
             counts.which.eq(self.counter),

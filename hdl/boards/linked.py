@@ -74,7 +74,7 @@ class LinkedWjasip(Linked):
         wiring.connect(m, wjasip.handed_over, port.handed_over)
         # It comes from all over the chip; port and LEDs have time.
         m.d.sync += self.idle.eq(wjasip.idle)
-        # The link lies by its pins. It is long after a session began that something comes of it.
+        # The link lies by its pins, far from the port. Nothing comes of a new session before the port knows of it.
         m.d.sync += port.clear.eq(link.clear)
         m.d.comb += [
             port.idle.eq(self.idle),
