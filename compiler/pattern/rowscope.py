@@ -185,6 +185,10 @@ class RowScope:
         written = e.arguments[0] if e.arguments else None
         if name == "count" and isinstance(written, s.Reference) and self._counts(written):
             among = self.rows_of(written.parts[0], binder)
+            if e.distinct:
+                self._spoken = None
+                hint = f"count(DISTINCT {written.parts[0].text}.column)"
+                return fail(binder, "P015", "every row is another one", e.span, hint)
             self._spoken += [] if among is None else [among]
             e = replace(e, arguments=(), star=True)
         elif e.star:

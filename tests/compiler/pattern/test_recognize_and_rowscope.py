@@ -34,6 +34,8 @@ ROWS = [
     ("P003", "ORDER BY ts PATTERN (A B) DEFINE A AS A.«q > 1"),
     ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(A.price + B.price) > 1"),
     ("P014", "ORDER BY ts PATTERN (A B) DEFINE B AS «sum(1) > 1"),
+    ("P015", "ORDER BY ts PATTERN (A+ B) DEFINE B AS «count(DISTINCT A.*) > 1"),
+    ("P015", "ORDER BY ts PATTERN (A+ B) DEFINE B AS «count(DISTINCT A) > 1"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «FINAL LAST(A.price) > 1"),
     ("P015", "ORDER BY ts PATTERN (A B) DEFINE B AS «FINAL count(DISTINCT A.price) > 1"),
     ("P015", "ORDER BY ts MEASURES «FINAL LAST(DISTINCT A.price) AS p PATTERN (A B)"),
