@@ -73,8 +73,14 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         rows.append(_row(report))
     rows.sort(key=lambda row: (str(row[0]), str(row[1])))
     every = ", ".join(f"of {part} the best of {seeds}" for part, seeds in EVERY.items())
-    tools = ", ".join(f"{tool} {which}" for tool, which in versions(WHEELS).items())
-    conditions = f"clock after routing, of the first of {SEEDS} seeds that reaches it; {every}; last built with {tools}"
+    tools = ", ".join(
+        f"{tool} {which.rpartition('Version ')[2].rstrip(')')}"  # of a program's line about itself
+        for tool, which in versions(WHEELS).items()
+    )
+    conditions = (
+        f"clock after routing, of the first of {SEEDS} seeds that reaches it; {every}; "
+        f"last built with {tools}"
+    )
     return Measurement(HEAD, rows, {}, conditions, remarks=tuple(remarks))
 
 
