@@ -100,7 +100,11 @@ def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
 
 
-def test_figures_say_where_the_time_went(capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_say_where_the_time_went(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Boards are routed again and again: the figures' rule is what is tested, not today's clock.
+    monkeypatch.setattr(demo, "clocks", {"default3": [("a board", 125.0)]}.__getitem__)
     demo.report(
         [
             demo.Run("q", "rtl", 100, 5, 2.0, bridge=1.5, device=1.0, cycles=5000),
@@ -112,8 +116,8 @@ def test_figures_say_where_the_time_went(capsys: pytest.CaptureFixture[str]) -> 
     assert "one      Spark's join  1,000        7  5.0 s     200" in shown
     assert "q        rtl        0.5 s          0.5 s   1.0 s" in shown
     assert "one      engine     1.5 s          0.5 s   –" in shown
-    assert "5,000 cycles of the processor, 50 a row. Rows a second: " in shown
-    assert "2,500,000 at the 125 MHz of ECPIX-5 85F" in shown
+    assert "5,000 cycles of the processor, 50 a row. " in shown
+    assert "Rows a second: 2,500,000 at the 125 MHz of a board." in shown
     assert "Spark's join took 2.5 times as long as the engine behind the bridge." in shown
 
 
