@@ -31,7 +31,7 @@ class JoinArea(wiring.Component):
     write, half        tables, and which half of them is in use
     now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier
     fetch ... fetched  of the window buffer, for the tuple fetch; `coming`: in the next cycle
-    request, response, data   to and from the tuple fetch, for a probe's data
+    request, answering, data   to and from the tuple fetch, for a probe's data, there a cycle later
     push ... room      of the probe FIFO, for the router
     emit ... roomy     a joined tuple for the router; `taking` is in the cycle before it is granted
     commit, committed  a probe of this context is done
@@ -62,7 +62,7 @@ class JoinArea(wiring.Component):
                 "keys": In(layouts.attributes),
                 "coming": In(1),
                 "request": Out(stream.Signature(layouts.reference)),
-                "response": In(1),
+                "answering": In(1),
                 "data": In(layouts.fetched),
                 "push": In(1),
                 "push_level": In(layouts.level_bits),
@@ -101,7 +101,9 @@ class JoinArea(wiring.Component):
 
         # What goes to all areas goes by registers of each, for they are far from each other.
         self._half, self._bus = Signal(), write_signature().flip().create()
-        m.d.sync += self._half.eq(self.half)
+        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        self._half_read = Signal(init=1)
+        m.d.sync += [self._half.eq(self.half), self._half_read.eq(self.half)]
         for name in write_signature().members:
             m.d.sync += getattr(self._bus, name).eq(getattr(self.write, name))
         # ... and a cycle later for registers that are tables.
@@ -140,7 +142,7 @@ class JoinArea(wiring.Component):
             window.context.eq(loader.context),
             loader.tail.eq(window.tail),
             loader.count.eq(window.count),
-            loader.response.eq(self.response),
+            loader.answering.eq(self.answering),
             loader.fetched.eq(self.data),
             loader.factors.eq(execution.factors),
             loader.used.eq(execution.used),
@@ -267,7 +269,7 @@ class JoinArea(wiring.Component):
             write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
             write.data.eq(bus.data[: shape.size]),
             write.en.eq(mine),
-            read.addr.eq(Cat(loader.tag, self._half)),
+            read.addr.eq(Cat(loader.tag, self._half_read)),
             read.en.eq(1),
             loader.plan.eq(read.data),
         ]
@@ -279,7 +281,7 @@ class JoinArea(wiring.Component):
             write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
             write.data.eq(bus.data[: self.layouts.terms.size]),
             write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.TERMS)),
-            read.addr.eq(Cat(loader.tag, self._half)),
+            read.addr.eq(Cat(loader.tag, self._half_read)),
             read.en.eq(1),
             loader.terms.eq(read.data),
         ]
@@ -295,11 +297,8 @@ class JoinArea(wiring.Component):
             with m.If(self._half == half):
                 m.d.sync += seed.eq(loaded)
         m.d.comb += loader.seed.eq(seed)
-        insert, slot = Signal(), Signal(self.layouts.slot_bits)
-        m.d.sync += [
-            insert.eq(self.store | self.window.rewrite),
-            slot.eq(Mux(self.window.rewrite, self.window.rewrite_slot, self.window.written)),
-        ]
+        insert, slot = self.store | self.window.rewrite, Signal(self.layouts.slot_bits)
+        m.d.sync += slot.eq(Mux(self.window.rewrite, self.window.rewrite_slot, self.window.written))
         m.d.comb += scanner.ready.eq(0)
         for number in range(self.config.indexes):
             m.submodules[f"index{number}"] = index = EqualityIndex(self.config)
@@ -312,11 +311,13 @@ class JoinArea(wiring.Component):
                     m.d.sync += loaded.eq(self._data[: attribute.shape().size])
                 with m.If(self._half == half):
                     m.d.sync += attribute.eq(loaded)
-            m.d.sync += index.key.eq(self.keys[attribute.number])
+            m.d.sync += [
+                index.key.eq(self.keys[attribute.number]),
+                index.insert.eq(insert & attribute.used),
+            ]
             m.d.comb += [
                 index.seed.eq(seed),
                 index.slot.eq(slot),
-                index.insert.eq(insert & attribute.used),
                 index.newest.eq(scanner.newest),
                 index.bucket.eq(scanner.bucket),
                 index.after.eq(scanner.after),

@@ -21,7 +21,7 @@ class TupleFetch(wiring.Component):
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
                  before it for stamps alone; of the others, a raw tuple needs no window
-    responses    pulse for whom `fetched` is
+    responses    pulse for whom `fetched` is; `answering` is it a cycle before
     working      a request is on its way
     remember, context, raw        keeps a raw tuple under its context number
     coming          attributes are fetched in the next cycle
@@ -36,6 +36,7 @@ class TupleFetch(wiring.Component):
             {
                 "requests": In(stream.Signature(layouts.reference)).array(requesters),
                 "responses": Out(requesters),
+                "answering": Out(requesters),
                 "fetched": Out(layouts.fetched),
                 "remember": In(1),
                 "context": In(CONTEXT_BITS),
@@ -109,7 +110,11 @@ class TupleFetch(wiring.Component):
         ]
 
         fetched = self.fetched
-        m.d.comb += [self.responses.eq(wanted[4]), fetched.reference.eq(references[4])]
+        m.d.comb += [
+            self.answering.eq(wanted[3]),
+            self.responses.eq(wanted[4]),
+            fetched.reference.eq(references[4]),
+        ]
         m.d.sync += [
             fetched.stream.eq(raw.stream),
             fetched.bits.eq(raw.bits),

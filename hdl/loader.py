@@ -47,8 +47,8 @@ class ProbeLoader(wiring.Component):
                 being fetched meanwhile
 
     available, take, level, reference   of the probe FIFO
-    request, response, fetched          of the tuple fetch; the response is a pulse, 2 cycles after the
-                                        request is taken at the earliest
+    request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
+                                        the earliest, and the answer in the cycle after it
     context, tail, count                of the window buffer
     tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
     seed                                of the indexes' hash, held
@@ -73,7 +73,7 @@ class ProbeLoader(wiring.Component):
                 "level": Out(layouts.level_bits),
                 "reference": In(layouts.reference),
                 "request": Out(stream.Signature(layouts.reference)),
-                "response": In(1),
+                "answering": In(1),
                 "fetched": In(layouts.fetched),
                 "context": Out(CONTEXT_BITS),
                 "tail": In(layouts.slot_bits),
@@ -187,24 +187,24 @@ class ProbeLoader(wiring.Component):
                 "attributes": data.ArrayLayout(layouts.attributes, len(self._others)),
             }
         )
+        self._response = Signal()
+        m.d.sync += self._response.eq(self.answering)
         m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
         write = self._answers.write_port()
         m.d.comb += [
             write.addr.eq(answered),
             # Only a raw tuple has selection bits; a joined one's tag says it all.
             write.data.bits.eq(Mux(_joined(self.fetched.reference), 0, self.fetched.bits)),
-            write.en.eq(self.response),
+            write.en.eq(self._response),
         ]
         for place, stream_number in enumerate(self._others):
             m.d.comb += write.data.attributes[place].eq(
                 self.fetched.components[stream_number].attributes
             )
-        m.d.sync += answered.eq(answered + self.response)
-        self._look_up(m, move, asked, answered, ready)
+        m.d.sync += answered.eq(answered + self._response)
+        self._look_up(m, move, asked, ready)
 
-    def _look_up(
-        self, m: Module, move: Signal, asked: Signal, answered: Signal, ready: Signal
-    ) -> None:
+    def _look_up(self, m: Module, move: Signal, asked: Signal, ready: Signal) -> None:
         """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
         leads to once it is there."""
         config, layouts = self.config, self.layouts
@@ -233,6 +233,7 @@ class ProbeLoader(wiring.Component):
             write.en.eq(moved[-1]),
         ]
         where = data.StructLayout({"stream": len(plan.stream), "attribute": len(plan.attribute)})
+        answering = Signal(ceil_log2(ASKED))
         m.submodules.keys = keys = memory.Memory(shape=where, depth=ASKED, init=[])
         write, read = keys.write_port(), keys.read_port(domain="comb")
         m.d.comb += [
@@ -240,8 +241,11 @@ class ProbeLoader(wiring.Component):
             write.data.stream.eq(plan.stream),
             write.data.attribute.eq(plan.attribute),
             write.en.eq(moved[-1]),
-            read.addr.eq(answered),
+            read.addr.eq(answering),
         ]
+        # Where the key of the next answer is. By the register, for it comes from another end of the area.
+        its_key = Signal(where)
+        m.d.sync += [answering.eq(answering + self.answering), its_key.eq(read.data)]
 
         # Stages: answer, key, parts, kept.
         key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
@@ -256,8 +260,8 @@ class ProbeLoader(wiring.Component):
         )
         write = self._buckets.write_port()
         m.d.sync += [
-            came.eq(Cat(self.response, came)),
-            key.eq(attributes[read.data.stream][read.data.attribute]),
+            came.eq(Cat(self._response, came)),
+            key.eq(attributes[its_key.stream][its_key.attribute]),
             parts.eq(hashed(key, self.seed, layouts.slot_bits)),
             ready.eq(ready + came[-1]),
             self._ahead.eq(self._ahead + came[-1] - self._staged),
@@ -284,7 +288,7 @@ class ProbeLoader(wiring.Component):
             m.d.comb += attributes[stream_number].eq(answer.data.attributes[place])
 
         probe, staged = self.staged.payload, self._staged
-        in_use, pick, picked = Signal(), Signal(), Signal(2)
+        in_use, pick, picked = Signal(), Signal(), Signal(3)
         m.d.sync += picked.eq(Cat(pick, picked))
         number = Signal(range(config.factors + 1))
         last = Const(1)
@@ -294,8 +298,8 @@ class ProbeLoader(wiring.Component):
             buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
             m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + staged - self.freed))
             m.d.comb += in_use.eq(all_kept(config, buffers, self.last_turn))
-            buffer = self.put.buffer
-            m.d.sync += buffer.eq(buffer + staged)
+            buffer = Signal(BUFFER_BITS)
+            m.d.sync += [buffer.eq(buffer + staged), self.put.buffer.eq(buffer)]
             m.d.comb += self.attributes.eq(attributes)
         else:
             buffer = Const(0, 0)
@@ -344,19 +348,24 @@ class ProbeLoader(wiring.Component):
     def _put(
         self, m: Module, number: Value, valid: Value, reference: data.View, attributes: data.View
     ) -> None:
-        """Reads a factor, then its operand."""
-        factor, put = Signal(FACTOR), self.put
-        carries, its = Signal.like(reference.carries), Signal.like(attributes, name="its")
+        """Reads a factor, then the attribute it may compare of each stream, then the one it does."""
+        factor, chosen, put = Signal(FACTOR), Signal(FACTOR), self.put
+        carries, carries_after = Signal.like(reference.carries), Signal.like(reference.carries)
+        carried = Signal.like(attributes, name="carried")
+        of_stream = Signal(data.ArrayLayout(self.config.attribute_width, len(carried)))
         m.d.sync += [
             carries.eq(reference.carries),
-            its.eq(attributes),
+            carried.eq(attributes),
             factor.eq(self.factors[number]),
-            put.comparator.eq(factor.comparator),
-            put.turn.eq(factor.turn),
-            put.comparison.operand.eq(its[factor.probe_stream][factor.probe_attribute]),
-            put.comparison.carried.eq(carries.bit_select(factor.probe_stream, 1)),
-            put.comparison.condition.eq(factor.condition),
-            put.comparison.window_attribute.eq(factor.window_attribute),
+            *(of_stream[s].eq(carried[s][factor.probe_attribute]) for s in range(len(carried))),
+            carries_after.eq(carries),
+            chosen.eq(factor),
+            put.comparator.eq(chosen.comparator),
+            put.turn.eq(chosen.turn),
+            put.comparison.operand.eq(of_stream[chosen.probe_stream]),
+            put.comparison.carried.eq(carries_after.bit_select(chosen.probe_stream, 1)),
+            put.comparison.condition.eq(chosen.condition),
+            put.comparison.window_attribute.eq(chosen.window_attribute),
         ]
         m.d.comb += put.valid.eq(valid)
 

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.arbiter import lowest
+from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import TERMS
 from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, kept_at, put_layout
@@ -133,7 +134,9 @@ class Scanner(wiring.Component):
         bank_bits, pointer = self.bank_bits, self.layouts.pointer_bits
         item, have = Signal(items.payload.shape()), Signal()
         # The next one, so that a scan begins in the cycle after another.
-        item_after, have_after, moves = Signal.like(item), Signal(), Signal()
+        m.submodules.after = after = StreamBuffer(items.payload.shape())
+        item_after, have_after, moves = after.going.payload, after.going.valid, Signal()
+        wiring.connect(m, items, after.coming)
         # Which comparisons this cycle is for, and whether they are the last of a row.
         turn, whole = Signal(range(self.config.turns)), Signal()
         m.d.comb += whole.eq(1)
@@ -153,10 +156,8 @@ class Scanner(wiring.Component):
             end.eq(item_after.slot + item_after.tail[:bank_bits]),
             at_oldest.eq(step == 0),
             moves.eq(~have | done),
-            items.ready.eq(~have_after | moves),
+            after.going.ready.eq(moves),
         ]
-        with m.If(items.ready):
-            m.d.sync += [item_after.eq(items.payload), have_after.eq(items.valid)]
         with m.If(moves):
             m.d.sync += [
                 item.eq(item_after),

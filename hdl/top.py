@@ -108,7 +108,7 @@ class Wjasip(wiring.Component):
                 area.fetching.eq(fetch.fetching),
                 area.whole.eq(fetch.whole),
                 area.fetch.eq(fetch.slots[number]),
-                area.response.eq(fetch.responses[number]),
+                area.answering.eq(fetch.answering[number]),
                 area.data.eq(fetch.fetched),
             ]
             wiring.connect(m, area.request, fetch.requests[number])

@@ -256,10 +256,11 @@ class WindowBuffer(wiring.Component):
         # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
         # reaches it, but half of what is counted has passed; of the cycle before, in which none left.
         dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
-        was_full = Signal()
+        full = Signal()
         fresh = Signal()
         stored = (self._stored_now + self._due)[: layouts.pointer_bits]
-        m.d.sync += was_full.eq(stored == self.config.capacity)
+        # Where some leave it is no longer; while there is no room nothing else is stored.
+        m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
         for i, it in enumerate(oldest):
             age, rank = (
                 (now - it.timestamp)[: layouts.timestamp],
@@ -284,12 +285,11 @@ class WindowBuffer(wiring.Component):
             stays.eq(Mux(dead[0], Mux(dead[1], stays_at[2], stays_at[1]), stays_at[0])),
         ]
 
-        full, room, room_now = Signal(), Signal(), Signal()
+        room, room_now = Signal(), Signal()
         m.d.comb += [
-            full.eq(self._stored_now == self.config.capacity),
             room.eq(~wanted | (self._room & ~full)),
             # ... in the cycle in which they leave.
-            room_now.eq(~wanted | (self._room & (~was_full | dead[0]))),
+            room_now.eq(~wanted | (self._room & (~full | dead[0]))),
             self.leaving.payload.eq(oldest[0].sequence),
         ]
         settles = Signal()

@@ -6,7 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from seustream.hdl.boards.buffer import StreamBuffer
 from seustream.hdl.boards.counts import BITS, LinkCounts
 from seustream.hdl.boards.deframer import Deframer
 from seustream.hdl.boards.framer import Framer
@@ -14,6 +13,7 @@ from seustream.hdl.boards.identity import Identity
 from seustream.hdl.boards.protocol import NETWORK_COUNTERS, RING, FrameKind, LinkCounter
 from seustream.hdl.boards.receiver import Receiver
 from seustream.hdl.boards.sender import Sender
+from seustream.hdl.buffer import StreamBuffer
 
 
 class Link(wiring.Component):

@@ -12,6 +12,7 @@ from seustream.hdl.boards.link import Link
 from seustream.hdl.boards.network import NetworkPort
 from seustream.hdl.boards.port import HostPort
 from seustream.hdl.boards.protocol import NETWORK_COUNTERS, RING
+from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.top import Wjasip
 
@@ -44,7 +45,7 @@ class Linked(wiring.Component):
 
 
 class LinkedWjasip(Linked):
-    """link <-> host port <-> processor
+    """link <-> host port <-> processor; the processor's results by a buffer
 
     latency     that of its parts
     throughput  the slowest of them, which is the line before the link
@@ -70,7 +71,9 @@ class LinkedWjasip(Linked):
         wiring.connect(m, port.commands, wjasip.commands)
         wiring.connect(m, wjasip.responses, port.responses)
         wiring.connect(m, port.raw, wjasip.raw)
-        wiring.connect(m, wjasip.results, port.results)
+        m.submodules.results = results = StreamBuffer(port.results.payload.shape())
+        wiring.connect(m, wjasip.results, results.coming)
+        wiring.connect(m, results.going, port.results)
         wiring.connect(m, wjasip.handed_over, port.handed_over)
         # It comes from all over the chip; port and LEDs have time.
         m.d.sync += self.idle.eq(wjasip.idle)

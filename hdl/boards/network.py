@@ -7,7 +7,6 @@ from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.board import NetworkAddress
-from seustream.hdl.boards.buffer import BlockBuffer, StreamBuffer
 from seustream.hdl.boards.counts import PulseCrossing
 from seustream.hdl.boards.mac import FrameReceiver, FrameTransmitter
 from seustream.hdl.boards.packets import (
@@ -25,6 +24,7 @@ from seustream.hdl.boards.protocol import (
     NETWORK_RING,
     LinkCounter,
 )
+from seustream.hdl.buffer import BlockBuffer, StreamBuffer
 
 _CALM = 16
 """Cycles without a byte after which a datagram goes out as it is."""

@@ -135,6 +135,7 @@ class FetchFetches(Specification):
         self.claim(m, fetch.whole | (age != 2) | ~joined | (who == who_all - 2))
         self.claim(m, fetch.whole == before(m, fetch.coming))
         self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
+        self.claim(m, fetch.responses == before(m, fetch.answering))
 
         fetched = fetch.fetched
         wanted = type(fetched.reference)(fetched.reference.shape(), asked)

@@ -109,12 +109,14 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
 
         pipe: list[list[dict]] = [[{}] * n for _ in range(3)]
         garbage = [component() for _ in range(n)]
-        asked = taken = fetched = coming = 0
+        asked = taken = fetched = coming = answering = 0
         for _ in range(20_000):
             bench.set("components", pipe[0])
             await bench.settle()
             responses = bench.bits("responses")
             assert responses & (responses - 1) == 0
+            assert responses == answering
+            answering = bench.bits("answering")
             if responses:
                 who = responses.bit_length() - 1
                 came = bench.get("fetched")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from seustream.hdl.boards.buffer import BlockBuffer, StreamBuffer
+from seustream.hdl.buffer import BlockBuffer, StreamBuffer
 
 
 def through(
