@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.boards.protocol import MOST, PLACES
 
 PLACE_BITS = PLACES.bit_length() - 1
+_AHEAD_BITS = 3
 
 
 class Receiver(wiring.Component):
     """A ring of bytes. Payload is written behind what is there as it comes, and belongs to it
     only when it is known to be good and the next in order; else it is overwritten.
 
-    latency     2 cycles from `keep` to the first byte
+    latency     4 cycles from `keep` to the first byte
     throughput  a byte a cycle
 
     payload     of the frame that comes
@@ -83,22 +84,34 @@ class Receiver(wiring.Component):
             with m.If((ahead != 0) & ~ahead[-1]):
                 m.d.sync += [self.gap.eq(1), told.eq(1)]
 
-        # A byte is read, then offered; one that is not taken at once waits in `kept`.
-        asked, reading = Signal(PLACE_BITS), Signal()
-        kept, keeps = Signal(8), Signal()
+        # Bytes are read ahead into a queue, for the ring is block RAM, and who takes them is far away:
+        # registers say whether there are more, and whether there is room for two that are read meanwhile.
+        asked, more, ahead, free = Signal(PLACE_BITS), Signal(), Signal(_AHEAD_BITS + 1), Signal()
+        put, got = (Signal(_AHEAD_BITS + 1, name=name) for name in ("put", "got"))
+        reading, takes = Signal(), Signal()
+        m.submodules.queue = queue = memory.Memory(shape=8, depth=1 << _AHEAD_BITS, init=[])
+        queue_write, queue_read = queue.write_port(), queue.read_port(domain="comb")
         m.d.comb += [
-            read.en.eq((asked != end) & ~(self.bytes.valid & ~self.bytes.ready)),
+            read.en.eq(more & free),
             read.addr.eq(asked[:address]),
-            self.bytes.valid.eq(reading | keeps),
-            self.bytes.payload.eq(Mux(keeps, kept, read.data)),
+            queue_write.addr.eq(put[:-1]),
+            queue_write.data.eq(read.data),
+            queue_write.en.eq(reading),
+            queue_read.addr.eq(got[:-1]),
+            self.bytes.valid.eq(got != put),
+            self.bytes.payload.eq(queue_read.data),
+            takes.eq(self.bytes.valid & self.bytes.ready),
         ]
-        m.d.sync += [reading.eq(read.en), keeps.eq(self.bytes.valid & ~self.bytes.ready)]
-        with m.If(read.en):
-            m.d.sync += asked.eq(asked + 1)
-        with m.If(~keeps):
-            m.d.sync += kept.eq(read.data)
-        with m.If(self.bytes.valid & self.bytes.ready):
-            m.d.sync += first.eq(first + 1)
+        m.d.sync += [
+            asked.eq(asked + read.en),
+            more.eq((asked + read.en)[:PLACE_BITS] != end),
+            ahead.eq(ahead + read.en - takes),
+            free.eq(ahead <= (1 << _AHEAD_BITS) - 2),
+            reading.eq(read.en),
+            put.eq(put + reading),
+            got.eq(got + takes),
+            first.eq(first + takes),
+        ]
 
         promised = Signal(PLACE_BITS)  # first place the other side knows to be too far
         limit = Signal(PLACE_BITS)
@@ -110,9 +123,7 @@ class Receiver(wiring.Component):
             m.d.sync += [
                 first.eq(0),
                 end.eq(0),
-                asked.eq(0),
-                reading.eq(0),
-                keeps.eq(0),
+                Cat(asked, more, ahead, reading, put, got).eq(0),
                 told.eq(0),
                 promised.eq(self.depth),
             ]

@@ -23,17 +23,22 @@ _LARGE = [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]
 GRIDS = {"--85k": _LARGE, "--um5g-85k": _LARGE}
 """Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
 
-# Where the middles of the areas are to be, by how many there are, and of what is common, which lies
-# between them.
+# Where the middles of the areas are to be, by how many there are, and of their banks, which lie to one
+# side, by the factor array; and of what is common, which lies between the areas.
 _MIDDLES = {
-    2: ([(30, 40), (93, 40)], (62, 46)),
-    3: ([(28, 34), (97, 34), (60, 80)], (64, 46)),
-    4: ([(30, 34), (93, 34), (30, 76), (93, 76)], (62, 46)),
+    2: ([(30, 40), (93, 40)], [(20, 40), (105, 40)], (62, 46)),
+    3: ([(28, 34), (97, 34), (60, 80)], [(20, 34), (105, 34), (35, 78)], (64, 46)),
+    4: (
+        [(30, 34), (93, 34), (30, 76), (93, 76)],
+        [(20, 34), (105, 34), (20, 76), (105, 76)],
+        (62, 46),
+    ),
 }
 
-# In an area, what is read together lies together.
-_ORDER = ("bank", "stamps", "selections", "newest", "older", "plans", "probes", "instructions",
-          "destinations")  # fmt: skip
+# In an area, what is read together lies together: by the middle of the chip what the fetch and the router
+# read, then what is asked on a probe's way through the area.
+_ORDER = ("stamps", "destinations", "newest", "older", "long", "probes", "plans", "terms",
+          "selections", "instructions", "rows")  # fmt: skip
 
 
 def plan(netlist: Path, part: str) -> int:
@@ -59,9 +64,11 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
     areas = sorted(area for area in of_area if area is not None)
     if len(names) > len(free) or len(areas) not in _MIDDLES:
         return {}
-    own, common = _MIDDLES[len(areas)]
+    own, of_banks, common = _MIDDLES[len(areas)]
     middles: dict[int | None, tuple[int, int]] = dict(zip(areas, own, strict=True))
     middles[None] = common
+    by_banks: dict[int | None, tuple[int, int]] = dict(zip(areas, of_banks, strict=True))
+    by_banks[None] = common
 
     def far(place: tuple[int, int, int], area: int | None) -> int:
         x, y = middles[area]
@@ -79,8 +86,12 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
                 taken[area].append(near)
     places: dict[str, tuple[int, int, int]] = {}
     for area, mine in of_area.items():
-        mine.sort(key=_kind)
-        places.update(zip(mine, _outward(taken[area], middles[area]), strict=True))
+        banks = sorted(name for name in mine if area is None or "bank" in name)
+        rest = sorted(set(mine) - set(banks), key=_kind)
+        outward = _outward(taken[area], by_banks[area])
+        places.update(zip(banks, outward, strict=False))
+        left = sorted(outward[len(banks) :], key=lambda at: (far(at, None), at))
+        places.update(zip(rest, left, strict=True))
     return places
 
 
