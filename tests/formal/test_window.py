@@ -58,12 +58,25 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "no-room",
-            faulty("room_now.eq(~wanted | (self._room & (~was_full | dead[0])))", "room_now.eq(1)"),
+            faulty("room_now.eq(~wanted | (self._room & (~full | dead[0])))", "room_now.eq(1)"),
             "search",
             24,
             "FAIL",
         ),
-        proof("judged-before", faulty(" & (leave == 0)", ""), "search", 24, "FAIL"),
+        proof(
+            "judged-before",
+            faulty('ongoing("JUDGE")) & (leave == 0)', 'ongoing("JUDGE"))'),
+            "search",
+            24,
+            "FAIL",
+        ),
+        proof(
+            "still-full",
+            faulty("self.config.capacity) & (leave == 0)", "self.config.capacity)"),
+            "search",
+            24,
+            "FAIL",
+        ),
         proof(
             "room-for-one-twice",
             faulty("Mux(self._due, self.config.depth - 1, self.config.depth)", "self.config.depth"),

@@ -333,7 +333,9 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
         judges = (state("JUDGE") | env.check) & inside(made, "fresh")
         to_be = stored + window.store
-        self.claim(m, ~judges | (inside(made, "was_full") == (to_be == capacity)))
+        waits = state("ROOM") | state("DISPLACE")
+        self.claim(m, ~(judges | waits) | (inside(made, "full") == (to_be == capacity)))
+        self.claim(m, ~(waits & window.store))
         for i in range(min(3, depth)):
             place = (tail + i)[:bits]
             dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)

@@ -48,6 +48,21 @@ def test_each_has_its_own_and_areas_stay_together(areas: int, each: int) -> None
     assert banks[-1][0] - banks[0][0] < 40, "banks, which are read together, far apart"
 
 
+def test_what_the_fetch_reads_lies_between_the_areas() -> None:
+    names = _names(3, 40)
+    places = arrange(names, LARGE)
+    common = [at for name, at in places.items() if "output" in name]
+    x, y = (sum(at[i] for at in common) / len(common) for i in range(2))
+    for area in range(3):
+        far: dict[str, list[float]] = {"bank": [], "stamps": []}
+        for name, at in places.items():
+            if f"area{area}" in name:
+                kind = "bank" if "bank" in name else "stamps"
+                far[kind].append(abs(at[0] - x) + abs(at[1] - y))
+        mean = {kind: sum(found) / len(found) for kind, found in far.items()}
+        assert mean["stamps"] < mean["bank"], mean
+
+
 @pytest.mark.parametrize(
     ("areas", "each", "part"),
     [(3, 34, "--25k"), (4, 60, LARGE), (1, 20, LARGE)],
