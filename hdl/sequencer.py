@@ -94,10 +94,10 @@ class Sequencer(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         takes = Signal()
-        coming, have, moved = self._coming(m, takes)
-        # The windows have heard of it for a cycle.
+        coming, have, stays, moved = self._coming(m, takes)
+        # There is one, and the windows have heard of it for a cycle.
         heard = Signal()
-        m.d.sync += heard.eq(have)
+        m.d.sync += heard.eq(have & stays)
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
         raw = tuple_.raw
@@ -121,36 +121,35 @@ class Sequencer(wiring.Component):
         leads, kept = Signal(layouts.destination, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
-        # It goes to the router; it may go on; it does. The first two are known a cycle ahead: after one goes, what
-        # they depend on stays as it is until the next one is judged.
+        # It goes to the router; it may go on, once all is settled; it does. The first two are known a cycle
+        # ahead: after one goes, what they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
         may, room = Signal(name="may"), Signal(name="room")
         goes = Signal()
         m.d.comb += to_send.eq(sends)
         m.d.comb += room.eq((~self.emit | self.taking | self.granted).bit_select(offer, 1))
-        m.d.sync += [sends.eq(to_send), may.eq(~to_send | (free & room))]
+        m.d.sync += sends.eq(to_send)
         m.d.comb += self.check.eq(takes)
         m.d.sync += [self.store.eq(0), self.snapshot.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
-                m.d.comb += takes.eq(have & heard)
+                m.d.comb += takes.eq(heard)
                 with m.If(takes):
                     m.next = "JUDGE"
             with m.State("JUDGE"):
                 m.d.comb += to_send.eq(tuple_.admitted & leads.as_value().any())
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                m.d.comb += [
-                    goes.eq(settled & may),
-                    self.blocked.eq(settled & ~may),
-                ]
+                m.d.comb += self.blocked.eq(settled & ~may)
                 with m.If(goes):
-                    m.d.comb += takes.eq(have & heard)
+                    m.d.comb += takes.eq(heard)
                     m.next = "WAIT"
                     with m.If(takes):
                         m.next = "JUDGE"
-        m.d.comb += gives.eq(goes & sends)
+        settling = fsm.ongoing("JUDGE") | (fsm.ongoing("SETTLE") & ~goes)
+        m.d.sync += may.eq((~to_send | (free & room)) & settling)
+        m.d.comb += [goes.eq(settled & may), gives.eq(goes & sends)]
         with m.If(gives):
             m.d.sync += [
                 self.snapshot.eq(1),
@@ -200,28 +199,30 @@ class Sequencer(wiring.Component):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]
         return m
 
-    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal]:
-        """Returns the next raw tuple, whether there is one, and which counters it moves. Two wait here, so
-        that a register says to the door whether to go on."""
+    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal, Signal]:
+        """Returns the next raw tuple, whether there is one, and in the next cycle, and which counters it moves.
+        Two wait here, so that a register says to the door whether to go on."""
         n = self.config.streams
         coming, after = (
             Signal(self.layouts.selected, name=name, reset_less=True)
             for name in ("coming", "after")
         )
         have, have_after = Signal(name="have"), Signal(name="have_after")
+        stays = Signal(name="stays")
         moved = Signal(n, reset_less=True)
         loaded = Signal.like(coming, name="loaded")
         of = loaded.raw.stream
         group = Array(self.groups[s] for s in range(n))[of]
         m.d.comb += [
             self.selected.ready.eq(~have_after),
+            stays.eq((have & ~takes) | have_after | self.selected.valid),
             loaded.eq(Mux(have_after, after, self.selected.payload)),
         ]
         with m.If(~have_after):
             m.d.sync += after.eq(self.selected.payload)
+        m.d.sync += have.eq(stays)
         with m.If(~have | takes):
             m.d.sync += [
-                have.eq(have_after | self.selected.valid),
                 have_after.eq(0),
                 coming.eq(loaded),
                 moved.eq(Cat(self.groups[s] == group for s in range(n))),
@@ -229,7 +230,7 @@ class Sequencer(wiring.Component):
             ]
         with m.Elif(self.selected.valid):
             m.d.sync += have_after.eq(1)
-        return coming, have, moved
+        return coming, have, stays, moved
 
     def _contexts(
         self, m: Module, ahead: Signal, free: Signal, gives: Signal, places: Signal

@@ -254,10 +254,10 @@ class WindowBuffer(wiring.Component):
             m.d.sync += [now.eq(self.now), counter.eq(self.counter), wanted.eq(self.wanted)]
 
         # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
-        # reaches it, but half of what is counted has passed; of the cycle before, in which none left.
+        # reaches it, but half of what is counted has passed; of the cycle before, if none left in it.
         dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
         full = Signal()
-        fresh = Signal()
+        judged = Signal()
         stored = (self._stored_now + self._due)[: layouts.pointer_bits]
         # Where some leave it is no longer; while there is no room nothing else is stored.
         m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
@@ -274,9 +274,9 @@ class WindowBuffer(wiring.Component):
             is_dead = too_old & (rank[-1] | ~in_rank)
             half = age[-1] | rank[-1]
             m.d.sync += [
-                dead[i].eq((known > i) & is_dead),
-                stays_at[i].eq(((known > i) & ~is_dead & ~half) | (stored == i)),
-                late[i].eq((known > i) & ~is_dead & half),
+                dead[i].eq((known > i) & is_dead & judged),
+                stays_at[i].eq((((known > i) & ~is_dead & ~half) | (stored == i)) & judged),
+                late[i].eq((known > i) & ~is_dead & half & judged),
             ]
         # Those before the first that is not dead.
         gone, stays = Signal(range(_JUDGED)), Signal()
@@ -300,15 +300,14 @@ class WindowBuffer(wiring.Component):
                     m.d.comb += self.settled.eq(~judges if name == "SETTLED" else 0)
                     with m.If(judges):
                         m.next = "JUDGE"
-                        with m.If(fresh):
-                            m.d.comb += [leave.eq(gone), settles.eq(stays & room_now)]
-                            m.d.comb += self.settled.eq(settles)
-                            with m.If(settles):
-                                m.next = "SETTLED"
-                            with m.Elif(stays):
-                                m.next = "ROOM"
-                            with m.Elif(late[0]):
-                                m.next = "LEAVE"
+                        m.d.comb += [leave.eq(gone), settles.eq(stays & room_now)]
+                        m.d.comb += self.settled.eq(settles)
+                        with m.If(settles):
+                            m.next = "SETTLED"
+                        with m.Elif(stays):
+                            m.next = "ROOM"
+                        with m.Elif(late[0]):
+                            m.next = "LEAVE"
             with m.State("ROOM"):
                 m.d.comb += self.blocked.eq(~room & ~full)
                 m.d.comb += settles.eq(room)
@@ -323,7 +322,7 @@ class WindowBuffer(wiring.Component):
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.sync += fresh.eq((fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE")) & (leave == 0))
+        m.d.comb += judged.eq((fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE")) & (leave == 0))
         with m.If(settles):
             m.d.sync += self._due.eq(wanted)
         with m.Elif(self.store | self.clear):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -70,13 +70,20 @@ class Link(wiring.Component):
         wiring.connect(m, deframer.payload, receiver.payload)
         opening = Signal()
         # Out of the ring a byte comes late in its cycle; and who takes one says so late.
-        m.submodules.taken = taken = ResetInserter(opening)(StreamBuffer(8))
+        m.submodules.taken = taken = StreamBuffer(8)
         m.submodules.given = given = StreamBuffer(8)
         wiring.connect(m, receiver.bytes, taken.coming)
         wiring.connect(m, taken.going, wiring.flipped(self.from_host))
-        m.submodules.going = going = ResetInserter(opening)(StreamBuffer(8))
+        # What waits of an earlier session is dropped, here as in the port, which hears of it a cycle later.
+        m.submodules.going = going = StreamBuffer(8)
+        drops = Signal()
+        m.d.sync += drops.eq(opening)
         wiring.connect(m, wiring.flipped(self.to_host), going.coming)
-        wiring.connect(m, going.going, sender.bytes)
+        m.d.comb += [
+            sender.bytes.valid.eq(going.going.valid),
+            sender.bytes.payload.eq(going.going.payload),
+            going.going.ready.eq(sender.bytes.ready | drops),
+        ]
         wiring.connect(m, framer.bytes, given.coming)
         wiring.connect(m, given.going, wiring.flipped(self.transmitted))
 

@@ -51,7 +51,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "second-unknown",
-            faulty("dead[i].eq((known > i) & is_dead)", "dead[i].eq(is_dead)"),
+            faulty("dead[i].eq((known > i) & is_dead", "dead[i].eq(is_dead"),
             "search",
             17,
             "FAIL",

@@ -331,7 +331,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, (~env.heard | env.have) & (env.step <= HALF))
         due = Mux(env.settling & ~env.check, env.stores, window.store)
         self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
-        judges = (state("JUDGE") | env.check) & inside(made, "fresh")
+        judges = (state("JUDGE") | env.check) & before(m, inside(made, "judged"))
         to_be = stored + window.store
         waits = state("ROOM") | state("DISPLACE")
         self.claim(m, ~(judges | waits) | (inside(made, "full") == (to_be == capacity)))

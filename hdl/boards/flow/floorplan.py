@@ -37,7 +37,7 @@ _MIDDLES = {
 
 # In an area, what is read together lies together: by the middle of the chip what the fetch and the router
 # read, then what is asked on a probe's way through the area.
-_ORDER = ("stamps", "destinations", "newest", "older", "long", "probes", "plans", "terms",
+_ORDER = ("destinations", "stamps", "newest", "older", "long", "probes", "plans", "terms",
           "selections", "instructions", "rows")  # fmt: skip
 
 
