@@ -1,4 +1,4 @@
-"""Names of result columns.
+"""Names of result columns, and what `*` stands for.
 
 before  SELECT R.a, S.a, S.b, S.b + 1 AS more
 after   R_a, S_a, b, more
@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name, Reference
-from seustream.compiler.logical.program import RESULT_TIMES
+from seustream.compiler.logical.program import RESULT_TIMES, Source
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.scope import Merged, QueryScope, reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,37 @@ def name_of(item: tree.SelectItem, text: Callable[[Span], str]) -> Name:
     if isinstance(e, Reference) and e.parts:
         return e.parts[-1]
     return Name(" ".join(text(e.span).split()), e.span)
+
+
+def columns_of_all(scope: QueryScope) -> list[tuple[ResultName, x.Expression]]:
+    """The columns of `*`: those of USING first and once, those of the last join before those of joins in it."""
+    level, joined = scope.levels[0], dict[frozenset[int], list[Merged]]()
+    for one in reversed(scope.merged):
+        if not one.sources.isdisjoint(level):
+            joined.setdefault(one.sources, []).append(one)
+    found, taken = list[tuple[ResultName, x.Expression]](), set[tuple[int, str]]()
+    for one in (one for ones in reversed(joined.values()) for one in ones):
+        places = {(position, one.name) for position in one.sources}
+        if places.isdisjoint(taken):
+            source = scope.sources[min(one.sources)]
+            column = source.stream.column(one.name)
+            name = one.name if column is None else column.name
+            found.append((ResultName.of_column(source.alias, name), one.value))
+        taken |= places
+    for position in level:
+        of = scope.sources[position].stream.columns
+        kept = [(position, column.name.lower()) not in taken for column in of]
+        found += compress(columns_of(scope.sources, position), kept)
+    return found
+
+
+def columns_of(sources: tuple[Source, ...], index: int) -> list[tuple[ResultName, x.Expression]]:
+    """The columns of one source."""
+    source = sources[index]
+    return [
+        (
+            ResultName.of_column(source.alias, column.name),
+            reference(index, source, column),
+        )
+        for column in source.stream.columns
+    ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import compress
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
@@ -34,12 +33,12 @@ from seustream.compiler.xsql.joins import (
     inner_only,
     selects,
 )
-from seustream.compiler.xsql.naming import ResultName, result_names
+from seustream.compiler.xsql.naming import ResultName, columns_of, columns_of_all, result_names
 from seustream.compiler.xsql.ordering import limit_of
 from seustream.compiler.xsql.overs import by_time, order_keys, overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.places import spelt_out
-from seustream.compiler.xsql.scope import Merged, QueryScope, reference
+from seustream.compiler.xsql.scope import QueryScope
 from seustream.compiler.xsql.windowed import differences
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
@@ -429,9 +428,9 @@ class SelectBinder:
         """The columns of an item that stands for several: `*`, `R.*`, or the window of the groups."""
         if tree.is_star(e):
             if not e.parts:
-                return _all(scope)
+                return columns_of_all(scope)
             at = scope.source(e.parts[0], self.problems)
-            return [] if at is None else _all_of(scope.sources, at)
+            return [] if at is None else columns_of(scope.sources, at)
         if scope.is_window(e, self._binder(scope)):
             return [(ResultName.fixed(leaf.name), leaf) for leaf in _WINDOW]
         return None
@@ -488,38 +487,3 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.ColumnR
         if found is not None:
             return found
     return None
-
-
-def _all(scope: QueryScope) -> list[tuple[ResultName, x.Expression]]:
-    """The columns of `*`: those of USING first and once, those of the last join before those of joins in it."""
-    level, joined = scope.levels[0], dict[frozenset[int], list[Merged]]()
-    for one in reversed(scope.merged):
-        if not one.sources.isdisjoint(level):
-            joined.setdefault(one.sources, []).append(one)
-    found, taken = list[tuple[ResultName, x.Expression]](), set[tuple[int, str]]()
-    for one in (one for ones in reversed(joined.values()) for one in ones):
-        places = {(position, one.name) for position in one.sources}
-        if places.isdisjoint(taken):
-            source = scope.sources[min(one.sources)]
-            column = source.stream.column(one.name)
-            name = one.name if column is None else column.name
-            found.append((ResultName.of_column(source.alias, name), one.value))
-        taken |= places
-    for position in level:
-        of = scope.sources[position].stream.columns
-        kept = [(position, column.name.lower()) not in taken for column in of]
-        found += compress(_all_of(scope.sources, position), kept)
-    return found
-
-
-def _all_of(
-    sources: tuple[logical.Source, ...], index: int
-) -> list[tuple[ResultName, x.Expression]]:
-    source = sources[index]
-    return [
-        (
-            ResultName.of_column(source.alias, column.name),
-            reference(index, source, column),
-        )
-        for column in source.stream.columns
-    ]

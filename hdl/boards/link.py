@@ -27,7 +27,8 @@ class Link(wiring.Component):
 
     received, transmitted   the line, in bytes
     from_host, to_host      the streams
-    clear, cleared          drop what is under way; it is so
+    clear, cleared          drop what is under way, and what the link still has of it; it is so, two cycles
+                            later at the earliest
     open                    a session is open
     bad                     pulse: something on the line was no frame
     stranger                what comes is not from the host: it may open a session, no more
