@@ -32,7 +32,7 @@ class JoinArea(wiring.Component):
     now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier
     fetch ... fetched  of the window buffer, for the tuple fetch; `coming`: in the next cycle
     request, answering, data   to and from the tuple fetch, for a probe's data, there a cycle later
-    push ... room      of the probe FIFO, for the router
+    push ... room      of the probe FIFO, for router and sequencer
     emit ... roomy     a joined tuple for the router; `taking` is in the cycle before it is granted
     commit, committed  a probe of this context is done
     keys               what goes into the indexes, with `store` or a cycle after `rewrite`
@@ -67,6 +67,8 @@ class JoinArea(wiring.Component):
                 "push": In(1),
                 "push_level": In(layouts.level_bits),
                 "pushed": In(layouts.reference),
+                "push_raw": In(1),
+                "raw_pushed": In(layouts.raw_probe),
                 "room": Out(layouts.levels),
                 "emit": Out(1),
                 "emitted": Out(layouts.reference),
@@ -109,7 +111,7 @@ class JoinArea(wiring.Component):
         # ... and a cycle later for registers that are tables.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
-        late = ("check", "busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
+        late = ("check", "flow", "busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
         for name, member in self._through.items():
             inner, outer = getattr(window, name), getattr(self, name)
             if member.is_signature:
@@ -128,6 +130,8 @@ class JoinArea(wiring.Component):
             probes.push.eq(self.push),
             probes.push_level.eq(self.push_level),
             probes.pushed.eq(self.pushed),
+            probes.push_raw.eq(self.push_raw),
+            probes.raw_pushed.eq(self.raw_pushed),
         ]
         m.d.comb += [
             self.room.eq(probes.room),
@@ -135,6 +139,7 @@ class JoinArea(wiring.Component):
             probes.take.eq(loader.take),
             probes.take_level.eq(loader.level),
             loader.reference.eq(probes.reference),
+            loader.raw.eq(probes.raw),
             probes.commit.eq(execution.commit),
             probes.commit_level.eq(execution.committed_level),
             probes.rewind.eq(rewind),
@@ -299,7 +304,6 @@ class JoinArea(wiring.Component):
         m.d.comb += loader.seed.eq(seed)
         insert, slot = self.store | self.window.rewrite, Signal(self.layouts.slot_bits)
         m.d.sync += slot.eq(Mux(self.window.rewrite, self.window.rewrite_slot, self.window.written))
-        m.d.comb += scanner.ready.eq(0)
         for number in range(self.config.indexes):
             m.submodules[f"index{number}"] = index = EqualityIndex(self.config)
             attribute = Signal(
@@ -318,11 +322,10 @@ class JoinArea(wiring.Component):
             m.d.comb += [
                 index.seed.eq(seed),
                 index.slot.eq(slot),
-                index.newest.eq(scanner.newest),
+                index.ask.eq(scanner.ask[number]),
                 index.bucket.eq(scanner.bucket),
+                scanner.ready[number].eq(index.ready),
+                scanner.newest[number].eq(index.newest),
                 index.after.eq(scanner.after),
+                scanner.older[number].eq(index.older),
             ]
-            with m.If(scanner.index == number):
-                m.d.comb += [index.ask.eq(scanner.ask), scanner.ready.eq(index.ready)]
-            with m.If(scanner.answered == number):
-                m.d.comb += scanner.answer.eq(index.answer)

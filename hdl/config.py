@@ -17,8 +17,11 @@ MAX_ATTRIBUTES = 4
 MAX_DEPTH = 1 << 20
 """More tuples than any board's memory holds; keeps a slip of the pen from asking for them."""
 
-CONTEXTS, EPOCHS = 64, 16
+CONTEXTS, EPOCHS = 128, 16
 """Raw tuples in flight at once, and the epochs that they are counted by."""
+_SPARE = 64
+"""Slots of a window buffer beyond those it keeps tuples in: for those that left, but that what is in
+flight sees."""
 
 
 class ConfigError(ValueError):
@@ -26,7 +29,7 @@ class ConfigError(ValueError):
 
 
 def _capacity(depth: int) -> int:
-    return depth - min(CONTEXTS, depth // 4)
+    return depth - min(_SPARE, depth // 4)
 
 
 def depth_for(tuples: int) -> int:

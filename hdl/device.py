@@ -370,7 +370,8 @@ class Results:
 
 @dataclass(slots=True)
 class Status:
-    """Counters since the last reset. All count tuples, but for `pairs`.
+    """Counters since the last reset. All count tuples, but for `pairs`. A processor may count in `pairs` and
+    `circulated` what meets a tuple that died shortly before; such a combination is not delivered.
 
     taken       raw tuples pushed, ticks included
     ticks       of these, not admitted by the host

@@ -40,13 +40,13 @@ class ExecutionUnit(wiring.Component):
                 the one after only in reading it; a probe in 2 cycles at least
 
     write, half    tables, and which half of them is in use
-    enter, entering   a new probe (`probe_layout`); up to 16 wait
+    enter, entering   a new probe (`probe_layout`); up to 32 wait
     may_enter      one may; a second cycle's needs another look
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple
     attributes     what the probe carries (without lanes)
     emit, granted, roomy      a joined tuple and where it goes; taken; there is room
-    follows, follows_to       the same probe's next is there already, and where that one goes
+    follows, follows_to       the next is there already, of the same level, and where that one goes
     waiting        by level, probes that are not done
     commit, committed_level, context   pulse: a probe of this context is done
     rewind         pulse: this and all later probes are taken back
@@ -131,6 +131,7 @@ class ExecutionUnit(wiring.Component):
             self._destination.addr.eq(Cat(emitter.tag, self._half_read)),
             self._destination.en.eq(emitter.look),
             emitter.leads.eq(self._destination.data),
+            emitter.same_level.eq(self._probes.same_level),
             self.emit.eq(emitter.emit),
             self.destination.eq(emitter.destination),
             self.follows.eq(emitter.follows),
@@ -201,10 +202,8 @@ class ExecutionUnit(wiring.Component):
                 instruction.eq(self._read.data),
             ]
 
-        # Whose pairs they are is known two cycles after the end of the probe before.
-        switching, by_rows = Signal(), Signal()
-        m.d.comb += by_rows.eq(probe.rows != 0)
-        with m.If(~running & waits & ~pair.end & ~by_rows & ~switching):
+        by_rows = probe.rows != 0
+        with m.If(~running & waits & ~pair.end & ~by_rows):
             m.d.comb += [begin.eq(1), taken.eq(1)]
             m.d.sync += [
                 running.eq(1),
@@ -222,8 +221,7 @@ class ExecutionUnit(wiring.Component):
                     else 0
                 )
         ended = ~running & waits & pair.end
-        m.d.sync += switching.eq(self._decided)
-        with m.If(ended & room & ~switching):
+        with m.If(ended & room):
             m.d.comb += [taken.eq(1), self._decided.eq(1)]
         resumed = probes.resumed & (pair.slot == probes.resumed_slot)
         decider = self._decider
@@ -238,7 +236,7 @@ class ExecutionUnit(wiring.Component):
                 decider.pc.eq(step),
                 decider.again.eq(resumed & (step < probes.resumed_pc)),
             ]
-            with m.If(waits & ~pair.end & by_rows & ~switching & room):
+            with m.If(waits & ~pair.end & by_rows & room):
                 m.d.comb += decider.asked.eq(1)
                 m.d.sync += step.eq(step + 1)
                 with m.If(step + 1 == probe.rows):
@@ -379,7 +377,6 @@ class ExecutionUnit(wiring.Component):
                 valid.eq(0),
                 chosen_valid.eq(0),
                 ready.eq(0),
-                switching.eq(0),
             ]
 
         m.d.comb += [

@@ -39,12 +39,12 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
-BUFFER_BITS = 3
-"""Bits of a probe's number among those that are compared or wait for it: eight at once, four if a row takes
-more than four turns, and two if it takes more than eight."""
+BUFFER_BITS = 4
+"""Bits of a probe's number among those that are compared or wait for it: sixteen at once, eight if a row takes
+more than two turns, four if more than four, and two if more than eight."""
 
-_FEW_TURNS = 2
-"""Bits of a turn, up to which there is a place for the comparisons of eight probes."""
+_FEW_TURNS = 1
+"""Bits of a turn, up to which there is a place for the comparisons of all probes."""
 
 
 def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) -> Value:
@@ -68,7 +68,7 @@ def all_kept(config: DeviceConfig, count: Value, last_turn: Value) -> Value:
 
 
 def put_layout(config: DeviceConfig) -> data.StructLayout:
-    """A comparison on its way to its comparator: for which turn, of which of eight probes."""
+    """A comparison on its way to its comparator: for which turn, of which probe."""
     return data.StructLayout(
         {
             "valid": 1,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,11 +23,11 @@ class TupleFetch(wiring.Component):
     throughput  1 tuple a cycle, of one requester or of all
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
-                 before it for stamps alone; of the others, a raw tuple needs no window
+                 before it for stamps alone
     responses    pulse for whom `fetched` is; `answering` is it a cycle before
     working      a request is on its way
     remember, context, raw        keeps a raw tuple under its context number
-    coming          attributes are fetched in the next cycle
+    coming          per window: attributes are fetched in the next cycle
     fetching, whole, slots, components   of the window buffers: stamps are fetched; attributes, too
     """
 
@@ -42,9 +45,9 @@ class TupleFetch(wiring.Component):
                 "context": In(CONTEXT_BITS),
                 "raw": In(layouts.context),
                 "working": Out(1),
-                "coming": Out(1),
-                "fetching": Out(1),
-                "whole": Out(1),
+                "coming": Out(n),
+                "fetching": Out(n),
+                "whole": Out(n),
                 "slots": Out(data.ArrayLayout(layouts.slot_bits, n)),
                 "components": In(data.ArrayLayout(layouts.component, n)),
             }
@@ -61,7 +64,7 @@ class TupleFetch(wiring.Component):
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
         chosen = Signal(self.requesters)  # and makes way in this cycle
-        reads: list[Value] = []  # of whom windows are read
+        n, reads = self.config.streams, []  # which windows
         m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
@@ -87,15 +90,16 @@ class TupleFetch(wiring.Component):
                 m.d.sync += full.eq(1)
             with m.If(chosen[i]):
                 m.d.sync += references[0].eq(first)
-            # What has joined nothing yet is the raw tuple, which is here.
-            has_joined = (first.carries & (first.carries - 1)[: len(first.carries)]) != 0
-            reads.append(chosen[i] & has_joined if i < self.requesters - 2 else chosen[i])
+            # The raw tuple is here; stored tuples are wanted as they are.
+            joined, every = first.carries & ~(1 << first.stream), (1 << n) - 1
+            wants = joined if i < self.requesters - 1 else every
+            reads.append(Mux(chosen[i], wants, 0)[:n])
         for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)
         m.d.comb += [
             self.working.eq(chosen.any()),
-            self.coming.eq(Cat(*reads[:-2], reads[-1]).any()),
+            self.coming.eq(reduce(or_, (*reads[:-2], reads[-1]))),
             self.slots.eq(references[0].slots),
             write.addr.eq(self.context),
             write.data.eq(self.raw),
@@ -105,7 +109,7 @@ class TupleFetch(wiring.Component):
         ]
         m.d.sync += [
             raw.eq(read.data),
-            self.fetching.eq(Cat(reads).any()),
+            self.fetching.eq(reduce(or_, reads)),
             self.whole.eq(self.coming),
         ]
 

@@ -37,22 +37,23 @@ class EqualityIndex(wiring.Component):
     A table gives the newest slot of every bucket, another for every slot the next older one
     of its bucket. Nothing is ever removed: a chain leads from newer to older tuples, so it
     ends where a step leads to a newer one, whose slot was written again, or out of the
-    window. A table entry that no tuple of the bucket has written yet may lead into the chain
-    of another bucket; that costs a few candidates, which the factors then reject.
+    window. A slot that was written again by a tuple of another bucket, or a table entry that none
+    of the bucket has written yet, leads into the chain of another bucket: there it ends, too, for a few
+    bits of the bucket (`mark`) stand with every slot. Where they are the same by chance, the factors
+    reject the candidate.
 
-    The newest slot of a bucket is exchanged in one access, so that inserts follow each other at once.
-    An insert makes way for an ask for a cycle: a walker that asks in every fourth cycle would else
-    never get its turn where a tuple is stored in every fourth.
+    The newest slot of a bucket is exchanged in one access, so that inserts follow each other at once; an
+    ask waits meanwhile.
 
-    latency     ask: answer 2 cycles later; insert: 3 cycles, or 4
-    throughput  an insert a cycle; an ask for the newest slot where none was put off and none follows at
-                once, one for the slot after in every cycle
+    latency     ask and step: answer 2 cycles later; insert: 3 cycles
+    throughput  an insert or an ask, and a step, a cycle
 
     seed                  of the hash, held
     insert, key, slot     pulse: `slot` has attribute value `key`
-    ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
+    ask, bucket           want the newest slot of a bucket
     ready                 the ask is taken
-    answer                the slot, 2 cycles after
+    newest                the slot, 2 cycles after
+    after, older          the slot before `after` in its chain, and the mark of `after`, 2 cycles later
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -66,11 +67,11 @@ class EqualityIndex(wiring.Component):
                 "key": In(config.attribute_width),
                 "slot": In(slot),
                 "ask": In(1),
-                "newest": In(1),
                 "bucket": In(slot),
-                "after": In(slot),
                 "ready": Out(1),
-                "answer": Out(slot),
+                "newest": Out(slot),
+                "after": In(slot),
+                "older": Out(layouts.link),
             }
         )
 
@@ -79,41 +80,37 @@ class EqualityIndex(wiring.Component):
         layouts = self.layouts
         bits, depth = layouts.slot_bits, self.config.depth
         # Stages: hash, bucket, link.
-        put = data.StructLayout({"valid": 1, "slot": bits})
+        put = data.StructLayout({"valid": 1, "slot": bits, "mark": len(self.older.mark)})
         hashes, links = Signal(put), Signal(put)
         parts, to = Signal(layouts.hashed), Signal(bits)
-        waits, waited = Signal(), Signal()
-        m.d.comb += waits.eq(hashes.valid & self.newest & ~waited & ~self.insert)
-        with m.If(~waits):
-            m.d.sync += [
-                hashes.valid.eq(self.insert),
-                hashes.slot.eq(self.slot),
-                parts.eq(hashed(self.key, self.seed, bits)),
-            ]
-        puts = hashes.valid & ~waits
-        m.d.sync += [waited.eq(waits), links.valid.eq(puts), links.slot.eq(hashes.slot)]
+        m.d.sync += [
+            hashes.valid.eq(self.insert),
+            hashes.slot.eq(self.slot),
+            parts.eq(hashed(self.key, self.seed, bits)),
+            links.valid.eq(hashes.valid),
+            links.slot.eq(hashes.slot),
+            links.mark.eq(to),
+        ]
 
         m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
         newest_write, newest_read = newest.write_port(), newest.read_port()
-        m.submodules.older = older = memory.Memory(shape=bits, depth=depth, init=[])
+        m.submodules.older = older = memory.Memory(shape=layouts.link, depth=depth, init=[])
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [
-            to.eq(Mux(puts, bucket(parts, bits), self.bucket)),
+            to.eq(Mux(hashes.valid, bucket(parts, bits), self.bucket)),
             # The memory reads what was there before this cycle's write.
             newest_read.addr.eq(to),
             newest_read.en.eq(1),
             newest_write.addr.eq(to),
             newest_write.data.eq(hashes.slot),
-            newest_write.en.eq(puts),
+            newest_write.en.eq(hashes.valid),
             older_read.addr.eq(self.after),
             older_read.en.eq(1),
             older_write.addr.eq(links.slot),
-            older_write.data.eq(newest_read.data),
+            older_write.data.slot.eq(newest_read.data),
+            older_write.data.mark.eq(links.mark),
             older_write.en.eq(links.valid),
+            self.ready.eq(~hashes.valid),
         ]
-
-        asked_newest = Signal()
-        m.d.sync += asked_newest.eq(self.newest)
-        m.d.sync += self.answer.eq(Mux(asked_newest, newest_read.data, older_read.data))
-        m.d.comb += self.ready.eq(~self.newest | ~puts)
+        m.d.sync += [self.newest.eq(newest_read.data), self.older.eq(older_read.data)]
         return m

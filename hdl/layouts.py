@@ -23,8 +23,10 @@ SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 CONTEXT_BITS = ceil_log2(CONTEXTS)
 """Each raw tuple in flight has its own view of the windows, so that a probe sees what had
 arrived when its raw tuple did."""
+MARK_BITS = 7
+"""Bits of a bucket that stand with each slot of its chain."""
 OFFERS = 2
-"""Raw tuples that are offered to the router at once."""
+"""Raw tuples that are offered to the router at once, for the output."""
 EPOCH_BITS = ceil_log2(EPOCHS)
 """The highest bits of a context's number: contexts that follow each other are counted together."""
 
@@ -41,6 +43,7 @@ class Layouts:
     reference   a tuple on its way through router and areas
     joined      what a reference stands for; 136 bits in the thesis's configuration
     context     a raw tuple in flight: itself, and the sequence numbers of its time
+    raw_probe   a raw tuple on its way to an area
     window_test a look at a joined tuple's ages and ranks
     query_set   queries that are left, the look that follows, and whether one does
     result      a joined tuple and the queries that it satisfies, a bit each
@@ -80,6 +83,7 @@ class Layouts:
             {
                 "context": CONTEXT_BITS,
                 "tag": TAG_BITS,
+                "stream": STREAM_BITS,  # of the raw tuple
                 "carries": n,
                 "slots": data.ArrayLayout(self.slot_bits, n),
             }
@@ -93,6 +97,14 @@ class Layouts:
                 "bits": SELECTIONS,
                 "component": self.component,
                 "counters": data.ArrayLayout(self.sequence, n),
+            }
+        )
+        self.raw_probe = data.StructLayout(
+            {
+                "context": CONTEXT_BITS,
+                "stream": STREAM_BITS,
+                "bits": SELECTIONS,
+                "attributes": self.attributes,
             }
         )
         self.fetched = data.StructLayout(
@@ -135,6 +147,11 @@ class Layouts:
         )
         self.query_set = data.StructLayout(
             {"queries": config.queries, "next": TEST_BITS, "goes": 1}
+        )
+        # A step along a chain of an index (`seustream.hdl.index`): the slot before, and the lowest bits of
+        # the bucket, as many as the block RAM has left.
+        self.link = data.StructLayout(
+            {"slot": self.slot_bits, "mark": min(self.slot_bits, MARK_BITS)}
         )
         # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
         self.hashed = self.slot_bits * -(-width // 8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -13,7 +13,7 @@ from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import bucket, hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
-ASKED = 8
+ASKED = 16
 """Probes that are fetched ahead of the one that is staged."""
 
 
@@ -37,16 +37,16 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ProbeLoader(wiring.Component):
     """Takes the probe of the highest level, fetches what it carries, picks each factor's
-    operand and the bucket it looks into.
+    operand and the bucket it looks into. A raw tuple has come with what it carries.
 
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 16 cycles and one a factor
-    throughput  a probe in 3 cycles, or in as many as there are factors and 2; up to eight are
+    latency     of a raw tuple 10 cycles and one a factor, of a joined one about 16
+    throughput  a probe in 2 cycles, or in as many as there are factors; up to sixteen are
                 being fetched meanwhile
 
-    available, take, level, reference   of the probe FIFO
+    available, take, level, reference, raw   of the probe FIFO
     request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
                                         the earliest, and the answer in the cycle after it
     context, tail, count                of the window buffer
@@ -72,6 +72,7 @@ class ProbeLoader(wiring.Component):
                 "take": Out(1),
                 "level": Out(layouts.level_bits),
                 "reference": In(layouts.reference),
+                "raw": In(layouts.raw_probe),
                 "request": Out(stream.Signature(layouts.reference)),
                 "answering": In(1),
                 "fetched": In(layouts.fetched),
@@ -99,6 +100,7 @@ class ProbeLoader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self._staged = Signal(name="staged")  # pulse: the oldest one that is ready is handed on
+        self._picked = Signal(name="all_picked")  # pulse: the last of its comparisons is picked
         self._fetch(m)
         self._stage(m)
         return m
@@ -107,57 +109,65 @@ class ProbeLoader(wiring.Component):
         """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by."""
         config, layouts = self.config, self.layouts
         reference_after, level_after = Signal(layouts.reference), Signal(layouts.level_bits)
-        highest = Signal(layouts.level_bits)
+        # The next probe, unless one was taken in the cycle before, or those that were taken are put back.
+        highest, next_level, some = Signal(layouts.level_bits), Signal(layouts.level_bits), Signal()
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
         m.d.comb += [
-            self.level.eq(level_after),
+            self.level.eq(next_level),
             self.context.eq(reference_after.context),
             self.tag.eq(reference_after.tag),
         ]
         move, self._kept = Signal(), Signal()
-        # After a flush `available` has yet to know of the probes that were taken back. To choose
-        # without them is to begin with what was left, and be in the way of the higher ones for ever.
-        flushed_before = Signal()
-        m.d.sync += flushed_before.eq(self.flush)
+        # To choose without those that were put back is to begin with what was left, and be in the way of the
+        # higher ones for ever.
+        m.d.sync += [
+            next_level.eq(highest),
+            some.eq(self.available.any() & ~self.flush),
+        ]
+        with m.If(self.take):
+            m.d.sync += level_after.eq(next_level)
         with m.FSM():
-            with m.State("IDLE"):
-                m.d.sync += level_after.eq(highest)
-                with m.If(self.available.any() & ~self.flush & ~flushed_before):
-                    m.next = "TAKE"
-            with m.State("TAKE"):
-                m.d.comb += self.take.eq(1)
-                m.next = "READ"
-                with m.If(self.flush):
-                    m.next = "IDLE"
+            with m.State("EMPTY"):
+                m.d.comb += self.take.eq(some)
+                with m.If(some & ~self.flush):
+                    m.next = "READ"
             with m.State("READ"):
                 m.d.sync += reference_after.eq(self.reference)
                 m.next = "KEPT"
                 with m.If(self.flush):
-                    m.next = "IDLE"
+                    m.next = "EMPTY"
             with m.State("KEPT"):
                 m.d.comb += self._kept.eq(1)
                 with m.If(move):
-                    m.d.sync += level_after.eq(highest)
-                    m.next = "IDLE"
-                    with m.If(self.available.any()):
-                        m.next = "TAKE"
+                    m.d.comb += self.take.eq(some)
+                    m.next = "EMPTY"
+                    with m.If(some):
+                        m.next = "READ"
                 with m.If(self.flush):
-                    m.next = "IDLE"
+                    m.next = "EMPTY"
 
-        # Asked for, answered, ready, used: counted. What was asked for before a flush is answered,
-        # not used.
-        count = ceil_log2(ASKED) + 2
-        asked, answered, ready = (Signal(count, name=n) for n in ("asked", "answered", "ready"))
-        self._used = used = Signal(count)
-        # How many are ready to be staged; negative after a flush, until all answers have come that are not used.
-        self._ahead, self._have = Signal(signed(count)), Signal()
-        room = Signal()  # a cycle late, for two moves are three cycles apart
-        m.d.sync += room.eq(((asked - used)[:count] < ASKED) & ((asked - ready)[:count] < ASKED))
+        # Places, in turn: where a probe is that is to be staged, whose comparisons are to be put, and of
+        # which not all is there. What was asked for before a flush comes and is not used.
+        count = ceil_log2(ASKED)
+        asked, self._used, self._picks = (
+            Signal(count, name=name) for name in ("asked", "used", "picks")
+        )
+        self._wanted, self._fresh, self._missing = (
+            Signal(ASKED, name=name) for name in ("wanted", "fresh", "missing")
+        )
+        self._have = Signal()
+        # A raw tuple that was taken, from the register after until it is looked up.
+        holds = Signal(data.StructLayout({"place": count, "raw": layouts.raw_probe}))
+        self._held, held, self._passes = holds, Signal(name="held"), Signal(name="passes")
+        is_raw = ~_joined(reference_after)
+        room = Signal()  # a cycle late, for two moves are two cycles apart
+        m.d.sync += room.eq(~(self._wanted | self._missing).bit_select(asked, 1))
+        free = Mux(is_raw, ~held | self._passes, ~self.request.valid | self.request.ready)
         m.d.comb += [
-            self._have.eq(self._ahead > 0),
-            move.eq(self._kept & room & (~self.request.valid | self.request.ready) & ~self.flush),
+            self._have.eq((self._fresh & ~self._missing).bit_select(self._picks, 1)),
+            move.eq(self._kept & room & free & ~self.flush),
         ]
         taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
         m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=ASKED, init=[])
@@ -171,47 +181,51 @@ class ProbeLoader(wiring.Component):
         # Once raised a request stays, as a stream must.
         with m.If(self.request.ready):
             m.d.sync += self.request.valid.eq(0)
+        with m.If(self._passes):
+            m.d.sync += held.eq(0)
         with m.If(move):
-            m.d.sync += [
-                self.request.valid.eq(1),
-                self.request.payload.eq(reference_after),
-                asked.eq(asked + 1),
-            ]
-        with m.If(self.flush):
-            m.d.sync += used.eq(asked)
-
+            m.d.sync += asked.eq(asked + 1)
+            with m.If(is_raw):
+                m.d.sync += [held.eq(1), holds.place.eq(asked), holds.raw.eq(self.raw)]
+            with m.Else():
+                m.d.sync += [
+                    self.request.valid.eq(1),
+                    self.request.payload.eq(reference_after),
+                ]
         self._others = [s for s in range(config.streams) if s != self.number]
-        answer = data.StructLayout(
-            {
-                "bits": SELECTIONS,
-                "attributes": data.ArrayLayout(layouts.attributes, len(self._others)),
-            }
-        )
-        self._response = Signal()
-        m.d.sync += self._response.eq(self.answering)
-        m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
-        write = self._answers.write_port()
-        m.d.comb += [
-            write.addr.eq(answered),
-            # Only a raw tuple has selection bits; a joined one's tag says it all.
-            write.data.bits.eq(Mux(_joined(self.fetched.reference), 0, self.fetched.bits)),
-            write.en.eq(self._response),
-        ]
-        for place, stream_number in enumerate(self._others):
-            m.d.comb += write.data.attributes[place].eq(
-                self.fetched.components[stream_number].attributes
-            )
-        m.d.sync += answered.eq(answered + self._response)
-        self._look_up(m, move, asked, ready)
+        came, at = self._look_up(m, move, is_raw, asked, held)
 
-    def _look_up(self, m: Module, move: Signal, asked: Signal, ready: Signal) -> None:
+        begins = (
+            (self._missing, came, at),
+            (self._fresh, self._picked, self._picks),
+            (self._wanted, self._staged, self._used),
+        )
+        for places, ends, place in begins:
+            moved_to, gone = Mux(move, 1 << asked, 0), Mux(ends, 1 << place, 0)
+            m.d.sync += places.eq((places | moved_to[:ASKED]) & ~gone[:ASKED])
+        with m.If(self.flush):
+            m.d.sync += [
+                Cat(self._wanted, self._fresh).eq(0),
+                self._picks.eq(asked),
+                self._used.eq(asked),
+            ]
+
+    def _look_up(
+        self, m: Module, move: Signal, is_raw: Value, asked: Signal, held: Signal
+    ) -> tuple[Value, Value]:
         """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
-        leads to once it is there."""
+        leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
         config, layouts = self.config, self.layouts
         # Stages: table, register, kept.
         plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
-        moved, place = Signal(2), Signal(ceil_log2(ASKED))
-        m.d.sync += [plan.eq(self.plan), terms.eq(self.terms), moved.eq(Cat(move, moved))]
+        moved, place = Signal(2), Signal(ceil_log2(ASKED), name="place")
+        raw_moved = Signal(2)
+        m.d.sync += [
+            plan.eq(self.plan),
+            terms.eq(self.terms),
+            moved.eq(Cat(move, moved)),
+            raw_moved.eq(Cat(move & is_raw, raw_moved)),
+        ]
         with m.If(move):
             m.d.sync += place.eq(asked)
         looked = data.StructLayout(
@@ -232,87 +246,158 @@ class ProbeLoader(wiring.Component):
             write.data.count.eq(self.count),
             write.en.eq(moved[-1]),
         ]
-        where = data.StructLayout({"stream": len(plan.stream), "attribute": len(plan.attribute)})
-        answering = Signal(ceil_log2(ASKED))
+        # Where the keys of those are that are fetched, in order.
+        where = data.StructLayout(
+            {
+                "place": len(place),
+                "stream": len(plan.stream),
+                "attribute": len(plan.attribute),
+            }
+        )
+        fetched, answering = Signal.like(place, name="fetched"), Signal.like(place)
         m.submodules.keys = keys = memory.Memory(shape=where, depth=ASKED, init=[])
         write, read = keys.write_port(), keys.read_port(domain="comb")
         m.d.comb += [
-            write.addr.eq(place),
+            write.addr.eq(fetched),
+            write.data.place.eq(place),
             write.data.stream.eq(plan.stream),
             write.data.attribute.eq(plan.attribute),
-            write.en.eq(moved[-1]),
+            write.en.eq(moved[-1] & ~raw_moved[-1]),
             read.addr.eq(answering),
         ]
         # Where the key of the next answer is. By the register, for it comes from another end of the area.
         its_key = Signal(where)
-        m.d.sync += [answering.eq(answering + self.answering), its_key.eq(read.data)]
+        m.d.sync += [
+            fetched.eq(fetched + write.en),
+            answering.eq(answering + self.answering),
+            its_key.eq(read.data),
+        ]
+        # A raw tuple's is known with its plan; it passes where no answer comes.
+        kept_key, known, response = Signal.like(plan.attribute), Signal(), Signal()
+        raw_key = Mux(raw_moved[-1], plan.attribute, kept_key)
+        m.d.sync += [
+            response.eq(self.answering),
+            known.eq((known | raw_moved[-1]) & ~self._passes),
+            kept_key.eq(raw_key),
+        ]
+        m.d.comb += self._passes.eq(held & (known | raw_moved[-1]) & ~response)
+
+        answer = data.StructLayout(
+            {
+                "bits": SELECTIONS,
+                "attributes": data.ArrayLayout(layouts.attributes, len(self._others)),
+            }
+        )
+        m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
+        write, raw = self._answers.write_port(), self._held.raw
+        m.d.comb += [
+            write.addr.eq(Mux(response, its_key.place, self._held.place)),
+            # Only a raw tuple has selection bits; a joined one's tag says it all.
+            write.data.bits.eq(Mux(response, 0, raw.bits)),
+            write.en.eq(response | self._passes),
+        ]
+        attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
+        for number, stream_number in enumerate(self._others):
+            came = self.fetched.components[stream_number].attributes
+            m.d.comb += [
+                write.data.attributes[number].eq(Mux(response, came, raw.attributes)),
+                attributes[stream_number].eq(came),
+            ]
 
         # Stages: answer, key, parts, kept.
         key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
-        attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
-        for stream_number in self._others:
-            m.d.comb += attributes[stream_number].eq(
-                self.fetched.components[stream_number].attributes
-            )
         came = Signal(2)
+        at = [Signal.like(place, name=f"at{stage}") for stage in range(2)]
         m.submodules.buckets = self._buckets = memory.Memory(
             shape=layouts.slot_bits, depth=ASKED, init=[]
         )
-        write = self._buckets.write_port()
         m.d.sync += [
-            came.eq(Cat(self._response, came)),
-            key.eq(attributes[its_key.stream][its_key.attribute]),
+            came.eq(Cat(write.en, came)),
+            at[0].eq(write.addr),
+            at[1].eq(at[0]),
+            key.eq(
+                Mux(
+                    response,
+                    attributes[its_key.stream][its_key.attribute],
+                    raw.attributes[raw_key],
+                )
+            ),
             parts.eq(hashed(key, self.seed, layouts.slot_bits)),
-            ready.eq(ready + came[-1]),
-            self._ahead.eq(self._ahead + came[-1] - self._staged),
         ]
-        with m.If(self.flush):
-            m.d.sync += self._ahead.eq(ready + came[-1] - asked)
+        write = self._buckets.write_port()
         m.d.comb += [
-            write.addr.eq(ready),
+            write.addr.eq(at[-1]),
             write.data.eq(bucket(parts, layouts.slot_bits)),
             write.en.eq(came[-1]),
         ]
+        return came[-1], at[-1]
 
     def _stage(self, m: Module) -> None:
-        """Puts the comparisons of what is ready, and hands it on."""
+        """Puts the comparisons of what is there, and hands on what they were put for."""
         config, layouts = self.config, self.layouts
-        memories = (self._taken, self._answers, self._looked, self._buckets)
         taken, answer, looked, bucket_of = ports = [
-            one.read_port(domain="comb") for one in memories
+            one.read_port(domain="comb")
+            for one in (self._taken, self._answers, self._looked, self._buckets)
         ]
         m.d.comb += [port.addr.eq(self._used) for port in ports]
-        reference = taken.data.reference
+        of_taken, of_answer = (one.read_port(domain="comb") for one in (self._taken, self._answers))
+        m.d.comb += [of_taken.addr.eq(self._picks), of_answer.addr.eq(self._picks)]
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
         for place, stream_number in enumerate(self._others):
-            m.d.comb += attributes[stream_number].eq(answer.data.attributes[place])
+            m.d.comb += attributes[stream_number].eq(of_answer.data.attributes[place])
 
+        # One factor a cycle, so that one multiplexer serves them all.
         probe, staged = self.staged.payload, self._staged
         in_use, pick, picked = Signal(), Signal(), Signal(3)
-        m.d.sync += picked.eq(Cat(pick, picked))
-        number = Signal(range(config.factors + 1))
         last = Const(1)
+        begun = Signal()  # pulse: its last was picked
+        put = Signal(range(ASKED + 1))  # of how many all are put, or nearly
+        m.d.comb += [
+            pick.eq(self._have & ~in_use & ~self.flush),
+            staged.eq((put != 0) & ~self.staged.valid & ~self.flush),
+        ]
+        number = Signal(range(config.factors + 1))
         if config.lanes:
             last = number + 1 >= self.used
-            self._put(m, number, picked[-1], reference, attributes)
+            self._put(m, number, picked[-1], of_taken.data.reference, attributes)
             buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
-            m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + staged - self.freed))
+            m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + self._picked - self.freed))
             m.d.comb += in_use.eq(all_kept(config, buffers, self.last_turn))
-            buffer = Signal(BUFFER_BITS)
-            m.d.sync += [buffer.eq(buffer + staged), self.put.buffer.eq(buffer)]
+            # Where the next one's are put, those on their way, and those of the next one that is staged.
+            to, buffer = Signal(BUFFER_BITS, name="to"), Signal(BUFFER_BITS, name="buffer")
+            on_the_way = [Signal(BUFFER_BITS, name=f"to{stage}") for stage in range(2)]
+            m.d.sync += [
+                to.eq(to + self._picked),
+                on_the_way[0].eq(to),
+                on_the_way[1].eq(on_the_way[0]),
+                self.put.buffer.eq(on_the_way[1]),
+                buffer.eq(Mux(self.flush, to, buffer + staged)),
+            ]
             m.d.comb += self.attributes.eq(attributes)
         else:
             buffer = Const(0, 0)
             before = Signal()  # the area takes a cycle to say that it holds what was staged
             m.d.sync += before.eq(self.staged.valid)
-            m.d.comb += in_use.eq(self.hold | self.staged.valid | before)
+            m.d.comb += in_use.eq(self.hold | begun | (put != 0) | self.staged.valid | before)
+            # The execution unit reads them while it works on the probe.
+            with m.If(pick):
+                m.d.sync += self.attributes.eq(attributes)
+        m.d.comb += self._picked.eq(pick & last)
+        m.d.sync += [
+            picked.eq(Cat(pick, picked)),
+            number.eq(Mux(pick & ~last, number + 1, 0)),
+            begun.eq(self._picked),
+            put.eq(Mux(self.flush, 0, put + begun - staged)),
+        ]
+        with m.If(self._picked):
+            m.d.sync += self._picks.eq(self._picks + 1)
         with m.If(self.staged.ready | self.flush):
             m.d.sync += self.staged.valid.eq(0)
         with m.If(staged):
             m.d.sync += [
                 self.staged.valid.eq(1),
                 self._used.eq(self._used + 1),
-                probe.reference.eq(reference),
+                probe.reference.eq(taken.data.reference),
                 probe.level.eq(taken.data.level),
                 probe.bits.eq(answer.data.bits),
                 probe.tail.eq(looked.data.tail),
@@ -322,28 +407,11 @@ class ProbeLoader(wiring.Component):
                 probe.bucket.eq(bucket_of.data),
                 probe.buffer.eq(buffer),
             ]
-        with m.FSM() as fsm:
-            with m.State("OPERANDS"):
-                # One factor a cycle, so that one multiplexer serves them all.
-                m.d.comb += [
-                    self.blocked.eq(self._have & in_use),
-                    pick.eq(self._have & ~in_use & ~self.flush),
-                ]
-                m.d.sync += number.eq(Mux(pick & ~last, number + 1, 0))
-                with m.If(pick & last):
-                    m.next = "PLACE"
-                if not config.lanes:
-                    # The execution unit reads them while it works on the probe.
-                    with m.If(pick):
-                        m.d.sync += self.attributes.eq(attributes)
-            with m.State("PLACE"):
-                free = ~self.staged.valid
-                m.d.comb += staged.eq(~picked[0] & free & ~self.flush)
-                m.d.comb += self.blocked.eq(~free)
-                with m.If(staged | self.flush):
-                    m.next = "OPERANDS"
-        here = self._have | fsm.ongoing("PLACE") | self._kept
-        m.d.comb += self.working.eq(here & ~self.blocked)
+        waits = Mux(put != 0, self.staged.valid, self._have & in_use)
+        m.d.comb += [
+            self.blocked.eq(waits),
+            self.working.eq((self._have | begun | (put != 0) | self._kept) & ~waits),
+        ]
 
     def _put(
         self, m: Module, number: Value, valid: Value, reference: data.View, attributes: data.View
@@ -370,6 +438,6 @@ class ProbeLoader(wiring.Component):
         m.d.comb += put.valid.eq(valid)
 
 
-def _joined(reference: data.View) -> object:
+def _joined(reference: data.View) -> Value:
     carries = reference.carries
     return (carries & (carries - 1)[: len(carries)]) != 0

@@ -11,7 +11,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
 from seustream.hdl.layouts import Layouts
 
-KNOWN = 16
+KNOWN = 32
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 
 
@@ -32,11 +32,11 @@ def probe_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ProbeQueue:
     """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
-    to sixteen; where a probe of each level was left. A part of the execution unit: in its module
+    to thirty-two; where a probe of each level was left. A part of the execution unit: in its module
     (`m`), at its ports.
 
     latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later; the next
-                is `deciding` 2 cycles after `decided`, and `sending` in the cycle after `sent`
+                is `deciding` in the cycle after `decided`, and `sending` in the one after `sent`
     throughput  one enters, one is decided and one is done a cycle
 
     enter, entering, may_enter, commit, rewind, resume_level, resumed, resume, resume_slot,
@@ -46,6 +46,7 @@ class ProbeQueue:
     left           what the unit emits, `slot` and `pc`: where `sending` is left with `rewind`
     deciding, sending           registers
     resumed, resumed_slot, resumed_pc   `deciding` was left, and where
+    same_level     the probe after `sending`, if there is one, is of its level; a cycle late
     """
 
     def __init__(
@@ -78,17 +79,21 @@ class ProbeQueue:
         m.d.comb += unit.busy.eq(end != to_send)
         self.deciding, self.sending = Signal(shape), Signal(shape)
         self.resumed = Signal()
-        decides, sends, sends_next = (queue.read_port(domain="comb") for _ in range(3))
+        decides, decides_next, sends, sends_next = (
+            queue.read_port(domain="comb") for _ in range(4)
+        )
         level = self.sending.level
+        self.same_level = Signal()
+        m.d.sync += self.same_level.eq(sends_next.data.probe.level == level)
         m.d.comb += [
             decides.addr.eq(to_decide[:bits]),
+            decides_next.addr.eq(to_decide[:bits] + 1),
             sends.addr.eq(to_send[:bits]),
             sends_next.addr.eq(to_send[:bits] + 1),
             unit.level.eq(level),
         ]
         m.d.sync += [
-            self.deciding.eq(decides.data.probe),
-            self.resumed.eq(decides.data.resumed),
+            Cat(self.deciding, self.resumed).eq(Mux(decided, decides_next.data, decides.data)),
             self.sending.eq(Mux(sent, sends_next.data.probe, sends.data.probe)),
             unit.committed_level.eq(level),
             unit.context.eq(self.sending.reference.context),

@@ -12,8 +12,8 @@ from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, Layouts
 
 
 class Router(wiring.Component):
-    """Each area keeps its copy of the join routing table, so a tuple comes with its
-    destinations. It is taken only when there is room at all of them; a tuple that must wait
+    """Each area keeps its copy of the join routing table, so a joined tuple comes with its
+    destinations. Of raw tuples those come that lead to the output. One is taken only when there is room at all of them; a tuple that must wait
     never keeps another waiting that need not.
 
     A tuple goes only from one level to the next, and what the highest level makes goes to the
@@ -23,7 +23,8 @@ class Router(wiring.Component):
     throughput  1 tuple a cycle, to all its destinations at once; an area's in 2 cycles while it says
                 what follows, in 3 otherwise; of raw tuples, whose sender offers two in turn, 2 in 3
 
-    emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
+    emit, emitted        per sender, first the areas: a tuple
+    level, destination   per area: what its probe's level was, where to
     follows, follows_to  per area: once this one is granted another is there at once, of the same level
     taking, granted      per sender: its tuple is taken in this cycle; it was in the cycle before, and is held until then
     roomy                per sender: its tuple may be taken in this cycle, for there is room
@@ -44,7 +45,7 @@ class Router(wiring.Component):
                 "emit": In(self.senders),
                 "emitted": In(data.ArrayLayout(layouts.reference, self.senders)),
                 "level": In(data.ArrayLayout(layouts.level_bits, n)),
-                "destination": In(data.ArrayLayout(layouts.destination, self.senders)),
+                "destination": In(data.ArrayLayout(layouts.destination, n)),
                 "follows": In(n),
                 "follows_to": In(data.ArrayLayout(layouts.destination, n)),
                 "taking": Out(self.senders),
@@ -80,13 +81,16 @@ class Router(wiring.Component):
             self.stuck.eq(lacks_room.any() & ~self.working),
         ]
         for sender in range(self.senders):
-            destination = self.destination[sender]
-            if sender >= n:
-                level = Signal(layouts.level_bits)
-            else:
-                level = Signal(layouts.level_bits, name=f"level_{sender}")
-                m.d.comb += level.eq(self.level[sender] + 1)
+            destination = Signal(layouts.destination, name=f"destination_{sender}")
+            level = Signal(layouts.level_bits, name=f"level_{sender}")
             room = Signal(n + 1, name=f"room_{sender}")
+            if sender < n:
+                m.d.comb += [
+                    destination.eq(self.destination[sender]),
+                    level.eq(self.level[sender] + 1),
+                ]
+            else:
+                m.d.comb += destination.output.eq(1)
             for area in range(n):
                 levels = Array(rooms[area][number] for number in range(layouts.levels))
                 m.d.comb += room[area].eq(levels[level])

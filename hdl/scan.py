@@ -55,7 +55,7 @@ class Scanner(wiring.Component):
     put                   a comparison for a probe that is staged later
     wait                  no row can be read in the next cycle
     row, tuples           of the window buffer
-    index, newest, bucket, after, ask, ready, answered, answer   of the indexes (`ChainWalker`)
+    ask, bucket, ready, newest, after, older   of the indexes (`ChainWalker`)
     pairs       pairs of interest, and the end of each probe
     tally       per probe, at its end: how many pairs were looked at
     freed       pulse: the comparisons of the oldest probe are no longer needed
@@ -82,14 +82,12 @@ class Scanner(wiring.Component):
                 "wait": In(1),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
-                "index": Out(2),
-                "ask": Out(1),
-                "newest": Out(1),
+                "ask": Out(config.indexes),
                 "bucket": Out(slot),
+                "ready": In(config.indexes),
+                "newest": In(data.ArrayLayout(slot, config.indexes)),
                 "after": Out(slot),
-                "ready": In(1),
-                "answered": Out(2),
-                "answer": In(slot),
+                "older": In(data.ArrayLayout(layouts.link, config.indexes)),
                 "pairs": Out(stream.Signature(pair_layout(config))),
                 "tally": Out(layouts.pointer_bits),
                 "ended": Out(1),

@@ -9,6 +9,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import SelectionEntry, Target
 from seustream.hdl.factors import decide
@@ -36,8 +37,8 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
     make selection bits, masks of bits let the tuple in. A tick goes by as if it had one entry.
 
-    latency     5 cycles and one an entry after the first
-    throughput  an entry a cycle, a tuple in 2 cycles at least
+    latency     6 cycles and one an entry after the first
+    throughput  an entry a cycle
 
     write, half      tables, and which half of them is in use
     raw              raw tuples
@@ -95,7 +96,9 @@ class SelectionUnit(wiring.Component):
         with m.If(write.en):
             m.d.sync += ends[Cat(~self.half, bus.unit)].eq(bus.address)
 
-        # A raw tuple waits at the door, so that outside hears from a register whether to come.
+        # Raw tuples wait before the door, so that outside hears from a register whether to come.
+        m.submodules.before = before_door = StreamBuffer(self.layouts.raw)
+        coming = before_door.going
         layout = data.StructLayout({"raw": self.layouts.raw, "replayed": 1, "nothing": 1})
         door, waits = Signal(layout, reset_less=True), Signal()
         end = Signal(address_bits, reset_less=True)  # of its stream's table
@@ -107,7 +110,12 @@ class SelectionUnit(wiring.Component):
             )
             for stage in range(3)
         ]
-        m.d.comb += self.raw.ready.eq(~waits & ~self.pause)
+        m.d.comb += [
+            self.raw.ready.eq(before_door.coming.ready & ~self.pause),
+            before_door.coming.valid.eq(self.raw.valid & ~self.pause),
+            before_door.coming.payload.eq(self.raw.payload),
+            coming.ready.eq(~self.again & (~waits | taken)),
+        ]
         with m.If(self.again):
             m.d.sync += [
                 door.raw.stream.eq(self.stream),
@@ -117,16 +125,14 @@ class SelectionUnit(wiring.Component):
                 end.eq(ends[Cat(self.half, self.stream)]),
                 waits.eq(1),
             ]
-        with m.Elif(self.raw.ready):
+        with m.Elif(coming.ready):
             m.d.sync += [
-                door.raw.eq(self.raw.payload),
+                door.raw.eq(coming.payload),
                 door.replayed.eq(0),
-                door.nothing.eq(self.raw.payload.filler | ~self.raw.payload.admit),
-                end.eq(ends[Cat(self.half, self.raw.payload.stream)]),
-                waits.eq(self.raw.valid),
+                door.nothing.eq(coming.payload.filler | ~coming.payload.admit),
+                end.eq(ends[Cat(self.half, coming.payload.stream)]),
+                waits.eq(coming.valid),
             ]
-        with m.Elif(taken):
-            m.d.sync += waits.eq(0)
 
         # Stages: memory, entry, comparison, outcome.
         first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
@@ -194,7 +200,7 @@ class SelectionUnit(wiring.Component):
                 result.bits.eq(Mux(here.of.nothing, 0, collected)),
                 result.admitted.eq(~here.of.nothing & lets_in),
             ]
-        busy = waits | Cat(stage.valid for stage in stages).any()
+        busy = coming.valid | waits | Cat(stage.valid for stage in stages).any()
         m.d.comb += [
             self.working.eq(busy & ~self.blocked),
             self.idle.eq(~busy & ~self.selected.valid),

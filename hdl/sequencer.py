@@ -11,20 +11,27 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, EPOCH_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
 from seustream.hdl.probe_fifo import IN_FLIGHT
 
+_NEAR_BITS = 5
+"""Highest bits in which times, and sequence numbers, agree that are near each other."""
+_FLOWED = 4
+"""Cycles after which windows have dealt with what flowed past, and say whether they are settled."""
+
 
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed, and meanwhile begin with the next, whose time the windows know by then. Up to 64
+    to be probed, and meanwhile begin with the next, whose time the windows know by then. While all windows
+    are `calm` raw tuples flow: none waits for the windows to settle, which drop their dead when they
+    come to it. The last one is followed by a check of its own. Up to 128
     are in flight, each under a context number of its own. What is in flight is counted by epochs of
-    four contexts that follow each other. An epoch is free again when nothing of it is in flight, no
+    eight contexts that follow each other. An epoch is free again when nothing of it is in flight, no
     context of it is to be given, and all older ones are free. When nothing is in flight, the rest of
     an epoch is left out.
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
-    latency     5 cycles from `selected` to the router
-    throughput  a raw tuple in 2 cycles, if none has to wait; it goes to the router meanwhile
+    latency     5 cycles from `selected` to the areas
+    throughput  a raw tuple a cycle while they flow, else in 2 cycles, if none has to wait
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
@@ -32,10 +39,14 @@ class Sequencer(wiring.Component):
                         last sequence numbers by stream, and which windows it is stored in
     check, settled      windows: drop the dead and make room for it, in the next cycle; it is so, low from
                         that cycle on
+    calm, flow          windows: they have room for some more, and nothing is near the end of what its
+                        counters tell; what is checked does not wait for them
     store, tuple, bits  the window to store in, maybe in the cycle after the next one's `check`
     snapshot, context   windows: note what is stored, under this context
     raw                 tuple fetch: the raw tuple, with `snapshot`
-    emit, emitted, destinations_of, taking, granted   raw tuples to the router, by two offers in turn
+    probe               per area: the raw tuple goes there as a probe, with `snapshot`
+    rooms               per area: there is room for one more; may be late by `IN_FLIGHT` of them
+    emit, emitted, taking, granted   raw tuples that lead to the output to the router, by two offers in turn
     sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
     busy, oldest        contexts in flight, and the first of the oldest epoch
@@ -61,15 +72,18 @@ class Sequencer(wiring.Component):
                 "check": Out(1),
                 "wanted": Out(n),
                 "settled": In(n),
+                "calm": In(n),
+                "flow": Out(1),
                 "store": Out(n),
                 "tuple": Out(layouts.component),
                 "bits": Out(SELECTIONS),
                 "snapshot": Out(1),
                 "context": Out(CONTEXT_BITS),
                 "raw": Out(layouts.context),
+                "probe": Out(n),
+                "rooms": In(n),
                 "emit": Out(OFFERS),
                 "emitted": Out(data.ArrayLayout(layouts.reference, OFFERS)),
-                "destinations_of": Out(data.ArrayLayout(layouts.destination, OFFERS)),
                 "taking": In(OFFERS),
                 "granted": In(OFFERS),
                 "sent": In(range(n + 2)),
@@ -94,19 +108,20 @@ class Sequencer(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         takes = Signal()
-        coming, have, stays, moved = self._coming(m, takes)
+        coming, have, stays = self._coming(m, takes)
         # There is one, and the windows have heard of it for a cycle.
         heard = Signal()
         m.d.sync += heard.eq(have & stays)
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
-        raw = tuple_.raw
+        raw, then = tuple_.raw, coming.of
         m.d.comb += [
-            self.now.eq(coming.raw.timestamp),
+            self.now.eq(then.raw.timestamp),
             *(
-                self.counters[s].eq(Mux(moved[s], coming.raw.sequence, counters[s]))
+                self.counters[s].eq(Mux(coming.moved[s], then.raw.sequence, counters[s]))
                 for s in range(n)
             ),
+            self.wanted.eq(coming.wanted),
             self.taker.eq(raw.stream),
             self.taken_by.eq(raw.sequence),
             self.tuple.eq(self.raw.component),
@@ -118,44 +133,82 @@ class Sequencer(wiring.Component):
         places = Signal(range(n + 2))  # where it goes to, with `snapshot`
         offer = Signal(range(OFFERS))
         self._contexts(m, ahead, free, gives, places)
-        leads, kept = Signal(layouts.destination, name="leads"), Signal(n, name="kept")
+        leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
-        # It goes to the router; it may go on, once all is settled; it does. The first two are known a cycle
+        # It is to be probed; it may go on, once all is settled; it does. The first two are known a cycle
         # ahead: after one goes, what they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
-        may, room = Signal(name="may"), Signal(name="room")
-        goes = Signal()
-        m.d.comb += to_send.eq(sends)
-        m.d.comb += room.eq((~self.emit | self.taking | self.granted).bit_select(offer, 1))
+        may, goes = Signal(name="may"), Signal()
+        calm, rooms = Signal(), Signal(n)
+        m.d.sync += [calm.eq(self.calm.all()), rooms.eq(self.rooms)]
+        # One flows; nothing did lately; what flowed is not followed by a check yet; this is that check.
+        flows, lately = Signal(name="flows"), Signal(_FLOWED)
+        owes, closes, closing = Signal(name="owes"), Signal(name="closes"), Signal(name="closing")
+        quiet = settled & ~lately.any()
+        m.d.comb += [to_send.eq(sends), flows.eq(have & coming.near & calm)]
         m.d.sync += sends.eq(to_send)
-        m.d.comb += self.check.eq(takes)
-        m.d.sync += [self.store.eq(0), self.snapshot.eq(0)]
+        m.d.comb += self.check.eq(takes | closes)
+        m.d.sync += [self.store.eq(0), self.snapshot.eq(0), self.probe.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
-                m.d.comb += takes.eq(heard)
-                with m.If(takes):
+                m.d.comb += [
+                    takes.eq(flows | (heard & quiet)),
+                    closes.eq(owes & ~have & quiet),
+                ]
+                with m.If(flows):
+                    m.next = "FLOW"
+                with m.Elif(takes | closes):
                     m.next = "JUDGE"
             with m.State("JUDGE"):
-                m.d.comb += to_send.eq(tuple_.admitted & leads.as_value().any())
+                m.d.comb += to_send.eq(tuple_.admitted & leads.any() & ~closing)
                 m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.comb += self.blocked.eq(settled & ~may)
                 with m.If(goes):
-                    m.d.comb += takes.eq(heard)
+                    m.d.comb += takes.eq(flows | heard)
                     m.next = "WAIT"
-                    with m.If(takes):
+                    with m.If(flows):
+                        m.next = "FLOW"
+                    with m.Elif(heard):
                         m.next = "JUDGE"
-        settling = fsm.ongoing("JUDGE") | (fsm.ongoing("SETTLE") & ~goes)
-        m.d.sync += may.eq((~to_send | (free & room)) & settling)
-        m.d.comb += [goes.eq(settled & may), gives.eq(goes & sends)]
+            with m.State("FLOW"):
+                m.d.comb += self.blocked.eq(~may)
+                with m.If(goes):
+                    m.d.comb += takes.eq(flows)
+                    with m.If(~flows):
+                        m.next = "WAIT"
+        flowing = fsm.ongoing("FLOW")
+        flows_on = Signal()
+        m.d.comb += [
+            flows_on.eq(takes & flows),
+            self.flow.eq(flows_on | flowing | lately.any()),
+        ]
+        with m.If(flows_on):
+            m.d.comb += to_send.eq(then.admitted & coming.leads.as_value().any())
+        m.d.sync += lately.eq(Cat(flowing, lately))
+        with m.If(takes | closes):
+            m.d.sync += [owes.eq(flows_on), closing.eq(closes)]
+
+        # One that flows is asked for in the cycle before it is here, in which another may go; then its
+        # context is the one after.
+        its = Mux(flows_on, coming.leads.as_value(), leads)
+        offers = ~self.emit | self.taking | self.granted
+        offered = Mux(flows_on, offers.all(), offers.bit_select(offer, 1))
+        within = CONTEXT_BITS - EPOCH_BITS
+        numbered = Mux(gives, ~ahead[:within].all(), free)
+        room = ~(its[:n] & ~rooms).any() & (~its[n] | offered)
+        settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes) | flows_on
+        m.d.sync += may.eq((~to_send | (numbered & room)) & settling)
+        m.d.comb += [goes.eq((settled | flowing) & may), gives.eq(goes & sends)]
         with m.If(gives):
             m.d.sync += [
                 self.snapshot.eq(1),
                 self.context.eq(ahead),
-                places.eq(sum(Cat(leads.areas, leads.output))),
-                offer.eq(offer + 1),
+                places.eq(sum(leads)),
+                self.probe.eq(leads[:n]),
+                offer.eq(offer + leads[n]),
             ]
         # What goes to the windows stays while the next one is looked at.
         with m.If(goes):
@@ -171,66 +224,97 @@ class Sequencer(wiring.Component):
         with m.If(takes):
             m.d.sync += [
                 kept.eq(self.wanted),
-                leads.eq(Array(self.destinations[s] for s in range(n))[coming.raw.stream]),
+                leads.eq(coming.leads),
                 counters.eq(self.counters),
-                self.taken.eq(~coming.raw.filler),
-                self.tick.eq(~coming.raw.filler & ~coming.raw.admit),
-                self.dropped.eq(coming.raw.admit & ~coming.admitted),
-                tuple_.eq(coming),
+                self.taken.eq(~then.raw.filler),
+                self.tick.eq(~then.raw.filler & ~then.raw.admit),
+                self.dropped.eq(then.raw.admit & ~then.admitted),
+                tuple_.eq(then),
             ]
+        with m.Elif(closes):
+            m.d.sync += kept.eq(0)
         m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | have) & ~self.blocked)
         for number in range(OFFERS):
-            reference, leads_to = self.emitted[number], self.destinations_of[number]
+            reference = self.emitted[number]
             with m.If(self.granted[number]):
                 m.d.sync += self.emit[number].eq(0)
-            with m.If(gives & (offer == number)):
+            with m.If(gives & leads[n] & (offer == number)):
                 m.d.sync += [
                     self.emit[number].eq(1),
                     reference.context.eq(ahead),
                     reference.tag.eq(raw.stream),
+                    reference.stream.eq(raw.stream),
                     reference.carries.eq(1 << raw.stream),
-                    leads_to.eq(leads),
                 ]
         m.d.comb += self.idle.eq(
             fsm.ongoing("WAIT")
-            & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any())
+            & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any() | owes)
         )
         with m.If(self.clear):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]
         return m
 
-    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal, Signal]:
-        """Returns the next raw tuple, whether there is one, and in the next cycle, and which counters it moves.
-        Two wait here, so that a register says to the door whether to go on."""
-        n = self.config.streams
-        coming, after = (
-            Signal(self.layouts.selected, name=name, reset_less=True)
-            for name in ("coming", "after")
+    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal]:
+        """Returns the next raw tuple, whether there is one, and in the next cycle. Two wait here, so that a
+        register says to the door whether to go on."""
+        n, selected, destination = (
+            self.config.streams,
+            self.layouts.selected,
+            self.layouts.destination,
         )
+        coming = Signal(
+            data.StructLayout(
+                {
+                    "of": selected,
+                    "near": 1,  # in time to the one before, and in number to its stream's one before
+                    "moved": n,  # which counters
+                    "wanted": n,  # where it is stored
+                    "leads": destination,
+                }
+            ),
+            name="coming",
+            reset_less=True,
+        )
+        after = Signal(selected, name="after", reset_less=True)
         have, have_after = Signal(name="have"), Signal(name="have_after")
         stays = Signal(name="stays")
-        moved = Signal(n, reset_less=True)
-        loaded = Signal.like(coming, name="loaded")
+        loaded, there = Signal.like(after, name="loaded"), Signal(name="there")
         of = loaded.raw.stream
         group = Array(self.groups[s] for s in range(n))[of]
+        moved = Cat(self.groups[s] == group for s in range(n))
+        last = Array(Signal(_NEAR_BITS, name=f"last_{s}", reset_less=True) for s in range(n))
+        time, number = (
+            value[max(0, len(value) - _NEAR_BITS) :]
+            for value in (loaded.raw.timestamp, loaded.raw.sequence)
+        )
+        before = coming.of.raw.timestamp
+        near = (time == before[len(before) - len(time) :]) & (number == last[of])
         m.d.comb += [
             self.selected.ready.eq(~have_after),
-            stays.eq((have & ~takes) | have_after | self.selected.valid),
+            there.eq(have_after | self.selected.valid),
+            stays.eq((have & ~takes) | there),
             loaded.eq(Mux(have_after, after, self.selected.payload)),
         ]
         with m.If(~have_after):
             m.d.sync += after.eq(self.selected.payload)
         m.d.sync += have.eq(stays)
-        with m.If(~have | takes):
+        with m.If((~have | takes) & there):
             m.d.sync += [
                 have_after.eq(0),
-                coming.eq(loaded),
-                moved.eq(Cat(self.groups[s] == group for s in range(n))),
-                self.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
+                coming.of.eq(loaded),
+                coming.near.eq(near & ~loaded.raw.filler),
+                coming.moved.eq(moved),
+                coming.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
+                coming.leads.eq(Array(self.destinations[s] for s in range(n))[of]),
             ]
+            for s in range(n):
+                with m.If(moved[s]):
+                    m.d.sync += last[s].eq(number)
+        with m.Elif(~have | takes):
+            m.d.sync += coming.wanted.eq(0)
         with m.Elif(self.selected.valid):
             m.d.sync += have_after.eq(1)
-        return coming, have, stays, moved
+        return coming, have, stays
 
     def _contexts(
         self, m: Module, ahead: Signal, free: Signal, gives: Signal, places: Signal
@@ -243,7 +327,7 @@ class Sequencer(wiring.Component):
         active = Signal(1 << EPOCH_BITS)
         oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
         # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
-        # a context longer. A raw tuple is counted when it is offered to the router.
+        # a context longer. A raw tuple is counted when it goes.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
         m.d.sync += [sent.eq(self.sent), sent_context.eq(self.sent_context)]
         done, done_contexts = self.done, self.done_contexts

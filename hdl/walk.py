@@ -12,7 +12,7 @@ from seustream.hdl.factors import BUFFER_BITS
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
 
-PROBES = 4
+PROBES = 5
 """Probes that are walked at once: as many as the cycles between two steps along a chain."""
 BEGUN = 1 << BUFFER_BITS
 """Probes that are here at once: those that are walked, and those that are through with it while their
@@ -43,20 +43,22 @@ def item_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class ChainWalker(wiring.Component):
-    """Walks the chains of four probes at once, a step of one of them a cycle. What it finds waits in
+    """Walks the chains of five probes at once, a step of one of them a cycle. The newest tuple of a probe's
+    bucket is looked up before it comes to be walked, in another memory. What a walk finds waits in
     a queue for each, of eight, and leaves in the order of the probes, of each from the newest tuple to
     the oldest. A chain with more candidates than half the rows of the window is left: what is left is scanned.
     Of its bucket it is noted that the chain is long; the next probes scan at once, but for one now
     and then, for the chain may be shorter by now.
 
-    latency     9 to 12 cycles from a probe to its first item
-    throughput  a candidate a cycle, of one probe in 4 cycles; a probe in 3 cycles
+    latency     13 to 17 cycles from a probe to its first item
+    throughput  a step along a chain a cycle, of one probe in 5 cycles; a probe in 2 cycles
 
-    staged, begin       the next probe, where fewer than eight are not through; pulse: it is taken
+    staged, begin       the next probe, where fewer than sixteen are not through; pulse: it is taken
     may_begin           it may be
     resume, resume_slot the probe was begun before: go on with this slot
-    index, newest, bucket, after, ask, ready   of the indexes; `index` says which
-    answered, answer    2 cycles later: which was asked, its answer
+    ask, bucket, ready  per index: the newest slot of this bucket is wanted; the ask is taken
+    newest              per index: it is this, 2 cycles later
+    after, older        the slot before this one in its chain, and this one's mark; per index, 2 cycles later
     items               what is to be compared
     working             a probe is here
     """
@@ -72,14 +74,12 @@ class ChainWalker(wiring.Component):
                 "may_begin": In(1),
                 "resume": In(1),
                 "resume_slot": In(slot),
-                "index": Out(2),
-                "ask": Out(1),
-                "newest": Out(1),
+                "ask": Out(config.indexes),
                 "bucket": Out(slot),
+                "ready": In(config.indexes),
+                "newest": In(data.ArrayLayout(slot, config.indexes)),
                 "after": Out(slot),
-                "ready": In(1),
-                "answered": Out(2),
-                "answer": In(slot),
+                "older": In(data.ArrayLayout(layouts.link, config.indexes)),
                 "items": Out(stream.Signature(item_layout(config))),
                 "working": Out(1),
             }
@@ -99,130 +99,161 @@ class ChainWalker(wiring.Component):
                 "chains": 2,  # of which index
                 "walks": 1,
                 "asks": 1,  # it is not through
-                "first": 1,  # it is the first
                 "slot": slot,
-                "before": pointer,  # the last candidate, counted from the tail
+                "before": slot,  # the last candidate, counted from the tail
                 "visible": pointer,  # candidates so far
+                "certain": pointer,  # ... without the last one
                 "most": pointer,  # ... and with how many the rest is scanned
                 "pending": 1,  # the last candidate waits, for it may be the last of all
+                "latest": 1,  # ... and is the last slot, too
                 "candidate": slot,
             }
         )
-        # A ring that turns: a probe is at 0 when it asks and when its last step is judged, at 2 when
-        # it is answered; so a step is read from registers, not out of four. One enters where one that
-        # is through would come to 0.
+        # A ring that turns: a probe is at 0 when it asks, at 2 when it is answered, and at 4 when the step
+        # is judged; so a step is read from registers, not out of five. One enters in the place of
+        # one that is through.
         self._probes = [Signal(probe, name=f"probe{place}") for place in range(PROBES)]
         for place, here in enumerate(self._probes):
             m.d.sync += self._probes[(place + 1) % PROBES].eq(here)
-        self._to_enter, self._to_leave = Signal(number + 1), Signal(number + 1)
-        self._enters = Signal()
-        self._entering = Signal()
-        m.d.comb += self.working.eq(
-            (self._to_enter != self._to_leave) | self._entering | self.staged.valid
+        # How many have begun, are ready to enter the ring, have entered it, and are through. What does
+        # not change of each is kept by its number.
+        self._begun, self._ready, self._entered, self._left = (
+            Signal(number + 1, name=name) for name in ("begun", "are_ready", "entered", "left")
         )
-        self._long = Signal()
-        self._short = Signal()
-        self._enter(m)
+        entry = data.StructLayout({"probe": probe, "buffer": BUFFER_BITS, "known": 1})
+        m.submodules.kept = self._kept = memory.Memory(shape=entry, depth=BEGUN, init=[])
+        self._enters = Signal(name="enters")
+        m.d.comb += self.working.eq((self._begun != self._left) | self.staged.valid)
+        self._long, self._short, self._through = (
+            Signal(name=name) for name in ("long", "short", "through")
+        )
         self._walk(m)
+        self._begin(m, entry)
+        self._enter(m, entry)
         return m
 
-    def _enter(self, m: Module) -> None:
-        """Takes a probe, looks up whether its chain is known to be long, and lets it wait for a place in
-        the ring."""
-        slot_bits = self.layouts.slot_bits
-        shape = data.StructLayout(
-            {"probe": self._probes[0].shape(), "buffer": BUFFER_BITS, "known": 1}
-        )
+    def _begin(self, m: Module, entry: data.StructLayout) -> None:
+        """Takes a probe, and looks up the newest tuple of its bucket, and whether its chain is known to be
+        long."""
         staged = self.staged.payload
         bank_bits = max(1, self.config.lanes).bit_length() - 1
         # Two rows are looked at in the time that a walk takes to no purpose.
         few = ~staged.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)
 
-        # Stages: memory, verdict; then the ring.
-        looked, waits = Signal(shape), Signal(shape)
-        have_looked, have, lately, moves = Signal(), Signal(), Signal(2), Signal()
+        # Stages: ask, memory, answer, offset, verdict.
+        stages = [Signal(entry, name=f"stage{i}", reset_less=True) for i in range(5)]
+        here = [Signal(name=f"here{i}") for i in range(5)]
+        moves, lately = Signal(), Signal()
+        looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
         m.d.comb += [
-            moves.eq(~have | self._enters),
-            # The execution unit says so two cycles late.
-            self.staged.ready.eq(self.may_begin & (~have_looked | moves) & ~lately.any()),
+            moves.eq(here[0]),
+            # The execution unit says so a cycle late.
+            self.staged.ready.eq(self.may_begin & (~here[0] | moves) & ~lately),
             self.begin.eq(self.staged.valid & self.staged.ready),
-            self._entering.eq(have_looked | have),
         ]
-        m.d.sync += lately.eq(Cat(self.begin, lately))
-        with m.If(~have_looked | moves):
-            probe = looked.probe
+        m.d.sync += lately.eq(self.begin)
+        for i in range(1, len(stages)):
+            m.d.sync += [stages[i].eq(stages[i - 1]), here[i].eq(here[i - 1] if i > 1 else moves)]
+        with m.If(~here[0] | moves):
             m.d.sync += [
-                have_looked.eq(self.begin),
-                probe.tail.eq(staged.tail),
-                probe.count.eq(staged.count),
+                here[0].eq(self.begin),
+                looks.tail.eq(staged.tail),
+                looks.count.eq(staged.count),
                 # All that is newer was met before, by whichever way.
-                probe.final.eq(Mux(self.resume, self.resume_slot - staged.tail, staged.count - 1)),
-                probe.bucket.eq(staged.bucket),
-                probe.chains.eq(staged.plan.index),
-                probe.walks.eq(
+                looks.final.eq(Mux(self.resume, self.resume_slot - staged.tail, staged.count - 1)),
+                looks.bucket.eq(staged.bucket),
+                looks.chains.eq(staged.plan.index),
+                looks.walks.eq(
                     staged.plan.indexed & ~few & (staged.count != 0) if self.config.indexes else 0
                 ),
-                probe.asks.eq(1),
-                probe.first.eq(1),
-                probe.before.eq(1 << slot_bits),
-                looked.buffer.eq(staged.buffer),
+                looks.asks.eq(1),
+                stages[0].buffer.eq(staged.buffer),
             ]
-        with m.If(moves):
-            m.d.sync += [have.eq(have_looked), waits.eq(looked)]
-        times = Signal(_OFTEN_BITS)  # a chain was known to be long
         if self.config.indexes:
-            known = self._known_long(m, staged.bucket, ~have_looked | moves)
-            with m.If(moves):
-                m.d.sync += waits.known.eq(known)
-            with m.If(self._enters & waits.probe.walks & waits.known):
-                m.d.sync += times.eq(times + 1)
+            asks = Signal(self.config.indexes)
+            m.d.comb += [
+                asks.eq(Mux(here[0] & looks.walks, 1 << looks.chains, 0)),
+                self.ask.eq(asks),
+                self.bucket.eq(looks.bucket),
+                moves.eq(here[0] & ((asks & ~self.ready) == 0)),
+            ]
+            answered, offsets, judged = (stage.probe for stage in stages[2:])
+            m.d.sync += [
+                stages[2].known.eq(self._known_long(m, looks.bucket)),
+                offsets.candidate.eq(self.newest[answered.chains]),
+                offset.eq(self.newest[answered.chains] - answered.tail),
+                judged.slot.eq(offsets.candidate),
+                judged.before.eq(offset),
+                judged.visible.eq(offset < offsets.count),
+                Cat(judged.pending, judged.latest).eq(
+                    ((offset < offsets.count) & (offset <= offsets.final)).replicate(2)
+                ),
+            ]
+        write = self._kept.write_port()
+        m.d.comb += [
+            write.addr.eq(self._ready),
+            write.data.eq(stages[-1]),
+            write.en.eq(here[-1]),
+        ]
+        m.d.sync += [
+            self._begun.eq(self._begun + self.begin),
+            self._ready.eq(self._ready + here[-1]),
+        ]
 
-        # What does not change stays where it is.
-        constant = data.StructLayout({"tail": slot_bits, "buffer": BUFFER_BITS})
-        m.submodules.constants = self._constants = memory.Memory(
-            shape=constant, depth=BEGUN, init=[]
-        )
-        kept, entered = self._constants.write_port(), self._probes[0]
+    def _enter(self, m: Module, entry: data.StructLayout) -> None:
+        """Lets a probe wait for a place in the ring."""
+        waits, have, fetched = Signal(entry), Signal(), Signal.like(self._ready, name="fetched")
+        read = self._kept.read_port(domain="comb")
+        m.d.comb += [
+            read.addr.eq(fetched),
+            self._enters.eq(have & (~self._probes[-1].asks | self._through)),
+        ]
+        with m.If(~have | self._enters):
+            m.d.sync += [
+                waits.eq(read.data),
+                have.eq(fetched != self._ready),
+                fetched.eq(fetched + (fetched != self._ready)),
+            ]
+        times = Signal(_OFTEN_BITS)  # a chain was known to be long
+        bank_bits = max(1, self.config.lanes).bit_length() - 1
         rows = waits.probe.count >> bank_bits + 1
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
-        m.d.comb += [
-            self._enters.eq(have & ~self._probes[-1].asks),
-            kept.addr.eq(self._to_enter),
-            kept.data.tail.eq(waits.probe.tail),
-            kept.data.buffer.eq(waits.buffer),
-            kept.en.eq(self._enters),
-        ]
+        known = waits.known if self.config.indexes else Const(0)
+        entered = self._probes[0]
         with m.If(self._enters):
             m.d.sync += [
-                self._to_enter.eq(self._to_enter + 1),
+                self._entered.eq(self._entered + 1),
+                times.eq(times + (waits.probe.walks & known)),
                 entered.eq(waits.probe),
-                entered.number.eq(self._to_enter),
-                entered.walks.eq(waits.probe.walks & (~waits.known | times.all())),
-                entered.most.eq(Mux(waits.known, few_steps, rows)),
+                entered.number.eq(self._entered),
+                entered.walks.eq(waits.probe.walks & (~known | times.all())),
+                entered.most.eq(Mux(known, few_steps, rows)),
             ]
 
-    def _known_long(self, m: Module, key: Value, asks: Value) -> Value:
+    def _known_long(self, m: Module, key: Value) -> Value:
         """Remembers whether a bucket's chain was too long for a walk when it was last walked."""
         m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
         write, read = long.write_port(), long.read_port()
         m.d.comb += [
-            write.addr.eq(self._probes[0].bucket),
+            write.addr.eq(self._probes[-1].bucket),
             write.data.eq(self._long),
             write.en.eq(self._long | self._short),
             read.addr.eq(key),
-            read.en.eq(asks),
+            read.en.eq(1),
         ]
         return read.data
 
     def _walk(self, m: Module) -> None:
-        """Stages: ask, memory, answer, offset, verdict; the verdict on a step is there when its probe
+        """Stages: ask, memory, answer, offset, verdict; the verdict on a step is there a cycle before its probe
         has its turn again."""
         slot_bits = self.layouts.slot_bits
         under_way = [Signal(name=f"under_way{stage}") for stage in range(4)]
         offset, verdict_offset = Signal(slot_bits), Signal(slot_bits)
         candidate, next_candidate = Signal(slot_bits), Signal(slot_bits)
         ends, inside, found, too_long = Signal(), Signal(), Signal(), Signal()
-        probe, after = self._probes[0], self._probes[1]
+        # The last candidate is not of the bucket.
+        strange, foreign = Signal(), Signal()
+        asks, probe, after = self._probes[0], self._probes[-1], self._probes[0]
         judged, number = under_way[-1], probe.number
 
         # What waits to leave.
@@ -240,32 +271,27 @@ class ChainWalker(wiring.Component):
             Array(Signal(bits + 1, name=f"in{i}") for i in range(BEGUN)),
             Signal(bits + 1),
         )
-        leaving = self._to_leave[:-1]
+        leaving = self._left[:-1]
         item = write.data
         m.d.comb += write.addr.eq(Cat(ins[number][:bits], number))
         with m.If(write.en):
             m.d.sync += ins[number].eq(ins[number] + 1)
-        # Room for what this turn finds and for what the next one does; who enters has all of it.
-        level, room, next_number = Signal(bits + 1), Signal(), self._probes[-1].number
-        m.d.comb += level.eq(ins[next_number] - Mux(next_number == leaving, out_of, 0))
+        # Room for what this step finds and for what the next one does; who enters has all of it.
+        level, room = Signal(bits + 1), Signal()
+        m.d.comb += level.eq(ins[number] - Mux(number == leaving, out_of, 0))
         m.d.sync += room.eq(self._enters | (level < _WAITING - 1))
 
         if self.config.indexes:
-            m.d.comb += [
-                self.index.eq(probe.chains),
-                self.bucket.eq(probe.bucket),
-                self.after.eq(probe.slot),
-                self.newest.eq(probe.first),
-                self.ask.eq(probe.walks & probe.asks & room & ~(judged & (ends | too_long))),
-            ]
-            asked = [Signal(2, name=f"asked{stage}") for stage in range(2)]
-            m.d.sync += Cat(asked).eq(Cat(self.index, asked))
-            m.d.comb += self.answered.eq(asked[-1])
-            m.d.sync += Cat(under_way).eq(Cat(self.ask & self.ready, under_way))
+            m.d.comb += self.after.eq(asks.slot)
+            m.d.sync += Cat(under_way).eq(Cat(asks.walks & asks.asks & room, under_way))
             asker, judge = self._probes[2:4]
+            link = Signal(self.layouts.link)
+            m.d.comb += link.eq(self.older[asker.chains])
             m.d.sync += [
-                offset.eq(self.answer - asker.tail),
-                candidate.eq(self.answer),
+                offset.eq(link.slot - asker.tail),
+                candidate.eq(link.slot),
+                strange.eq(link.mark != asker.bucket[: len(link.mark)]),
+                foreign.eq(strange),
                 # A chain leads from newer tuples to older ones.
                 ends.eq(offset >= judge.before),
                 inside.eq(offset < judge.count),
@@ -275,14 +301,22 @@ class ChainWalker(wiring.Component):
                 next_candidate.eq(candidate),
             ]
             with m.If(under_way[1]):
-                m.d.sync += [judge.slot.eq(self.answer), judge.first.eq(0)]
+                m.d.sync += judge.slot.eq(link.slot)
 
         m.d.comb += [item.some.eq(probe.pending), item.slot.eq(probe.candidate)]
+        scans = probe.asks & ~probe.walks
+        m.d.comb += self._through.eq(Mux(judged, foreign | ends | too_long, scans))
+        with m.If(self._through):
+            m.d.sync += after.asks.eq(0)
         with m.If(judged):
-            with m.If(ends):
-                m.d.comb += [write.en.eq(1), item.last.eq(1), self._short.eq(1)]
-                m.d.comb += item.tally.eq(probe.visible)
-                m.d.sync += [after.walks.eq(0), after.asks.eq(0)]
+            with m.If(foreign | ends):
+                m.d.comb += [
+                    write.en.eq(1),
+                    item.some.eq(probe.pending & ~(foreign & probe.latest)),
+                    item.last.eq(1),
+                    item.tally.eq(Mux(foreign, probe.certain, probe.visible)),
+                    self._short.eq(1),
+                ]
             with m.Elif(too_long):
                 # All that is older, and the last candidate itself.
                 m.d.comb += [
@@ -294,16 +328,17 @@ class ChainWalker(wiring.Component):
                     item.tally.eq(probe.visible + probe.before),
                     self._long.eq(probe.visible[_LONG_BITS:].any()),
                 ]
-                m.d.sync += [after.walks.eq(0), after.asks.eq(0)]
             with m.Else():
                 m.d.sync += [
                     after.before.eq(verdict_offset),
                     after.visible.eq(probe.visible + inside),
+                    after.certain.eq(probe.visible),
+                    after.latest.eq(found),
                 ]
                 with m.If(found):
                     m.d.comb += write.en.eq(probe.pending)
                     m.d.sync += [after.pending.eq(1), after.candidate.eq(next_candidate)]
-        with m.Elif(probe.asks & ~probe.walks):
+        with m.Elif(scans):
             m.d.comb += [
                 write.en.eq(1),
                 item.scan.eq(probe.count != 0),
@@ -312,10 +347,9 @@ class ChainWalker(wiring.Component):
                 item.slot.eq(probe.final),
                 item.tally.eq(probe.count),
             ]
-            m.d.sync += after.asks.eq(0)
 
         # Out of here, probe by probe.
-        constants, out = self._constants.read_port(domain="comb"), self.items.payload
+        kept, out = self._kept.read_port(domain="comb"), self.items.payload
         m.d.comb += [
             read.addr.eq(Cat(out_of[:bits], leaving)),
             self.items.valid.eq(ins[leaving] != out_of),
@@ -323,16 +357,16 @@ class ChainWalker(wiring.Component):
             out.some.eq(read.data.some),
             out.last.eq(read.data.last),
             out.slot.eq(read.data.slot),
-            constants.addr.eq(leaving),
-            out.tail.eq(constants.data.tail),
-            out.buffer.eq(constants.data.buffer),
+            kept.addr.eq(leaving),
+            out.tail.eq(kept.data.probe.tail),
+            out.buffer.eq(kept.data.buffer),
             out.tally.eq(read.data.tally),
         ]
         with m.If(self.items.valid & self.items.ready):
             m.d.sync += out_of.eq(out_of + 1)
             with m.If(out.last):
                 m.d.sync += [
-                    self._to_leave.eq(self._to_leave + 1),
+                    self._left.eq(self._left + 1),
                     ins[leaving].eq(0),
                     out_of.eq(0),
                 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -15,6 +15,11 @@ from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
 
 _JUDGED, _AT_HAND = 3, 8
 """Oldest tuples that are looked at together, and how many wait to be."""
+_MARGIN = 8
+"""Raw tuples that may still come after `calm` was last seen high, and one or two more."""
+_YOUNG_BITS = 3
+"""Highest bits of an age, none of which is set in a young one: it stays below a half, whatever comes
+meanwhile."""
 
 
 class RangeKind(enum.Enum, shape=2):
@@ -50,6 +55,8 @@ class WindowBuffer(wiring.Component):
     now, counter, wanted   of what is checked next, as it is two cycles before `check` and the cycle before:
                      clock, last sequence number, and whether a tuple is to be stored here
     check            pulse; only two cycles after the window was settled, or later
+    flow             what is checked does not wait, and is stored whatever there is
+    calm             some more may be checked and stored so: nothing leaves early, and there is room
     settled          low from `check` on until all dead are gone and, if wanted, there is room for
                      one more
     store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
@@ -84,6 +91,8 @@ class WindowBuffer(wiring.Component):
                 "check": In(1),
                 "wanted": In(1),
                 "settled": Out(1),
+                "flow": In(1),
+                "calm": Out(1),
                 "store": In(1),
                 "tuple": In(layouts.component),
                 "bits": In(SELECTIONS),
@@ -223,13 +232,19 @@ class WindowBuffer(wiring.Component):
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
         kept_from = Signal(pointer)
-        with m.If(~self.snapshot):  # a view is not kept before the next cycle
-            m.d.sync += kept_from.eq(Mux(self.busy, oldest.data.tail, self._tail))
+        m.d.sync += kept_from.eq(Mux(self.busy, oldest.data.tail, self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
         # Registers: the oldest context only moves on, so they err towards waiting. What is yet
         # to come is counted.
-        m.d.sync += self._room.eq(held != Mux(self._due, self.config.depth - 1, self.config.depth))
+        depth, capacity = self.config.depth, self.config.capacity
+        m.d.sync += self._room.eq(held != Mux(self._due, depth - 1, depth))
+        # Of tuples that only their rank keeps there are never more alive than there are ranks.
+        self._spare, bounded = Signal(), Signal()
+        m.d.sync += bounded.eq((self.kind == RangeKind.NONE) & (self.rows <= capacity))
+        few = bounded | (self._stored_now <= capacity - _MARGIN)
+        spare = (held <= depth - _MARGIN) & few
+        m.d.sync += self._spare.eq(spare if capacity > _MARGIN else 0)
 
     def _eviction(self, m: Module) -> None:
         layouts = self.layouts
@@ -250,17 +265,25 @@ class WindowBuffer(wiring.Component):
         now = Signal.like(self.now, name="judged_now")
         counter = Signal.like(self.counter, name="judged_counter")
         wanted = Signal(name="judged_wanted")
+        past, counter_past = Signal.like(self.now), Signal.like(self.counter)
+        m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
         with m.If(self.settled):
             m.d.sync += [now.eq(self.now), counter.eq(self.counter), wanted.eq(self.wanted)]
+        # One that flows past meanwhile: what was stored since must not be judged by one before it.
+        with m.Elif(self.check):
+            m.d.sync += [now.eq(past), counter.eq(counter_past)]
+        with m.If(self.check & self.flow):
+            m.d.sync += wanted.eq(0)
 
         # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
-        # reaches it, but half of what is counted has passed; of the cycle before, if none left in it.
+        # reaches it, but half of what is counted has passed; of the cycle before.
         dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
         full = Signal()
         judged = Signal()
         stored = (self._stored_now + self._due)[: layouts.pointer_bits]
         # Where some leave it is no longer; while there is no room nothing else is stored.
         m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
+        verdicts = []
         for i, it in enumerate(oldest):
             age, rank = (
                 (now - it.timestamp)[: layouts.timestamp],
@@ -271,13 +294,32 @@ class WindowBuffer(wiring.Component):
             too_old = (self.kind == RangeKind.NONE) | (
                 (self.kind == RangeKind.TICKS) & (age[-1] | ~in_time)
             )
-            is_dead = too_old & (rank[-1] | ~in_rank)
-            half = age[-1] | rank[-1]
-            m.d.sync += [
-                dead[i].eq((known > i) & is_dead & judged),
-                stays_at[i].eq((((known > i) & ~is_dead & ~half) | (stored == i)) & judged),
-                late[i].eq((known > i) & ~is_dead & half & judged),
-            ]
+            is_dead, half = Signal(name=f"is_dead{i}"), Signal(name=f"half{i}")
+            m.d.comb += [is_dead.eq(too_old & (rank[-1] | ~in_rank)), half.eq(age[-1] | rank[-1])]
+            here = known > i
+            verdicts.append(
+                (
+                    here & is_dead,
+                    (here & ~is_dead & ~half) | (stored == i),
+                    here & ~is_dead & half,
+                )
+            )
+            if i == 0:
+                young_now = ~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())
+        # Who comes next is in the place of who leaves.
+        verdicts += [(Const(0), stored == i, Const(0)) for i in range(_JUDGED, 2 * _JUDGED - 1)]
+        for i in range(_JUDGED):
+            for number, verdict in enumerate((dead, stays_at, late)):
+                those = Array(verdicts[i + gone][number] for gone in range(_JUDGED))
+                m.d.sync += verdict[i].eq(those[leave] & judged)
+        # Who comes after another is younger still.
+        young = Signal()
+        with m.If(self._stored_now == 0):
+            m.d.sync += young.eq(1)
+        with m.Elif(known != 0):
+            m.d.sync += young.eq(young_now)
+        m.d.comb += self.calm.eq(young & self._spare)
+
         # Those before the first that is not dead.
         gone, stays = Signal(range(_JUDGED)), Signal()
         m.d.comb += [
@@ -287,9 +329,9 @@ class WindowBuffer(wiring.Component):
 
         room, room_now = Signal(), Signal()
         m.d.comb += [
-            room.eq(~wanted | (self._room & ~full)),
+            room.eq(~wanted | self.flow | (self._room & ~full)),
             # ... in the cycle in which they leave.
-            room_now.eq(~wanted | (self._room & (~full | dead[0]))),
+            room_now.eq(~wanted | self.flow | (self._room & (~full | dead[0]))),
             self.leaving.payload.eq(oldest[0].sequence),
         ]
         settles = Signal()
@@ -322,9 +364,9 @@ class WindowBuffer(wiring.Component):
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.comb += judged.eq((fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE")) & (leave == 0))
+        m.d.comb += judged.eq(fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE"))
         with m.If(settles):
-            m.d.sync += self._due.eq(wanted)
+            m.d.sync += self._due.eq(wanted & ~self.flow)
         with m.Elif(self.store | self.clear):
             m.d.sync += self._due.eq(0)
         looks = self.check | ~fsm.ongoing("SETTLED")

@@ -95,6 +95,14 @@ def _free(m: Module, kind: Callable[[object], Value], shape: object, name: str) 
     return wanted
 
 
+def hold(m: Module, value: Value, when: Value) -> Signal:
+    """The value as of the last cycle in which `when` was so."""
+    held = Signal(len(value))
+    with m.If(when):
+        m.d.sync += held.eq(value)
+    return held
+
+
 def before(m: Module, value: Value, init: int = 0) -> Signal:
     """The value of the cycle before; in a module of its own, for under an `m.If` it would be
     the value of the last cycle in which that held."""

@@ -35,6 +35,7 @@ from tests.formal.harness import (
     check,
     constant,
     drive,
+    hold,
     proof,
     small,
 )
@@ -443,14 +444,6 @@ def pack_row(row: JoinRow) -> int:
     return needs | row.tag << NEEDS_BITS | row.first << NEEDS_BITS + 8
 
 
-def hold(m: Module, value: Value, when: Value) -> Signal:
-    """The value as of the last cycle in which `when` was so."""
-    held = Signal(len(value))
-    with m.If(when):
-        m.d.sync += held.eq(value)
-    return held
-
-
 def runs(
     program: str | None,
     lanes: int = 1,
@@ -474,13 +467,13 @@ FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.re
         proof("two-joins", runs("two-joins"), "search", 16, campaign=False),
         *(proof(name, runs(name), "search", 18) for name in PROGRAMS),
         *(proof(f"{name}-serial", runs(name, lanes=0), "search", 17) for name in PROGRAMS),
-        *(proof(f"{name}-alone", runs(name, alone=True), "search", 33) for name in PROGRAMS),
+        *(proof(f"{name}-alone", runs(name, alone=True), "search", 36) for name in PROGRAMS),
         *(
             proof(f"{name}-by-rows", runs(name, by_rows=True), "search", 20)
             for name in ("two-joins", "jmpli", "jumps")
         ),
         proof("jmpli-rows", runs("jmpli", alone=True, by_rows=True), "search", 33, campaign=False),
-        proof("two-rows", runs("two-joins", alone=True, by_rows=True), "meet", 48),
+        proof("two-rows", runs("two-joins", alone=True, by_rows=True), "meet", 52),
         proof(
             "any-row",
             runs("two-joins", alone=True, fault=ANY_ROW, by_rows=True),
@@ -492,11 +485,11 @@ FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.re
             "row-twice", runs("either", alone=True, fault=TWICE, by_rows=True), "search", 32, "FAIL"
         ),
         proof("any-program", runs(None, alone=True), "search", 18),
-        proof("two-joins-alone", runs("two-joins", alone=True), "meet", 44),
-        proof("two-joins", runs("two-joins"), "meet", 46),
-        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "search", 44, "FAIL"),
-        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "search", 44, "FAIL"),
-        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "search", 32, "FAIL"),
+        proof("two-joins-alone", runs("two-joins", alone=True), "meet", 52),
+        proof("two-joins", runs("two-joins"), "meet", 50),
+        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "search", 50, "FAIL"),
+        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "search", 50, "FAIL"),
+        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "search", 36, "FAIL"),
     ],
 )
 def test_execution(case: Case, tmp_path: Path) -> None:

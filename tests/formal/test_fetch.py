@@ -27,24 +27,26 @@ from tests.formal.harness import (
 
 class FetchFetches(Specification):
     """One request of any requester is followed; one slot of one window, any, has `stored` in it.
-    A window reads in 2 cycles, and only while `fetching` says so."""
+    A window reads in 2 cycles, and only while its `fetching` says so. A reference says the stream
+    of the raw tuple that is kept under its context."""
 
     def __init__(self, make: type = TupleFetch) -> None:
         super().__init__()
         self.make = make
 
     def describe(self, m: Module) -> None:
-        config = small(streams=2, depth=4, attribute_width=1, timestamp_width=4, sequence_width=4)
+        n = 3
+        config = small(streams=n, depth=4, attribute_width=1, timestamp_width=4, sequence_width=4)
         who_all = 3
         fetch = self.make(config, who_all)
         made = build(m, "fetch", fetch)
-        window, slot = constant(m, 1, "window"), constant(m, 2, "slot")
+        window, slot = constant(m, range(n), "window"), constant(m, 2, "slot")
         stored = constant(m, fetch.components[0].as_value().shape(), "stored")
         stamp_bits = len(fetch.components[0].timestamp) + len(fetch.components[0].sequence)
         stamp, rest = slice(stamp_bits), slice(stamp_bits, None)
         drive(m, fetch, "requests", "components", "remember", "context", "raw")
         who = constant(m, range(who_all), "who")
-        self.assume(m, who < who_all)
+        self.assume(m, (who < who_all) & (window < n))
 
         context = constant(m, CONTEXT_BITS, "of")
         raw = constant(m, fetch.raw.as_value().shape(), "raw")
@@ -60,14 +62,14 @@ class FetchFetches(Specification):
         m.d.comb += port.addr.eq(context)
         self.claim(m, ~kept | (port.data.as_value() == raw))
 
-        for s in range(2):
+        for s in range(n):
             here = (window == s) & (fetch.slots[s] == slot)
             other = anything(m, stored.shape(), f"other{s}")
             component = fetch.components[s].as_value()
             for reads, part in ((fetch.fetching, stamp), (fetch.whole, rest)):
-                found = before(m, before(m, before(m, here & reads)))
+                found = before(m, before(m, before(m, here & reads[s])))
                 m.d.comb += component[part].eq(Mux(found, stored[part], other[part]))
-        self.claim(m, ~fetch.whole | fetch.fetching)
+        self.claim(m, (fetch.whole & ~fetch.fetching) == 0)
         requests = []
         for r in range(who_all):
             valid = anything(m, 1, f"valid{r}")
@@ -127,18 +129,20 @@ class FetchFetches(Specification):
         # One at a time is chosen, of those who ask.
         self.claim(m, (chosen & (chosen - 1)) == 0)
         self.claim(m, ~grants | own_places["asks"])
-        # The windows' memories are taken only for a request.
-        self.claim(m, ~fetch.fetching | inside(made, "wanted0").any())
-        carries = type(fetch.fetched.reference)(fetch.fetched.reference.shape(), asked).carries
-        joined = (who >= who_all - 2) | carries.all()
-        self.claim(m, fetch.fetching | (age != 2) | ~joined)
-        self.claim(m, fetch.whole | (age != 2) | ~joined | (who == who_all - 2))
+        # The windows' memories are taken only for a request: of a joined tuple those of the streams
+        # that it carries, but for the raw tuple's own; of a stored tuple, all.
+        self.claim(m, (fetch.fetching == 0) | inside(made, "wanted0").any())
+        wanted = type(fetch.fetched.reference)(fetch.fetched.reference.shape(), asked)
+        as_stored, stamps_alone = who == who_all - 1, who == who_all - 2
+        needed = Mux(as_stored, (1 << n) - 1, wanted.carries & ~(1 << wanted.stream)[:n])
+        with m.If(age == 2):
+            self.claim(m, fetch.fetching == needed)
+            self.claim(m, fetch.whole == Mux(stamps_alone, 0, needed))
         self.claim(m, fetch.whole == before(m, fetch.coming))
         self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
         self.claim(m, fetch.responses == before(m, fetch.answering))
 
         fetched = fetch.fetched
-        wanted = type(fetched.reference)(fetched.reference.shape(), asked)
         kept_then = Signal()
         with m.If(follow):
             m.d.sync += kept_then.eq(kept)
@@ -147,21 +151,21 @@ class FetchFetches(Specification):
             self.claim(m, fetched.reference.as_value() == asked)
             known = kept_then & (wanted.context == context)
             it = fetch.raw.shape()(raw)
-            as_stored = who == who_all - 1
             with m.If(known):
                 self.claim(m, fetched.stream == it.stream)
                 self.claim(m, fetched.bits == it.bits)
                 self.claim(m, fetched.now == it.component.timestamp)
                 self.claim(m, fetched.counters.as_value() == it.counters.as_value())
-            got = Array(fetched.components[s].as_value() for s in range(2))[window]
+            got = Array(fetched.components[s].as_value() for s in range(n))[window]
             own = known & (it.stream == window) & ~as_stored
             with m.If(own):
                 self.claim(m, got == it.component.as_value())
-            foreign = as_stored | (known & (it.stream != window))
-            right = Array(wanted.slots[s] for s in range(2))[window] == slot
-            with m.If(foreign & right & joined):
+            carried = known & (it.stream == wanted.stream) & wanted.carries.bit_select(window, 1)
+            foreign = as_stored | (carried & (it.stream != window))
+            right = Array(wanted.slots[s] for s in range(n))[window] == slot
+            with m.If(foreign & right):
                 self.claim(m, got[stamp] == stored[stamp])
-                self.claim(m, (got[rest] == stored[rest]) | (who == who_all - 2))
+                self.claim(m, (got[rest] == stored[rest]) | stamps_alone)
             self.reach(m, own & (waited == who_all - 1))
             self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
@@ -184,7 +188,28 @@ def faulty(old: str, new: str) -> object:
         proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
-            faulty("self.fetching.eq(Cat(reads).any())", "self.fetching.eq(wanted[0].any())"),
+            faulty("self.fetching.eq(reduce(or_, reads))", "self.fetching.eq(self.whole)"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "whole-for-stamps",
+            faulty("reduce(or_, (*reads[:-2], reads[-1]))", "reduce(or_, reads)"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "window-of-own",
+            faulty("first.carries & ~(1 << first.stream)", "first.carries"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "not-all-for-replay",
+            faulty("if i < self.requesters - 1 else", "if i < self.requesters else"),
             "search",
             12,
             "FAIL",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 
-from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
+from seustream.hdl.probe_fifo import ProbeFifo
 from tests.formal.harness import (
     Case,
     Specification,
@@ -26,39 +26,52 @@ from tests.formal.harness import (
 LATE = 5
 """Cycles from the router's look at `room` to the push (see `test_router`): three to the grant, one
 on the way out of the router, one into the area."""
+RAW_LATE = 4
+"""Cycles from the sequencer's look at it to the raw push: one to its register, one to the leave to
+go on, one on the way out of the sequencer, one into the area."""
+RAW_DEPTH = 8
+"""Places for raw tuples: fewer than in a build, and as there fewer than a level has for joined
+tuples."""
 
 
 class ProbeFifoIsAFifo(Specification):
-    """One probe is followed through the queue of one level, which is any level.
+    """One probe is followed through the queue of one level, which is any level: of raw tuples, or
+    one of two of joined ones.
 
-    The router pushes `LATE` cycles after it saw room; a loader takes what is available, and not in
-    two cycles one after the other, but for what is rewound as it takes it; what is committed was
-    taken, and is not rewound in the same cycle.
+    The router pushes `LATE` cycles after it saw room, the sequencer `RAW_LATE`; a loader takes what
+    is available, or what is rewound as it takes it; what is committed was taken, and is not rewound
+    in the same cycle.
     """
 
-    def __init__(self, make: type = ProbeFifo) -> None:
+    def __init__(self, *faults: tuple[str, str]) -> None:
         super().__init__()
-        self.make = make
+        self.make = altered(ProbeFifo, *faults, _RAW_DEPTH=RAW_DEPTH)
 
     def describe(self, m: Module) -> None:
-        config = small(streams=3, depth=2, probe_fifo_depth=1)
+        config = small(streams=4, depth=2, probe_fifo_depth=2, attribute_width=1)
         fifo = self.make(config)
         made = build(m, "fifo", fifo)
         drive(m, fifo)
-        level = constant(m, 1, "level")
+        levels = fifo.layouts.levels
+        level = constant(m, range(levels), "level")
         mine = constant(m, len(fifo.pushed.as_value()), "mine")
+        my_raw = constant(m, fifo.raw_pushed.shape(), "my_raw")
         this = anything(m, 1, "this")
+        raw = level == 0
+        self.assume(m, level < levels)
+        # What is joined carries two streams at least.
+        self.assume(m, ~fifo.push | ((fifo.push_level != 0) & (fifo.push_level < levels)))
 
-        pushes, takes, commits = (
+        takes, commits = (
             wanted & (at == level)
             for wanted, at in (
-                (fifo.push, fifo.push_level),
                 (fifo.take, fifo.take_level),
                 (fifo.commit, fifo.commit_level),
             )
         )
+        pushes = Mux(raw, fifo.push_raw, fifo.push & (fifo.push_level == level))
         end, taken, kept = (
-            Array(inside(made, f"{name}_{n}") for n in range(2))[level]
+            Array(inside(made, f"{name}_{n}") for n in range(levels))[level]
             for name in ("end", "taken", "kept")
         )
         # The queue of the level, by the rules: how many are in it, and how many of them taken.
@@ -66,9 +79,10 @@ class ProbeFifoIsAFifo(Specification):
         seen = [fifo.room.bit_select(level, 1)]
         for _ in range(LATE):
             seen.append(before(m, seen[-1]))
-        self.assume(m, ~pushes | seen[-1])
-        self.assume(m, ~fifo.take | fifo.available.bit_select(fifo.take_level, 1))
-        self.assume(m, ~(fifo.take & before(m, fifo.take & ~fifo.rewind)))
+        self.assume(m, ~pushes | Mux(raw, seen[RAW_LATE], seen[LATE]))
+        available = fifo.available.bit_select(fifo.take_level, 1)
+        self.assume(m, ~fifo.take | available | fifo.rewind)
+        self.assume(m, ~fifo.take | (fifo.take_level < levels))
         self.assume(m, ~(fifo.rewind & fifo.commit))
         self.assume(m, ~commits | (read != 0))
         m.d.sync += size.eq(size + pushes - commits)
@@ -77,62 +91,91 @@ class ProbeFifoIsAFifo(Specification):
         with m.Else():
             m.d.sync += read.eq(read + takes - commits)
 
-        self.claim(m, size <= fifo.depth)
-        self.claim(m, fifo.available.bit_select(level, 1) == before(m, read != size))
+        places = Mux(raw, RAW_DEPTH, fifo.depth)
+        at_most = Mux(raw, fifo.waiting_at_most[0], fifo.waiting_at_most[1])
+        self.claim(m, size <= places)
+        self.claim(m, fifo.available.bit_select(level, 1) == (read != size))
         self.claim(m, fifo.waiting.bit_select(level, 1) == before(m, size != 0))
 
         # Followed from its push on; `place` is how many are before it.
         followed, place = Signal(), Signal(5)
         begins = pushes & this & ~followed
         with m.If(begins):
-            self.assume(m, fifo.pushed.as_value() == mine)
+            self.assume(m, raw | (fifo.pushed.as_value() == mine))
+            self.assume(m, ~raw | (fifo.raw_pushed == my_raw))
             m.d.sync += [followed.eq(1), place.eq(size - commits)]
         with m.Elif(followed & commits):
             m.d.sync += place.eq(place - 1)
             with m.If(place == 0):
                 m.d.sync += followed.eq(0)
         its_turn = followed & takes & (read == place)
-        with m.If(before(m, its_turn)):
-            self.claim(m, fifo.reference.as_value() == mine)
+        reference = fifo.reference
+        with m.If(before(m, its_turn & ~raw)):
+            self.claim(m, reference.as_value() == mine)
+        with m.If(before(m, its_turn & raw)):
+            self.claim(m, (reference.context == my_raw.context) & (reference.tag == my_raw.stream))
+            self.claim(m, reference.stream == my_raw.stream)
+            self.claim(m, reference.carries == 1 << my_raw.stream)
+        # What a raw tuple brought stays until another probe is taken.
+        stays = Signal()
+        with m.If(fifo.take):
+            m.d.sync += stays.eq(its_turn & raw)
+        self.claim(m, ~stays | (fifo.raw == my_raw))
 
         # Invariants, which make the claims provable by induction.
-        stored = made.submodules.probes.read_port(domain="comb")
         bits = len(end) - 1
-        m.d.comb += stored.addr.eq((kept + place)[:bits] + (level << bits))
-        self.claim(m, ~followed | ((place < size) & (stored.data.as_value() == mine)))
+        at = (kept + place)[:bits]
+        raws, probes = (
+            memory.read_port(domain="comb")
+            for memory in (made.submodules.raws, made.submodules.probes)
+        )
+        m.d.comb += [raws.addr.eq(at), probes.addr.eq(Cat(at, level - 1))]
+        stored = Mux(raw, raws.data == my_raw, probes.data.as_value() == mine)
+        self.claim(m, ~followed | ((place < size) & stored))
         self.claim(m, (end - kept)[: bits + 1] == size)
         self.claim(m, (taken - kept)[: bits + 1] == read)
         self.claim(m, read <= size)
         # Room tells what was so a cycle ago, and each push after saw it.
         late = before(m, pushes)
-        self.claim(m, ~seen[0] | (size <= config.probe_fifo_depth - 1 + late))
+        self.claim(m, ~seen[0] | (size <= at_most - 1 + late))
         for age in range(LATE):
             coming = sum(seen[age:LATE], Const(0))
-            self.claim(m, size + coming <= fifo.depth)
+            raw_coming = sum(seen[age:RAW_LATE], Const(0))
+            self.claim(m, size + Mux(raw, raw_coming, coming) <= places)
 
         rewound = Signal()
         with m.If(fifo.rewind & (read != 0)):
             m.d.sync += rewound.eq(1)
-        self.reach(m, its_turn & rewound & (place == 1))
-        most = config.probe_fifo_depth + IN_FLIGHT - 1
-        self.reach(m, size == most)
-        self.reach(m, (size == most - 1) & pushes & commits)
+        most = at_most - 1 + Mux(raw, RAW_LATE, LATE) + 2
+        self.claim(m, size <= most)
+        for which in (raw, ~raw):
+            self.reach(m, its_turn & rewound & (place == 1) & which)
+            self.reach(m, (size == most) & which)
+            self.reach(m, (size == most - 1) & pushes & commits & which)
+        self.reach(m, its_turn & before(m, fifo.take & ~fifo.rewind & ~takes))
 
 
 def faulty(old: str, new: str) -> object:
-    return lambda: ProbeFifoIsAFifo(altered(ProbeFifo, (old, new)))
+    return lambda: ProbeFifoIsAFifo((old, new))
 
 
 @pytest.mark.parametrize(
     "case",
     [
         proof("fifo", ProbeFifoIsAFifo, "prove", 6, campaign=False),
-        proof("fifo", ProbeFifoIsAFifo, "meet", 14),
+        proof("fifo", ProbeFifoIsAFifo, "meet", 16),
         proof(
             "room-for-one-more",
-            faulty("< self.config.probe", "<= 1 + self.config.probe"),
+            faulty("< self.waiting_at_most[level]", "<= 1 + self.waiting_at_most[level]"),
             "search",
             12,
+            "FAIL",
+        ),
+        proof(
+            "as-many-raw-as-joined",
+            faulty("min(config.probe_fifo_depth, _RAW_DEPTH - IN_FLIGHT)", "_RAW_DEPTH"),
+            "search",
+            14,
             "FAIL",
         ),
         proof(
@@ -145,9 +188,21 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "levels-share",
-            faulty(
-                "ends[self.push_level][:bits], self.push_level", "ends[self.push_level][:bits], 0"
-            ),
+            faulty("Cat(ends[self.push_level][:bits], at)", "ends[self.push_level][:bits]"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "raw-not-kept",
+            faulty("read.en.eq(self.take & (self.take_level == 0))", "read.en.eq(1)"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "raw-over-joined",
+            faulty("joined.eq(self.take_level != 0)", "joined.eq(0)"),
             "search",
             12,
             "FAIL",

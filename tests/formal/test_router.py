@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 
 from seustream.hdl.layouts import OFFERS
 from seustream.hdl.router import Router
@@ -28,8 +28,9 @@ LATE = 3
 
 
 class RouterRoutes(Specification):
-    """Any of the senders is followed. A sender holds what it emits until it is granted, and may emit the
-    next at once, which it must where it said so, or takes it back while it cannot be: not roomy, not granted."""
+    """Any of the senders is followed; those beyond the areas lead to the output alone. A sender
+    holds what it emits until it is granted, and may emit the next at once, which it must where it
+    said so, or takes it back while it cannot be: not roomy, not granted."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -48,13 +49,14 @@ class RouterRoutes(Specification):
         payload = size + n + 1 + level_bits
         offered = []
         for s in senders:
-            wants, what = anything(m, 1, f"wants{s}"), anything(m, payload, f"what{s}")
+            wants = anything(m, 1, f"wants{s}")
+            if s < n:
+                what = anything(m, payload, f"what{s}")
+                m.d.comb += router.destination[s].eq(what[size : size + n + 1])
+            else:
+                what = Cat(anything(m, size, f"what{s}"), Const(1 << n, n + 1 + level_bits))
             offered.append(what)
-            m.d.comb += [
-                router.emit[s].eq(wants),
-                router.emitted[s].eq(what[:size]),
-                router.destination[s].eq(what[size : size + n + 1]),
-            ]
+            m.d.comb += [router.emit[s].eq(wants), router.emitted[s].eq(what[:size])]
             had, got = before(m, wants), before(m, router.granted[s])
             if s < n:
                 level = what[size + n + 1 :]
@@ -117,7 +119,8 @@ class RouterRoutes(Specification):
         self.claim(m, (waits != n + OFFERS) | granted)
 
         self.reach(m, (waits == n + OFFERS) & granted)
-        self.reach(m, granted & (areas == 0b101) & output & (who == n))
+        self.reach(m, granted & (areas == 0b101) & output & (who == n - 1))
+        self.reach(m, granted & (who == n + OFFERS - 1))
         self.reach(m, granted & before(m, before(m, granted)) & (who < n))
         self.reach(m, before(m, before(m, wants & ~fits)) & granted)
         taken_back = before(m, wants) & ~wants
@@ -148,6 +151,13 @@ def faulty(old: str, new: str) -> object:
             faulty("~(Cat(to.areas, to.output) & ~room).any()", "1"),
             "search",
             7,
+            "FAIL",
+        ),
+        proof(
+            "raw-to-nowhere",
+            faulty("m.d.comb += destination.output.eq(1)", "pass"),
+            "search",
+            6,
             "FAIL",
         ),
         proof(

@@ -1,5 +1,6 @@
-"""Sequencer: a raw tuple is stored and sent once, and a context is used again only when nothing
-of it is in flight (P7, P1); what `test_window` takes for granted of it."""
+"""Sequencer: a raw tuple is stored and sent once, to areas at once and to the output by an offer, and a
+context is used again only when nothing of it is in flight (P7, P1); raw tuples flow only while all
+windows are calm, and are followed by a check. What `test_window` takes for granted of it."""
 
 from __future__ import annotations
 
@@ -40,6 +41,7 @@ SMALL = (
 
 class SequencerSends(Specification):
     """Any tables. One context is followed, any; what is in flight of it is counted, and of its epoch.
+    Times and numbers have fewer bits than `near` compares, so that what flows has those of the one before.
 
     The router counts a joined tuple a cycle after it was granted, in which the probe it came from may
     be done. A tuple in flight may become any number of tuples before it is done.
@@ -54,8 +56,8 @@ class SequencerSends(Specification):
         config = small(streams=n, attribute_width=1, timestamp_width=4, sequence_width=4)
         unit = self.make(config)
         made = build(m, "unit", unit)
-        drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "taking", "granted",
-              "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
+        drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "calm", "rooms",
+              "taking", "granted", "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
         for name in ("groups", "stores", "destinations"):
             whole = getattr(unit, name)
             whole = getattr(whole, "as_value", lambda whole=whole: whole)()
@@ -69,6 +71,15 @@ class SequencerSends(Specification):
         comes = valid & unit.selected.ready
         takes, goes = inside(made, "takes"), inside(made, "goes")
         checked = before(m, unit.check)  # windows hear of it a cycle later
+        flowing, flows_on, closes = (
+            in_state(made, "FLOW"),
+            inside(made, "flows_on"),
+            inside(made, "closes"),
+        )
+        closing = Signal()  # what is dealt with is no raw tuple
+        owes = Signal()  # what was taken last flows, and no check came since
+        with m.If(takes | closes):
+            m.d.sync += [closing.eq(closes), owes.eq(flows_on)]
         # The two that wait, the one dealt with, and the one that went to the windows.
         coming, after, tuple_, gone = (
             type(came)(came.shape(), Signal(size, name=name))
@@ -90,10 +101,16 @@ class SequencerSends(Specification):
         with m.If(takes | goes):
             m.d.sync += deals.eq(takes)
         self.claim(m, ~takes | (have & (~deals | goes)))
-        # The windows know of it in this cycle and in the one before.
+        # A check of its own: nothing else is there, and after it nothing is owed.
+        self.claim(m, ~closes | (owes & ~have & ~deals & ~takes & ~goes))
+        self.claim(m, ~unit.idle | ~owes)
+        # The windows know of it in this cycle, and, if it does not flow, in the one before.
         known = [unit.now, unit.counters.as_value(), unit.wanted]
         for each in known:
-            self.claim(m, ~takes | (before(m, have) & (before(m, each) == each)))
+            self.claim(m, ~takes | flows_on | (before(m, have) & (before(m, each) == each)))
+        # Where there is none they know of that before.
+        self.claim(m, have | ((unit.wanted == 0) & (~some | (unit.now == tuple_.raw.timestamp))))
+        self.claim(m, have | (unit.counters.as_value() == inside(made, "last_ones")))
         with m.If(have):
             its_window = Mux(coming.admitted, unit.stores & (1 << coming.raw.stream), 0)
             self.claim(m, unit.now == coming.raw.timestamp)
@@ -103,9 +120,9 @@ class SequencerSends(Specification):
                 last = inside(made, "last_ones").word_select(s, 4)
                 self.claim(m, unit.counters[s] == Mux(moves, coming.raw.sequence, last))
         self.claim(m, ~before(m, takes) | (inside(made, "last_ones") == before(m, known[1])))
-        self.claim(m, ~goes | deals)
+        self.claim(m, ~goes | deals | closing)
         raw = tuple_.raw
-        keeps, leads = Signal(n), Signal(len(unit.destinations_of[0].as_value()))
+        keeps, leads = Signal(n), Signal(n + 1)
         kept, led = Signal.like(keeps), Signal.like(leads)
         for what, its_keeps, its_leads in ((tuple_, keeps, leads), (gone, kept, led)):
             with m.If(what.admitted):
@@ -119,7 +136,25 @@ class SequencerSends(Specification):
         m.d.comb += unit.settled.eq(settled)
         self.assume(m, checked | ((before(m, settled) & ~settled) == 0))
 
-        # What is in flight of the context followed, and of its epoch, once the router took it.
+        # Those flow that are near the one before, while all windows are calm; each other one waits for all.
+        calm, rooms = anything(m, n, "calm"), anything(m, n, "rooms")
+        m.d.comb += [unit.calm.eq(calm), unit.rooms.eq(rooms)]
+        lasts = Array(inside(made, "last_ones").word_select(s, 4) for s in range(n))
+        close = coming.raw.timestamp == Mux(some, tuple_.raw.timestamp, 0)
+        close &= coming.raw.sequence == lasts[coming.raw.stream]
+        self.claim(m, ~flows_on | (have & before(m, calm.all()) & close & ~coming.raw.filler))
+        strict = (takes & ~flows_on) | closes
+        self.claim(m, ~strict | settled.all())
+        # They are told as long as it may be stored, and not when the next one is judged.
+        self.claim(m, ~(flows_on | flowing) | unit.flow)
+        told = flowing
+        for _ in range(4):
+            told = before(m, told)
+            self.claim(m, ~told | unit.flow)
+            self.claim(m, ~(told & (in_state(made, "WAIT"))) | ~strict)
+        self.claim(m, ~strict | ~unit.flow)
+
+        # What is in flight of the context followed, and of its epoch, once an area or the router took it.
         context = constant(m, CONTEXT_BITS, "followed")
         epoch = context[_WITHIN:]
         flying, together = Signal(4), Signal(4)
@@ -136,24 +171,21 @@ class SequencerSends(Specification):
             m.d.comb += [unit.done[i].eq(pulse), unit.done_contexts[i].eq(of)]
             done.append(pulse & (of == context))
             done_together.append(pulse & (of[_WITHIN:] == epoch))
-        offers = [
-            (unit.emit[i], unit.emitted[i], unit.destinations_of[i].as_value())
-            for i in range(OFFERS)
-        ]
+        offers = [(unit.emit[i], unit.emitted[i]) for i in range(OFFERS)]
         # An offer may follow another at once where the router took that one.
         begins = [
-            emit & (~before(m, emit) | before(m, granted[i]))
-            for i, (emit, _, _) in enumerate(offers)
+            emit & (~before(m, emit) | before(m, granted[i])) for i, (emit, _) in enumerate(offers)
         ]
         # Offers of the context, and of its epoch.
-        own = [emit & (reference.context == context) for emit, reference, _ in offers]
-        owned = [emit & (reference.context[_WITHIN:] == epoch) for emit, reference, _ in offers]
+        own = [emit & (reference.context == context) for emit, reference in offers]
+        owned = [emit & (reference.context[_WITHIN:] == epoch) for emit, reference in offers]
         its, of_epoch = Signal(), Signal()
         m.d.comb += [its.eq(Cat(own).any()), of_epoch.eq(Cat(owned).any())]
         begun, begun_together = (
-            sum(Mux(granted[i] & which[i], sum(where), 0) for i, (_, _, where) in enumerate(offers))
-            for which in (own, owned)
+            sum(granted[i] & which[i] for i in range(OFFERS)) for which in (own, owned)
         )
+        probed = Mux(unit.snapshot & (unit.context == context), sum(unit.probe), 0)
+        probed_together = Mux(unit.snapshot & (unit.context[_WITHIN:] == epoch), sum(unit.probe), 0)
         less, less_together, more, more_together = (
             Signal(3, name=name) for name in ("less", "less_together", "more", "more_together")
         )
@@ -166,12 +198,14 @@ class SequencerSends(Specification):
         self.assume(m, (less <= flying) & (less_together - less <= together - flying))
         self.assume(m, together + more_together < 8)
         m.d.sync += [
-            flying.eq(flying + more + begun - less),
-            together.eq(together + more_together + begun_together - less_together),
+            flying.eq(flying + more + begun + probed - less),
+            together.eq(
+                together + more_together + begun_together + probed_together - less_together
+            ),
         ]
 
         active, ahead = inside(made, "active"), inside(made, "ahead")
-        flies = (flying != 0) | its
+        flies = (flying != 0) | its | (unit.snapshot & (unit.context == context))
         self.claim(m, ~(unit.snapshot & (unit.context == context) & (flying != 0)))
         behind = (context - unit.oldest)[:CONTEXT_BITS] <= (unit.context - unit.oldest)[
             :CONTEXT_BITS
@@ -181,10 +215,10 @@ class SequencerSends(Specification):
 
         # Once it is stored where it should be and seen, both at once, while the next is taken.
         leaves = unit.store.any() | unit.snapshot
-        went = before(m, goes)
+        went = before(m, goes & ~closing)
         self.claim(m, leaves == (went & ((kept != 0) | (led != 0))))
-        # Nothing is stored before every window has dropped its dead.
-        self.claim(m, ~goes | (settled.all() & ~checked))
+        # Nothing is stored before every window has dropped its dead, unless it flows.
+        self.claim(m, ~goes | flowing | (settled.all() & ~checked))
         with m.If(leaves):
             self.claim(m, unit.store == kept)
             self.claim(m, unit.snapshot == (led != 0))
@@ -200,27 +234,32 @@ class SequencerSends(Specification):
             self.claim(m, unit.raw.counters.as_value() == before(m, inside(made, "last_ones")))
         with m.If(some):
             self.claim(m, (unit.taker == raw.stream) & (unit.taken_by == raw.sequence))
-            self.claim(m, inside(made, "kept") == keeps)
-        self.claim(m, unit.check == takes)
-        self.claim(m, unit.taken == (checked & ~raw.filler))
-        self.claim(m, unit.tick == (checked & ~raw.filler & ~raw.admit))
-        self.claim(m, unit.dropped == (checked & raw.admit & ~tuple_.admitted))
-        # Then sent once where it leads to.
-        self.claim(m, sum(begins) == unit.snapshot)
-        for i, (emit, reference, leads_to) in enumerate(offers):
+            self.claim(m, inside(made, "kept") == Mux(closing, 0, keeps))
+        self.claim(m, unit.check == (takes | closes))
+        took = before(m, takes)
+        self.claim(m, unit.taken == (took & ~raw.filler))
+        self.claim(m, unit.tick == (took & ~raw.filler & ~raw.admit))
+        self.claim(m, unit.dropped == (took & raw.admit & ~tuple_.admitted))
+        # Then sent once where it leads to: to areas that had room when last seen, and to the output.
+        self.claim(m, unit.probe == Mux(unit.snapshot, led[:n], 0))
+        had_room = before(m, before(m, before(m, rooms)))
+        self.claim(m, (unit.probe & ~had_room) == 0)
+        self.claim(m, sum(begins) == (unit.snapshot & led[n]))
+        for i, (emit, reference) in enumerate(offers):
             with m.If(begins[i]):
                 self.claim(m, reference.context == unit.context)
                 self.claim(m, reference.tag == gone.raw.stream)
+                self.claim(m, reference.stream == gone.raw.stream)
                 self.claim(m, reference.carries == 1 << gone.raw.stream)
-                self.claim(m, leads_to == led)
             waits = before(m, emit & ~granted[i])
-            what = Cat(reference.as_value(), leads_to)
+            what = reference.as_value()
             self.claim(m, ~waits | (emit & (what == before(m, what))))
-            self.claim(m, ~emit | (leads_to != 0))
 
         # Invariants.
         settles = in_state(made, "SETTLE")
-        self.claim(m, ~settles | ((inside(made, "sends") == (leads != 0)) & ~checked))
+        sending = (leads != 0) & ~closing
+        self.claim(m, ~settles | ((inside(made, "sends") == sending) & ~checked))
+        self.claim(m, ~flowing | ((inside(made, "sends") == sending) & ~closing))
         seen = inside(made, "settled")
         self.claim(m, ~(in_state(made, "SETTLE") & seen) | settled.all())
         within, epoch_ahead = ahead[:_WITHIN], ahead[_WITHIN:]
@@ -262,16 +301,10 @@ class SequencerSends(Specification):
         placed_late = before(m, Mux(its_begins, inside(made, "places"), 0))
         self.claim(m, begun_then == before(m, its_begins))
         self.claim(m, change + lately[-1] == sent_lately[-1] + placed_late)
-        offered = sum(
-            Mux(owned[i] & ~begins[i], sum(leads_to), 0)
-            for i, (_, _, leads_to) in enumerate(offers)
-        )
+        offered = sum(owned[i] & ~begins[i] for i in range(OFFERS))
         self.claim(m, counted + more_late + placed_late == together + less_late + offered)
-        placed = inside(made, "places")
-        for i, (_, _, leads_to) in enumerate(offers):
-            self.claim(m, ~begins[i] | (placed == sum(leads_to)))
+        self.claim(m, ~unit.snapshot | (inside(made, "places") == sum(led)))
         self.claim(m, sum(own) <= 1)
-        self.claim(m, ~its | (flying == 0))
         # Told by a register that an epoch is finished, nothing of it has come since.
         finished = inside(made, "finished")
         its_end = (finished & active).bit_select(epoch, 1)
@@ -279,17 +312,32 @@ class SequencerSends(Specification):
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
         self.claim(m, have == inside(made, "have"))
         self.claim(m, have_after == inside(made, "have_after"))
-        self.claim(m, ~have | (inside(made, "coming") == coming.as_value()))
+        self.claim(m, ~have | (inside(made, "coming")[:size] == coming.as_value()))
+        fields = inside(made, "coming")[size:]
+        near, moved, its_leads_to = fields[0], fields[1 : n + 1], fields[2 * n + 1 :]
+        self.claim(m, ~(have & near) | (close & ~coming.raw.filler))
+        self.claim(m, have | some | (unit.now == 0))
+        with m.If(have):
+            leads_to = Array(d.as_value() for d in unit.destinations)[coming.raw.stream]
+            self.claim(m, its_leads_to == leads_to)
+        for s in range(n):
+            group = Array(unit.groups[i] for i in range(n))[coming.raw.stream]
+            self.claim(m, ~have | (moved[s] == (unit.groups[s] == group)))
+            self.claim(m, inside(made, f"last_{s}") == unit.counters[s])
         self.claim(m, ~have_after | (have & (inside(made, "after") == after.as_value())))
-        self.claim(m, deals == (in_state(made, "JUDGE") | settles))
-        self.claim(m, ~deals | some)
-        self.claim(m, in_state(made, "JUDGE") == checked)
+        busy = in_state(made, "JUDGE") | settles | flowing
+        self.claim(m, deals == (busy & ~closing))
+        self.claim(m, ~(deals | owes | closing) | some)
+        self.claim(m, in_state(made, "JUDGE") == (checked & ~owes))
+        self.claim(m, ~flowing | owes)
+        self.claim(m, owes == inside(made, "owes"))
+        self.claim(m, closing == inside(made, "closing"))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
-        sure = settles & inside(made, "may") & inside(made, "sends")
+        sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
         held = unit.emit & ~granted
-        self.claim(m, ~sure | ~held.bit_select(inside(made, "offer"), 1))
+        self.claim(m, ~(sure & leads[n]) | ~held.bit_select(inside(made, "offer"), 1))
 
         self.reach(m, unit.snapshot & (flying != 0) & (unit.context != context))
         self.reach(
@@ -302,6 +350,12 @@ class SequencerSends(Specification):
         self.reach(m, unit.snapshot & its & (keeps != 0))
         self.reach(m, takes & ~goes & some & (flying == 2))
         self.reach(m, unit.snapshot & unit.store.any() & checked)
+        # Two that flow, one cycle after the other; their check; one that waits for all follows them.
+        self.reach(m, unit.snapshot & before(m, unit.snapshot) & before(m, unit.store.any()))
+        self.reach(m, closing & goes)
+        self.reach(
+            m, strict & takes & before(m, before(m, before(m, before(m, before(m, flowing)))))
+        )
 
 
 def sends(*fault: tuple[str, str]) -> object:
@@ -311,8 +365,9 @@ def sends(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("sequencer", sends(), "search", 10, campaign=False),
-        proof("sequencer", sends(), "prove", 5, limit=1800),
+        proof("sequencer", sends(), "search", 7, campaign=False),
+        proof("sequencer", sends(), "search", 10, limit=1800),
+        proof("sequencer", sends(), "prove", 5, limit=3600),
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
@@ -347,6 +402,57 @@ def sends(*fault: tuple[str, str]) -> object:
             sends(("(open_ | ~active.bit_select(epoch, 1)) & ~skips", "1")),
             "search",
             24,
+            "FAIL",
+        ),
+        # What flows.
+        proof(
+            "flows-by-one-calm",
+            sends(("calm.eq(self.calm.all())", "calm.eq(self.calm.any())")),
+            "search",
+            8,
+            "FAIL",
+        ),
+        proof(
+            "flows-from-afar",
+            sends(("have & coming.near & calm", "have & calm")),
+            "search",
+            8,
+            "FAIL",
+            campaign=False,
+        ),
+        proof(
+            "unsettled-after-flow",
+            sends(("quiet = settled & ~lately.any()", "quiet = ~lately.any()")),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "owes-nothing",
+            sends(("| self.store.any() | owes)", "| self.store.any())")),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "check-stores",
+            sends(("m.d.sync += kept.eq(0)", "pass")),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "two-of-one-context",
+            sends(("Mux(gives, ~ahead[:within].all(), free)", "free")),
+            "search",
+            20,
+            "FAIL",
+        ),
+        proof(
+            "no-room-in-area",
+            sends(("~(its[:n] & ~rooms).any()", "~(leads[:n] & ~rooms).any()")),
+            "search",
+            12,
             "FAIL",
         ),
         proof(

@@ -1,4 +1,5 @@
-"""Window buffer: what it keeps, what leaves and how (P3, P6)."""
+"""Window buffer: what it keeps, what leaves and how (P3, P6). Where nothing flows that is proved; what
+flows is followed for so many cycles."""
 
 from __future__ import annotations
 
@@ -7,11 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.formal.harness import Case, check, proof
-from tests.formal.window import WindowKeepsWhatItMust, deeper, with_fault
+from tests.formal.window import WindowKeepsWhatItMust, deeper, flowing, with_fault
 
 
 def faulty(old: str, new: str) -> object:
     return with_fault(WindowKeepsWhatItMust, old, new)
+
+
+FLOWS = flowing(WindowKeepsWhatItMust, 8, 5)
+"""With the margin that the sequencer of a build needs."""
+FLOWS_SLOWLY = flowing(WindowKeepsWhatItMust, 2, 1)
+
+
+def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> object:
+    return with_fault(specification, old, new)
 
 
 @pytest.mark.parametrize(
@@ -20,17 +30,59 @@ def faulty(old: str, new: str) -> object:
         proof("window", WindowKeepsWhatItMust, "prove", 7),
         proof("window-of-4", deeper(WindowKeepsWhatItMust, 4, 2), "prove", 7),
         proof("window", WindowKeepsWhatItMust, "meet", 30),
+        proof("window-flows", FLOWS, "search", 10, campaign=False),
+        proof("window-flows", FLOWS, "search", 14),
+        proof("window-flows", FLOWS, "meet", 20),
+        proof("window-flows-slowly", FLOWS_SLOWLY, "search", 16),
         proof(
-            "never-uncountable",
-            faulty("half = age[-1] | rank[-1]", "half = age[-1] & ~age[-1]"),
+            "judged-by-one-before",
+            flows_faulty("with m.Elif(self.check):", "with m.Elif(0):", FLOWS),
             "search",
             16,
             "FAIL",
             campaign=False,
         ),
         proof(
+            "calm-though-old",
+            flows_faulty("young & self._spare", "self._spare"),
+            "search",
+            16,
+            "FAIL",
+        ),
+        proof(
+            "calm-though-full",
+            flows_faulty("young & self._spare", "young"),
+            "search",
+            16,
+            "FAIL",
+        ),
+        proof(
+            "waits-for-what-flowed",
+            flows_faulty("wanted & ~self.flow)", "wanted)"),
+            "search",
+            16,
+            "FAIL",
+        ),
+        proof(
+            "never-uncountable",
+            faulty("half.eq(age[-1] | rank[-1])", "half.eq(age[-1] & ~age[-1])"),
+            "search",
+            16,
+            "FAIL",
+            campaign=False,
+        ),
+        proof(
+            "makes-room-for-what-flowed",
+            flows_faulty("with m.If(self.check & self.flow):", "with m.If(0):"),
+            "search",
+            24,
+            "FAIL",
+        ),
+        proof(
             "settles-early",
-            faulty("& ~is_dead & ~half) | (stored == i)", "& ~is_dead) | (stored == i)"),
+            faulty(
+                "(here & ~is_dead & ~half) | (stored == i)", "(here & ~is_dead) | (stored == i)"
+            ),
             "search",
             30,
             "FAIL",
@@ -51,21 +103,24 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "second-unknown",
-            faulty("dead[i].eq((known > i) & is_dead", "dead[i].eq(is_dead"),
+            faulty("here & is_dead,", "is_dead,"),
             "search",
             17,
             "FAIL",
         ),
         proof(
             "no-room",
-            faulty("room_now.eq(~wanted | (self._room & (~full | dead[0])))", "room_now.eq(1)"),
+            faulty(
+                "room_now.eq(~wanted | self.flow | (self._room & (~full | dead[0])))",
+                "room_now.eq(1)",
+            ),
             "search",
             24,
             "FAIL",
         ),
         proof(
             "judged-before",
-            faulty('ongoing("JUDGE")) & (leave == 0)', 'ongoing("JUDGE"))'),
+            faulty("those[leave]", "those[0]"),
             "search",
             24,
             "FAIL",
@@ -79,7 +134,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "room-for-one-twice",
-            faulty("Mux(self._due, self.config.depth - 1, self.config.depth)", "self.config.depth"),
+            faulty("Mux(self._due, depth - 1, depth)", "depth"),
             "search",
             24,
             "FAIL",

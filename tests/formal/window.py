@@ -33,6 +33,9 @@ NEAR = ("_JUDGED, _AT_HAND = 3, 8", "_JUDGED, _AT_HAND = 3, 4")
 
 WIDTH = 4
 HALF = 1 << WIDTH - 1
+FLOWED, NEAR_BITS = 4, 2
+LATE = 5
+"""Most that a build's sequencer stores after a window counted last for a `calm` that it heard."""
 
 
 class Arrivals:
@@ -40,11 +43,16 @@ class Arrivals:
     a cycle late that the window is settled, then says, by registers, what to store and what view to
     keep, while it may take the next. Of what is in flight the window hears a cycle late.
 
+    While the window is calm, of which it hears a cycle late, too, those near the one before flow: they
+    need not be shown before, and none waits for the window. A while after the last of them, when
+    nothing is there, it checks once more. With a margin of few slots it lets none flow while so many
+    are not counted yet when the window says that it is calm; with `LATE` it never waits for that.
+
     A step of the clock is at most half of what it counts (a filler comes where it would be
-    more), one of the counter at most 1. Contexts retire in order, at any time.
+    more), one of the counter at most 1, and 1 for what is stored. Contexts retire in order, at any time.
     """
 
-    def __init__(self, spec: Specification, m: Module, window: WindowBuffer) -> None:
+    def __init__(self, spec: Specification, m: Module, window: WindowBuffer, margin: int) -> None:
         self.now, self.counter = Signal(WIDTH), Signal(WIDTH)
         step, bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
         arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
@@ -62,11 +70,47 @@ class Arrivals:
         self.viewed = Signal(bits + 1)  # of these, the view is kept
         m.d.comb += self.viewed.eq(self.active - self.snapshot)
         self.busy = self.active != 0
-        self.quiet = ~self.settling & ~self.store & ~self.busy & ~before(m, self.busy) & ~self.have
+        # What is dealt with flows; something did lately; it is to be followed by a check.
+        self.flowing, self.lately, self.owes = Signal(), Signal(FLOWED), Signal()
+        self.closing = Signal()
+        self.cleared = Signal(init=1)  # nothing was taken since
+        self.quiet = ~(
+            self.settling | self.store | self.busy | before(m, self.busy) | self.have | self.owes
+        )
         self.was_settled = before(m, window.settled)
-        goes = self.settling & ~self.check & self.was_settled & others
-        goes = goes & (~sends | (self.active != CONTEXTS))
-        self.takes = (~self.settling | goes) & self.have & self.heard
+
+        self.shown = Cat(
+            (self.now + self.step)[:WIDTH], (self.counter + self.bump)[:WIDTH], next_stores
+        )
+        near = self.cleared | (
+            (self.shown[:WIDTH][-NEAR_BITS:] == self.now[-NEAR_BITS:])
+            & (self.shown[WIDTH : 2 * WIDTH][-NEAR_BITS:] == self.counter[-NEAR_BITS:])
+        )
+        calm = before(m, window.calm) & anything(m, 1, "others_calm") & anything(m, 1, "no_filler")
+        recent = [self.store]
+        for _ in range(LATE - 3):
+            recent.append(before(m, recent[-1]))
+        self.uncounted = Signal(range(LATE + 1))
+        m.d.comb += self.uncounted.eq(sum(recent) + (self.settling & self.stores))
+        flows = Signal()
+        m.d.comb += flows.eq(self.have & near & calm & (self.uncounted < margin))
+
+        goes = self.flowing | (self.settling & ~self.check & self.was_settled)
+        goes = goes & others & (~sends | self.closing | (self.active != CONTEXTS))
+        quiet = self.was_settled & ~self.lately.any() & anything(m, 1, "others_quiet")
+        self.takes, self.closes = Signal(), Signal()
+        m.d.comb += [
+            self.takes.eq(
+                self.have
+                & Mux(
+                    self.settling,
+                    goes & (flows | (self.heard & ~self.flowing)),
+                    flows | (self.heard & quiet),
+                )
+            ),
+            self.closes.eq(~self.settling & self.owes & ~self.have & quiet),
+        ]
+        self.flows_on = self.takes & flows
         with m.If(~self.have | self.takes):
             m.d.sync += [
                 self.have.eq(arrives),
@@ -75,17 +119,18 @@ class Arrivals:
                 next_stores.eq(stores),
             ]
         m.d.sync += self.heard.eq(self.have & ~self.takes)
-        self.shown = Cat(
-            (self.now + self.step)[:WIDTH], (self.counter + self.bump)[:WIDTH], next_stores
-        )
+        # Where there is none, it is that before.
         any_other = anything(m, 2 * WIDTH + 1, "shown")
+        still = Cat(self.now, self.counter, Const(0, 1))
 
         spec.assume(m, step <= HALF)
+        spec.assume(m, ~stores | bump)
         spec.assume(m, ~self.clear | (self.quiet & ~arrives))
         m.d.comb += [
             window.check.eq(self.check),
+            window.flow.eq(before(m, self.flows_on | self.flowing | self.lately.any())),
             Cat(window.now, window.counter, window.wanted).eq(
-                Mux(self.have, self.shown, any_other)
+                Mux(self.have, self.shown, Mux(self.cleared, any_other, still))
             ),
             window.store.eq(self.store),
             window.snapshot.eq(self.snapshot),
@@ -97,7 +142,10 @@ class Arrivals:
         # What is to be stored, while the next is dealt with.
         self.tuple, self.bits = Signal(window.tuple.shape()), Signal(16)
         m.d.comb += [window.tuple.eq(self.tuple), window.bits.eq(self.bits)]
-        m.d.sync += self.check.eq(self.takes)
+        m.d.sync += [
+            self.check.eq(self.takes | self.closes),
+            self.lately.eq(Cat(self.flowing, self.lately)),
+        ]
         with m.If(goes):
             m.d.sync += [
                 self.tuple.timestamp.eq(self.now),
@@ -107,16 +155,26 @@ class Arrivals:
                 ),
                 self.bits.eq(anything(m, 16, "bits")),
                 self.settling.eq(0),
+                self.flowing.eq(0),
                 self.context.eq(self.next),
             ]
         with m.If(self.takes):
             m.d.sync += [
                 self.now.eq(self.now + self.step),
                 self.counter.eq(self.counter + self.bump),
-                self.stores.eq(next_stores),
-                self.settling.eq(1),
+                self.cleared.eq(0),
             ]
-        sent = goes & sends
+        with m.If(self.takes | self.closes):
+            m.d.sync += [
+                self.stores.eq(next_stores & self.takes),
+                self.settling.eq(1),
+                self.flowing.eq(self.flows_on),
+                self.owes.eq(self.flows_on),
+                self.closing.eq(self.closes),
+            ]
+        with m.If(self.clear):
+            m.d.sync += self.cleared.eq(1)
+        sent = goes & sends & ~self.closing
         m.d.sync += [self.store.eq(goes & self.stores), self.snapshot.eq(sent)]
         retired = (self.viewed != 0) & retires
         m.d.sync += [
@@ -140,10 +198,22 @@ class WindowKeepsWhatItMust(Specification):
     """Every tuple stored, and its true age and rank, against what the window does with it."""
 
     depth, lanes = 2, 1
+    margin = 0
+    """Slots to spare that make a window calm; without them nothing flows."""
+    induces = True
+    """With what makes it provable by induction, if nothing flows."""
 
-    def __init__(self, make: type | None = None) -> None:
+    def __init__(self, *fault: tuple[str, str]) -> None:
         super().__init__()
-        self.make = make or altered(WindowBuffer, SMALL, FEW, NEAR)
+        self.make = altered(
+            WindowBuffer,
+            SMALL,
+            FEW,
+            NEAR,
+            *fault,
+            _MARGIN=max(1, self.margin),
+            _YOUNG_BITS=NEAR_BITS,
+        )
 
     def describe(self, m: Module) -> None:
         depth = self.depth
@@ -159,7 +229,7 @@ class WindowKeepsWhatItMust(Specification):
         drive(
             m, window, "now", "counter", "check", "wanted", "store", "tuple", "bits", "snapshot",
             "snapshot_context", "busy", "oldest", "ticks", "kind", "rows", "clear", "leaving",
-            "rewrite", "forget",
+            "rewrite", "forget", "flow",
         )  # fmt: skip
         ticks, rows = constant(m, WIDTH, "ticks"), constant(m, WIDTH, "rows")
         kind = constant(m, 2, "kind")
@@ -167,7 +237,7 @@ class WindowKeepsWhatItMust(Specification):
         m.d.comb += window.leaving.ready.eq(anything(m, 1, "ready"))
         # Longer windows are refused at load.
         self.assume(m, (ticks < HALF) & (rows < HALF) & (kind <= 2))
-        env = self.env = Arrivals(self, m, window)
+        env = self.env = Arrivals(self, m, window, self.margin)
 
         head, tail = window.end, window.first
         pointer = len(head)
@@ -203,20 +273,44 @@ class WindowKeepsWhatItMust(Specification):
                 full = window.occupancy == config.capacity
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
-            with m.If(there & (place >= gone) & env.settling & window.settled):
+            with m.If(there & (place >= gone) & env.settling & ~env.flowing & window.settled):
                 self.claim(m, ~dead & ~uncountable)
+            # What flows may find some dead ones, but none whose age or rank it cannot tell.
+            with m.If(there & env.flowing):
+                self.claim(m, (age < HALF) & (rank < HALF))
+            # Nothing dead stays; but of itself one may be dead at once.
+            with m.If(there & env.quiet):
+                self.claim(m, (~dead | (rank == 0)) & ~uncountable)
             with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
-        self.claim(m, window.occupancy <= config.capacity)
+        # Of those that only their rank keeps, some dead ones may be there, too.
+        bounded = (kind == RangeKind.NONE.value) & (rows <= config.capacity)
+        self.claim(m, (window.occupancy <= config.capacity) | (bounded if self.margin else 0))
+        if self.margin:
+            self.claim(m, window.occupancy <= depth)
+            self.claim(m, ~env.quiet | (window.occupancy <= config.capacity))
+        # It waits for what is to be stored after it settled, no longer.
+        due = (env.settling & ~env.flowing & env.stores) | window.store
+        self.claim(m, ~inside(made, "_due") | due)
         self.claim(m, ~handed | (gone == 1))
+        self.claim(m, ~window.leaving.valid | (env.settling & ~env.flowing))
         # Who is stored, or looks, finds everyone gone; those whom the next one makes leave are seen.
-        self.claim(m, ~(window.store | window.snapshot) | env.check | (gone == 0))
+        self.claim(m, ~(window.store | window.snapshot) | env.check | window.flow | (gone == 0))
         # What waits to leave stays as it is.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
         self.claim(m, ~waits | (window.leaving.valid & (window.leaving.payload == payload)))
 
-        self.invariants(m)
+        if self.induces:
+            self.invariants(m)
+        if self.margin:
+            # Dead ones leave while others flow; one is stored while others are looked at; the last check.
+            self.reach(m, (gone != 0) & env.flowing & env.snapshot)
+            self.reach(m, window.store & env.flowing & in_state(made, "JUDGE"))
+            self.reach(m, (gone != 0) & env.closing & (window.occupancy == 2))
+            # One that flowed by is still seen, where it was.
+            self.reach(m, window.snapshot & window.flow & ~env.settling & (window.occupancy == 2))
+            return
 
         self.reach(m, handed & env.settling & (window.occupancy == config.capacity) & env.busy)
         self.reach(m, (gone == 2) & (env.now < 3))
@@ -243,6 +337,8 @@ class WindowKeepsWhatItMust(Specification):
         oldest = [inside(made, f"oldest{i}") for i in range(3)]
         ages, ranks = self.ages, self.ranks
 
+        # Nothing flows.
+        self.claim(m, ~(env.flowing | env.owes | env.closing | env.lately.any() | window.flow))
         # What is stored, and in which order it came.
         stamps = []
         for i in range(depth):
@@ -313,6 +409,8 @@ class WindowKeepsWhatItMust(Specification):
             fate = self.fate(ages[i], ranks[i], *self.limits)
             stays = self.there[i] & decided & env.settling & ~env.check
             self.claim(m, ~stays | ~(fate[0] | fate[1]))
+            stays = self.there[i] & ~env.settling
+            self.claim(m, ~stays | ((~fate[0] | (ranks[i] == 0)) & ~fate[1]))
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
         self.claim(m, ~state("LEAVE") | uncountable)
@@ -399,8 +497,14 @@ def written_or(memory: object, address: Value | int, data: object) -> Value:
 
 
 def with_fault(specification: type, old: str, new: str) -> object:
-    return lambda: specification(altered(WindowBuffer, SMALL, FEW, NEAR, (old, new)))
+    return lambda: specification((old, new))
 
 
 def deeper(specification: type, depth: int, lanes: int) -> type:
     return type("Deeper", (specification,), {"depth": depth, "lanes": lanes})
+
+
+def flowing(specification: type, depth: int, margin: int) -> type:
+    """What is not proved, only searched."""
+    members = {"depth": depth, "margin": margin, "induces": False}
+    return type("Flowing", (specification,), members)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig, depth_for
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,20 @@ def test_longest_range_is_half_the_clock(width: int, longest: int) -> None:
 @pytest.mark.parametrize(("width", "longest"), [(8, 127), (32, 2147483647), (64, (1 << 63) - 1)])
 def test_longest_rows_are_half_the_counter(width: int, longest: int) -> None:
     assert DeviceConfig(sequence_width=width).longest_rows == longest
+
+
+@pytest.mark.parametrize(
+    ("depth", "capacity"), [(2, 2), (4, 3), (16, 12), (256, 192), (512, 448), (2048, 1984)]
+)
+def test_slots_are_kept_for_those_that_left(depth: int, capacity: int) -> None:
+    assert DeviceConfig(depth=depth, lanes=2).capacity == capacity
+
+
+@pytest.mark.parametrize(
+    ("tuples", "depth"), [(1, 2), (2, 2), (3, 4), (12, 16), (13, 32), (192, 256), (1985, 4096)]
+)
+def test_the_smallest_depth_that_has_room(tuples: int, depth: int) -> None:
+    assert depth_for(tuples) == depth
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

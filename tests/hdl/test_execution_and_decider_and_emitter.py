@@ -45,17 +45,23 @@ async def every_pair_runs_the_program(dut: object) -> None:
     seen: Counter = Counter()
     for run in range(54):
         # In a third of the runs the router never has to be waited for long, so that no probe
-        # is left and every instruction can be foreseen.
-        await _run(bench, seen, crowded=run % 3 > 0, idle=(0, 0.3, 0.9)[run // 3 % 3])
+        # is left and every instruction can be foreseen. In another there is no room for long.
+        await _run(bench, seen, changes=(0, 0.03, 0.006)[run % 3], idle=(0, 0.3, 0.9)[run // 3 % 3])
     for kind in isa.INSTRUCTIONS:
         assert seen[kind.MNEMONIC] > 20, f"{kind.MNEMONIC}: {seen[kind.MNEMONIC]}"
     assert seen["rewind"]
     assert seen["resumed"]
     assert seen["by rows"] > 20 or not bench.component.config.lanes
+    often = ["follows", "at once"]
+    if bench.component.config.lanes:  # else a probe enters only when the one before is done
+        often += ["blocked", "follows across an end", "at once across an end"]
+    for what in often:
+        assert seen[what] > 5, f"{what}: {seen[what]}"
 
 
-async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
+async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None:
     chance, unit = bench.chance, bench.component
+    crowded = changes > 0
     config, serial = unit.config, not unit.config.lanes
     levels, depth = unit.layouts.levels, config.depth
     await bench.reset()
@@ -110,8 +116,9 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
     steps = Scoreboard("executed")
     queues: list[deque[dict]] = [deque() for _ in range(levels)]
     unborn: deque[dict] = deque()
+    level = 0
     for number in range(16):
-        level = chance.randrange(levels)
+        level = chance.choice([level, chance.randrange(levels)])
         other = chance.sample([0, 2, 3], level + 1)
         carries = sum(1 << s for s in other)
         probe = {
@@ -119,6 +126,7 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
             "reference": {
                 "context": chance.randrange(CONTEXTS),
                 "tag": chance.randrange(4),
+                "stream": other[0],
                 "carries": carries,
                 "slots": [number, 0, number, 0],
             },
@@ -127,7 +135,8 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
             "attributes": [[chance.randrange(3) for _ in range(4)] for _ in range(4)],
             "pairs": [],
         }
-        for slot in chance.sample(range(depth), chance.choice([0, 1, 3, 6])):
+        many = 12 if 0 < changes < 0.01 else 6
+        for slot in chance.sample(range(depth), chance.choice([0, 1, 3, many])):
             window = [chance.randrange(3) for _ in range(4)]
             held = chance.getrandbits(16) & chance.getrandbits(16) & ~never | always
 
@@ -153,14 +162,18 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
     pairs = Driver(bench, "pairs", idle)
     entered: deque[dict] = deque()  # not committed yet, in order
     taken = [0] * levels  # of each queue, how many are entered
-    room, roomy = True, False
+    # The router: there is room; a register says so of this request; it was taken, and so granted.
+    room, roomy, granted = True, False, False
+    follows: tuple[int, dict] | None = None  # the level and destination of the next request
+    last_grant: tuple[int, int] | None = None  # cycle, and number of the probe
+    followed = False  # by what was said then
     hit: int | None = None
     waited: dict | None = None
     cooling = 0
-    for _ in range(30_000):
+    for cycle in range(30_000):
         if hit is not None:
             bench.set("hit_bits", bits_of[hit])
-        if chance.random() < (0.03 if crowded else 0.5):
+        if chance.random() < (changes or 0.5):
             room = not room if crowded else True
         enter = None
         if unborn and chance.random() < 0.1:
@@ -171,19 +184,37 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
         bench.set("enter", 0)
         bench.set("resumed", 0)
         bench.set("roomy", roomy)
+        bench.set("granted", granted)
         await bench.settle()
         emit = bench.bits("emit")
         offer = bench.get("emitted")
         if waited is not None and not bench.bits("rewind"):
             assert emit, "withdrawn before the router had it"
             assert offer == waited
-        granted = bool(emit and roomy)
-        bench.set("granted", granted)
+        if follows is not None:
+            assert emit, "nothing followed"
+            assert (bench.bits("level"), bench.get("destination")) == follows
+            follows = None
         waited = offer if emit and not granted else None
+        seen["blocked"] += bench.bits("blocked")
+        after = bool(emit and room)
         if granted:
             number = offer["slots"][0]
             joined.came((number, offer, bench.bits("level"), bench.get("destination")))
-        roomy = bool(emit and not granted and room)
+            if last_grant is not None:
+                at_once = cycle - last_grant[0] == 2
+                seen["at once"] += at_once
+                seen["at once across an end"] += at_once and number != last_grant[1]
+                seen["follows across an end"] += followed and number != last_grant[1]
+            last_grant = cycle, number
+            followed = bool(bench.bits("follows"))
+            if followed:
+                follows = bench.bits("level"), bench.get("follows_to")
+                seen["follows"] += 1
+            after = followed and room
+        # Others have their turn, too.
+        taking = bool(emit and roomy and chance.random() < 0.8)
+        roomy, granted = after and not taking, taking
         hit = bench.bits("hit") if bench.bits("hit_take") else None
         rewind = bench.bits("rewind")
         if bench.bits("executed"):
@@ -220,7 +251,7 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
         ):
             enter = queues[ready[-1]][taken[ready[-1]]]
         if enter is not None:
-            # The unit sees this until the coming edge, as it sees `granted`.
+            # The unit sees this until the coming edge.
             level = enter["level"]
             bench.set("resume_level", level)
             bench.set("enter", 1)

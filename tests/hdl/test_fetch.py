@@ -16,9 +16,10 @@ from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Scoreboard, simulat
 _REQUESTERS = 4
 _EACH = 180
 CASES = {
-    "three windows": lambda: TupleFetch(
-        dataclasses.replace(CONFIGURATIONS["tiny"], streams=3), _REQUESTERS
+    f"{n} windows": (
+        lambda n=n: TupleFetch(dataclasses.replace(CONFIGURATIONS["tiny"], streams=n), _REQUESTERS)
     )
+    for n in (2, 4)
 }
 
 
@@ -61,15 +62,23 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         bench.set("remember", 0)
         board = Scoreboard("responses", key=lambda answer: answer[0])
 
-        def promised(who: int, reference: dict, parts: list[dict], raws=raws) -> list:
-            """What the requester may look at: stamps alone, or of a raw tuple that tuple alone."""
-            own = raws[reference["context"]]["stream"]
-            if who == _REQUESTERS - 2:
+        def asked_for(who: int, reference: dict) -> list[int]:
+            """The windows that are read: those of what has joined, but for the last one all."""
+            if who == _REQUESTERS - 1:
+                return list(range(n))
+            own = reference["stream"]
+            return [s for s in range(n) if reference["carries"] >> s & 1 and s != own]
+
+        def promised(who: int, reference: dict, parts: list[dict]) -> dict[int, dict]:
+            """What the requester may look at, by window: the raw tuple, and what was read of the others."""
+            shown = {s: parts[s] for s in asked_for(who, reference)}
+            if who == _REQUESTERS - 1:
+                return shown
+            if who == _REQUESTERS - 2:  # of stored tuples, stamps alone
                 names = ("timestamp", "sequence")
-                return [p if s == own else {n: p[n] for n in names} for s, p in enumerate(parts)]
-            if who == _REQUESTERS - 1 or reference["carries"].bit_count() > 1:
-                return parts
-            return [parts[own]]
+                shown = {s: {name: part[name] for name in names} for s, part in shown.items()}
+            own = reference["stream"]
+            return shown | {own: parts[own]}
 
         def answer(who: int, reference: dict, windows=windows, raws=raws) -> tuple:
             raw = raws[reference["context"]]
@@ -85,23 +94,36 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 "counters": raw["counters"],
             }
 
-        reads = 0  # of these, a window is asked
+        # By window, how often it is asked, and how often for attributes.
+        reads, whole_reads = [0] * n, [0] * n
         since = [deque() for _ in range(_REQUESTERS)]
         drivers = [Driver(bench, f"requests.{who}", idle) for who in range(_REQUESTERS)]
         for who, driver in enumerate(drivers):
             for _ in range(_EACH if who in asking else 0):
+                context = chance.randrange(CONTEXTS)
+                own = raws[context]["stream"]
+                carries = 1 << own
+                # What an area asks for has joined something. The output may be sent a raw tuple, too.
+                others = [s for s in range(n) if s != own]
+                fewest = int(who < _REQUESTERS - 2)
+                for s in chance.sample(others, chance.randrange(fewest, n)):
+                    carries |= 1 << s
                 driver.queue.append(
                     {
-                        "context": chance.randrange(CONTEXTS),
+                        "context": context,
                         "tag": chance.getrandbits(8),
-                        "carries": chance.getrandbits(n),
+                        "stream": own,
+                        # Replay says nothing of what is carried.
+                        "carries": carries if who < _REQUESTERS - 1 else chance.getrandbits(n),
                         "slots": [chance.randrange(depth) for _ in range(n)],
                     }
                 )
 
-            def taken_now(reference, who=who, board=board, answer=answer, since=since) -> None:
-                nonlocal reads
-                reads += who >= _REQUESTERS - 2 or reference["carries"].bit_count() > 1
+            def taken_now(reference, who=who, board=board, answer=answer, since=since,
+                          asked_for=asked_for, reads=reads, whole_reads=whole_reads) -> None:  # fmt: skip
+                for s in asked_for(who, reference):
+                    reads[s] += 1
+                    whole_reads[s] += who != _REQUESTERS - 2
                 board.expect(answer(who, reference))
                 since[who].append(bench.cycle)
 
@@ -109,7 +131,8 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
 
         pipe: list[list[dict]] = [[{}] * n for _ in range(3)]
         garbage = [component() for _ in range(n)]
-        asked = taken = fetched = coming = answering = 0
+        fetched, fetched_whole = [0] * n, [0] * n
+        asked = taken = coming = answering = 0
         for _ in range(20_000):
             bench.set("components", pipe[0])
             await bench.settle()
@@ -121,22 +144,21 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 who = responses.bit_length() - 1
                 came = bench.get("fetched")
                 came["components"] = promised(who, came["reference"], came["components"])
-                if len(came["components"]) == 1:
-                    raw = raws[came["reference"]["context"]]
-                    came["components"] = [bench.get("fetched")["components"][raw["stream"]]]
                 board.came((who, came))
                 # Everyone else comes once before each of the two that wait.
                 assert 7 <= bench.cycle - since[who].popleft() <= 7 + 2 * (_REQUESTERS - 1) + 1
             slots = bench.get("slots")
             fetching, whole = bench.bits("fetching"), bench.bits("whole")
             assert whole == coming
-            assert fetching or not whole
+            assert not whole & ~fetching
             coming = bench.bits("coming")
-            read = [windows[s][slots[s]] if fetching else garbage[s] for s in range(n)]
-            if not whole:
-                rest = {"attributes": garbage[0]["attributes"]}
-                read = [each | rest for each in read]
-            fetched += fetching
+            read = []
+            for s in range(n):
+                here = windows[s][slots[s]] if fetching >> s & 1 else garbage[s]
+                rest = {} if whole >> s & 1 else {"attributes": garbage[s]["attributes"]}
+                read.append(here | rest)
+                fetched[s] += fetching >> s & 1
+                fetched_whole[s] += whole >> s & 1
             pipe = [*pipe[1:], read]
             asked += 1
             taken = sum(len(driver.sent) for driver in drivers)
@@ -146,6 +168,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         board.finish()
         assert board.seen == _EACH * len(asking)
         assert fetched == reads, "the windows' memories are taken for nothing"
+        assert fetched_whole == whole_reads, "attributes are read for nothing"
         if idle == NONE:
             assert asked < _EACH * len(asking) + 10, "a tuple a cycle is promised, whoever asks"
         for _ in range(5):

@@ -11,6 +11,7 @@ import pytest
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.hashing import bucket_of, seed_bits
 from seustream.hdl.index import EqualityIndex
+from seustream.hdl.layouts import MARK_BITS
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
 _APART = 5
@@ -40,7 +41,7 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
     def bucket(key: int) -> int:
         return int(bucket_of(np.array([key]), seed, bits)[0])
 
-    walks = met = wrapped = during = 0
+    walks = met = wrapped = during = put_off = foreign = 0
     for rate in (NONE, SOME, MUCH):
         seed = chance.getrandbits(seed_bits(index.config))
         await bench.reset(seed=seed)
@@ -85,24 +86,32 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
             wanted = [i for i in reversed(range(tail, head)) if bucket(keys[i]) == bucket(key)]
             visited: list[int] = []
             newest, after, before = True, 0, depth
+            for _ in range(chance.randrange(3)):  # tuples may come meanwhile
+                await step(True)
+                await bench.clock()
             for _ in range(4 * depth):
-                bench.set("ask", 1)
-                bench.set("newest", newest)
+                bench.set("ask", newest)
                 bench.set("bucket", bucket(key))
                 bench.set("after", after)
                 while True:
                     await step(True)
-                    ready = bench.bits("ready")
+                    ready = bool(bench.bits("ready")) or not newest
+                    put_off += not ready
                     await bench.clock()
                     if ready:
                         break
                 bench.set("ask", 0)
-                bench.set("newest", 0)
+                bench.set("after", chance.randrange(depth))
                 await step(True)
                 await bench.clock()
                 await step(True)
-                after = bench.bits("answer")
+                link = {} if newest else bench.get("older")
+                after = bench.bits("newest") if newest else link["slot"]
                 await bench.clock()
+                if not newest and link["mark"] != bucket(key) % (1 << MARK_BITS):
+                    foreign += 1  # what was met last is of another bucket
+                    visited = [at for at in visited if at != keep + before]
+                    break
                 offset = (after - keep) % depth
                 if offset >= before:  # a chain leads from newer to older
                     break
@@ -117,4 +126,6 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
             wrapped += head > 2 * depth
     assert met > 500
     assert wrapped > 500
+    assert foreign > 10, "led into another chain"
+    assert put_off > 10, "asked while it was exchanged"
     assert during > 100, "stored while a walk was under way"

@@ -92,6 +92,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                 reference = {
                     "context": chance.randrange(CONTEXTS),
                     "tag": chance.randrange(_TAGS),
+                    "stream": latest,
                     "carries": carries,
                     "slots": [pushed >> 4 * s & 15 for s in range(n)],
                 }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.layouts import CONTEXTS
 from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.hdl.bench import LATE, PACES, Bench, simulate
 
 CASES = {
-    "two levels": lambda: ProbeFifo(dataclasses.replace(CONFIGURATIONS["tiny"], streams=3)),
-    "one level": lambda: ProbeFifo(dataclasses.replace(CONFIGURATIONS["tiny"], streams=2)),
+    name: (lambda n=n: ProbeFifo(dataclasses.replace(CONFIGURATIONS["tiny"], streams=n)))
+    for n, name in ((4, "three levels"), (3, "two levels"), (2, "one level"))
 }
 
 
@@ -27,30 +29,64 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance = bench.chance
     fifo = bench.component
+    n, width = fifo.config.streams, fifo.config.attribute_width
     levels, depth = fifo.layouts.levels, fifo.config.probe_fifo_depth
-    wraps = rewinds = full = taken_and_rewound = 0
+    count: Counter = Counter()
+
+    def raw_tuple() -> dict:
+        return {
+            "context": chance.randrange(CONTEXTS),
+            "stream": chance.randrange(n),
+            "bits": chance.getrandbits(16),
+            "attributes": [chance.getrandbits(width) for _ in range(4)],
+        }
+
+    def joined_tuple() -> dict:
+        return {
+            "context": chance.randrange(CONTEXTS),
+            "tag": chance.getrandbits(8),
+            "stream": chance.randrange(n),
+            "carries": chance.getrandbits(n),
+            "slots": [chance.randrange(fifo.config.depth) for _ in range(n)],
+        }
+
+    def reference_of(raw: dict) -> dict:
+        """Of a raw tuple: all but the slots, for it needs none."""
+        stream = raw["stream"]
+        return {
+            "context": raw["context"],
+            "tag": stream,
+            "stream": stream,
+            "carries": 1 << stream,
+        }
+
     for idle, pressure in PACES:
         await bench.reset()
-        kept: list[list[int]] = [[] for _ in range(levels)]  # pushed and not let go
+        kept: list[list[dict]] = [[] for _ in range(levels)]  # pushed and not let go
         taken = [0] * levels  # how many of them were taken
         # A sender sees room late: of each level, what it saw in the last cycles.
         seen = [[False] * LATE for _ in range(levels)]
-        wanted: int | None = None
-        was_below = [False] * levels
-        was_available, was_waiting = [False] * levels, [False] * levels
-        took = False
+        wanted: tuple[int, dict] | None = None  # level, and what was taken in the cycle before
+        raw: dict | None = None  # what was taken last, if it is of level 0
+        was_below, was_waiting = [False] * levels, [False] * levels
+        pushed_before = [False] * levels
         for cycle in range(800):
             drain = cycle > 700
-            push = not drain and chance.random() >= idle
-            push_level = chance.randrange(levels)
-            push &= seen[push_level][0]
-            pushed = chance.getrandbits(8)
-            bench.set("push", push)
-            bench.set("push_level", push_level)
-            bench.set("pushed", {"tag": pushed, "context": pushed & 3})
+            # A raw tuple and a joined one may come in the same cycle.
+            come: list[tuple[int, dict]] = []
+            for level in {0, chance.randrange(levels)}:
+                if not drain and seen[level][0] and chance.random() >= idle:
+                    come.append((level, joined_tuple() if level else raw_tuple()))
+            raws, joined = ([each for each in come if bool(each[0]) == k] for k in (False, True))
+            bench.set("push_raw", bool(raws))
+            bench.set("raw_pushed", raws[0][1] if raws else raw_tuple())
+            bench.set("push", bool(joined))
+            level = joined[0][0] if joined else chance.randrange(levels)
+            bench.set("push_level", level)
+            bench.set("pushed", joined[0][1] if joined else joined_tuple())
             level = chance.randrange(levels)
-            # A loader sees late what is available, and does not take in two cycles after another.
-            take = not took and was_available[level] and (drain or chance.random() >= pressure)
+            is_there = taken[level] < len(kept[level])
+            take = is_there and (drain or chance.random() >= pressure)
             bench.set("take", take)
             bench.set("take_level", level)
             commit_level = chance.randrange(levels)
@@ -60,37 +96,50 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
             bench.set("commit_level", commit_level)
             bench.set("rewind", rewind)
             await bench.settle()
-            for n in range(levels):
+            for k in range(levels):
+                assert bench.bits("available") >> k & 1 == (taken[k] < len(kept[k]))
                 if cycle:
-                    assert bench.bits("available") >> n & 1 == was_available[n]
-                    assert bench.bits("waiting") >> n & 1 == was_waiting[n]
-                    assert bench.bits("room") >> n & 1 == was_below[n]
-                seen[n] = [*seen[n][1:], bool(bench.bits("room") >> n & 1)]
-                full += not was_below[n]
-                was_below[n] = len(kept[n]) < depth
-                was_available[n] = taken[n] < len(kept[n])
-                was_waiting[n] = len(kept[n]) > 0
+                    assert bench.bits("waiting") >> k & 1 == was_waiting[k]
+                    assert bench.bits("room") >> k & 1 == was_below[k]
+                seen[k] = [*seen[k][1:], bool(bench.bits("room") >> k & 1)]
+                count["full"] += not was_below[k]
+                was_below[k] = len(kept[k]) < depth
+                was_waiting[k] = len(kept[k]) > 0
             if wanted is not None:
-                assert bench.get("reference")["tag"] == wanted
-                assert bench.get("reference")["context"] == wanted & 3
+                of, probe = wanted
+                expected = probe if of else reference_of(probe)
+                reference = bench.get("reference")
+                assert {name: reference[name] for name in expected} == expected
+                count["taken one after the other"] += take
+            if raw is not None:
+                assert bench.get("raw") == raw
+                count["a raw tuple still there"] += wanted is None
             await bench.clock()
-            wanted = kept[level][taken[level]] if take else None
-            if push:
-                kept[push_level].append(pushed)
-                wraps += 1
-                assert len(kept[push_level]) < depth + IN_FLIGHT, "the test pushes more than it may"
+            wanted = (level, kept[level][taken[level]]) if take else None
+            if take:
+                raw = None if level else kept[0][taken[0]]
+                newest = taken[level] == len(kept[level]) - 1
+                count["taken at once"] += newest and pushed_before[level]
+                count[f"of level {level}"] += 1
+            count["both ways"] += len(come) == 2
+            count["pushed"] += len(come)
+            for to, probe in come:
+                kept[to].append(probe)
+                assert len(kept[to]) < depth + IN_FLIGHT, "the test pushes more than it may"
+            pushed_before = [any(to == k for to, _ in come) for k in range(levels)]
             taken[level] += take
             if commit:
                 kept[commit_level].pop(0)
                 taken[commit_level] -= 1
-            took = take and not rewind
             if rewind:
-                rewinds += any(taken)
-                taken_and_rewound += take
+                count["rewind"] += any(taken)
+                count["taken and rewound"] += take
                 taken = [0] * levels
         assert not any(kept)
         assert not bench.bits("waiting")
-    assert wraps > 10 * fifo.depth
-    assert rewinds > 10
-    assert taken_and_rewound > 5
-    assert full > 10
+    assert count["pushed"] > 10 * fifo.depth
+    assert count["taken and rewound"] > 5
+    often = ["rewind", "full", "taken one after the other", "a raw tuple still there"]
+    often += ["taken at once", *(["both ways"] if levels > 1 else [])]
+    for what in (*often, *(f"of level {level}" for level in range(levels))):
+        assert count[what] > 10, what

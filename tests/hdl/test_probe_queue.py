@@ -51,6 +51,7 @@ class Alone(wiring.Component):
                 "busy": Out(1),
                 "deciding": Out(probe_layout(config)),
                 "sending": Out(probe_layout(config)),
+                "same_level": Out(1),
                 "was_left": Out(1),
                 "left_slot": Out(layouts.slot_bits),
                 "left_pc": Out(ADDRESS_BITS),
@@ -63,6 +64,7 @@ class Alone(wiring.Component):
         m.d.comb += [
             self.deciding.eq(probes.deciding),
             self.sending.eq(probes.sending),
+            self.same_level.eq(probes.same_level),
             self.was_left.eq(probes.resumed),
             self.left_slot.eq(probes.resumed_slot),
             self.left_pc.eq(probes.resumed_pc),
@@ -88,6 +90,8 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
         # Whether the probe of each pointer was it a cycle ago.
         may_enter, decides, sends = False, False, False
         committed: dict | None = None  # sent a cycle ago
+        was_same: bool | None = None  # if there were two that wait to be sent a cycle ago
+        had_decided = False
         left: dict[int, dict] = {}  # by level
         pending: set[int] = set()
         for _ in range(800):
@@ -96,6 +100,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 "reference": {
                     "context": chance.randrange(CONTEXTS),
                     "tag": chance.getrandbits(8),
+                    "stream": chance.randrange(levels + 1),
                     "carries": chance.getrandbits(levels + 1),
                     "slots": [chance.randrange(slots) for _ in range(levels + 1)],
                 },
@@ -134,6 +139,10 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                     now = {"slot": bench.bits("left_slot"), "pc": bench.bits("left_pc")}
                     assert now == left[probe["level"]]
                     seen["left"] += 1
+                seen["one after the other"] += decided and had_decided
+            if was_same is not None:
+                assert bench.bits("same_level") == was_same
+                seen["same" if was_same else "another"] += 1
             if sends:
                 probe, _ = queue[0]
                 assert bench.get("sending") == probe
@@ -145,7 +154,10 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 committed = None
             await bench.clock()
             may_enter = len(queue) < KNOWN - 1
-            decides = len(queue) > decided_of and not decided
+            waiting = [probe["level"] for probe, _ in queue]
+            was_same = waiting[0] == waiting[1] if sends and len(queue) > 1 else None
+            decides = len(queue) > decided_of + decided
+            had_decided = decided
             sends = len(queue) > sent
             if enter:
                 queue.append((entering, level in pending))
@@ -162,4 +174,6 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 queue.clear()
                 decided_of = 0
                 decides = sends = False
-    assert min(seen[what] for what in ("resume", "left", "full", "ahead")) > 20, seen
+    often = ["resume", "left", "full", "ahead", "one after the other", "same"]
+    often += ["another"] if levels > 1 else []
+    assert min(seen[what] for what in often) > 20, seen

@@ -39,14 +39,16 @@ async def to_all_destinations_once(dut: object) -> None:
 
     def offer(sender: int, level: int | None = None) -> dict:
         if level is None:
-            level = -1 if sender >= n else chance.randrange(levels)
+            level = chance.randrange(levels)
         places = chance.randrange(1, 2 << n)
-        if level == levels - 1:
-            places = 1 << n  # what the highest level makes goes to the output
+        # What the highest level makes goes to the output, and so do the raw tuples that come here.
+        if level == levels - 1 or sender >= n:
+            places = 1 << n
         return {
             "reference": {
                 "context": chance.randrange(CONTEXTS),
                 "tag": chance.getrandbits(8),
+                "stream": chance.randrange(n),
                 "carries": chance.getrandbits(n),
                 "slots": [chance.getrandbits(4) for _ in range(n)],
             },
@@ -93,7 +95,7 @@ async def to_all_destinations_once(dut: object) -> None:
             bench.set("level", [each["level"] for each in offers[:n]])
             bench.set(
                 "destination",
-                [{"areas": each["areas"], "output": each["output"]} for each in offers],
+                [{"areas": each["areas"], "output": each["output"]} for each in offers[:n]],
             )
             bench.set("follows", sum((each is not None) << i for i, each in enumerate(next_offers)))
             bench.set(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 import random
+from collections import Counter
 
 import cocotb
 import pytest
 
-from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.control_words import Target, load_commands
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import Command, Target, load_commands
 from seustream.hdl.device import Area, Comparison, Route, Selection, Tables
 from seustream.hdl.isa import Condition, Nop
 from seustream.hdl.selection import SelectionUnit
-from tests.hdl.bench import PACES, Bench, Driver, Load, Monitor, Scoreboard, simulate
+from tests.hdl.bench import NONE, PACES, Bench, Driver, Load, Monitor, Scoreboard, simulate
 
 HOLDS = {
     Condition.LT: operator.lt,
@@ -76,68 +78,95 @@ def bits_of(tables: Tables, stream: int, attributes: list[int]) -> int:
     return bits
 
 
+class Feed:
+    """Raw tuples for the unit, and what must come of them by the tables of their round."""
+
+    EACH = 40
+
+    def __init__(self, bench: Bench, idle: float, pressure: float) -> None:
+        self.bench = bench
+        self.board = Scoreboard("selected")
+        self.driver = Driver(bench, "raw", idle)
+        self.came: list[int] = []  # cycles
+        self.entries: list[int] = []
+        Monitor(bench, "selected", pressure, self._came)
+
+    def _came(self, item: dict) -> None:
+        self.board.came(item)
+        self.came.append(self.bench.cycle)
+
+    def attributes(self) -> list[int]:
+        chance, width = self.bench.chance, self.bench.component.config.attribute_width
+        return [chance.choice([0, 1, 2, (1 << width) - 1, chance.getrandbits(width)])
+                for _ in range(4)]  # fmt: skip
+
+    def offer(self, tables: Tables, admitted: Counter) -> None:
+        chance, config = self.bench.chance, self.bench.component.config
+        for _ in range(self.EACH):
+            raw = {
+                "stream": chance.randrange(config.streams),
+                "admit": int(chance.random() < 0.8),
+                "filler": int(chance.random() < 0.1),
+                "timestamp": chance.getrandbits(24),
+                "sequence": chance.getrandbits(16),
+                "attributes": self.attributes(),
+            }
+            self.driver.queue.append(raw)
+            bits = bits_of(tables, raw["stream"], raw["attributes"])
+            masks = tables.admission[raw["stream"]]
+            lets_in = any(bits & mask == mask for mask in masks)
+            deals = raw["admit"] and not raw["filler"]
+            if deals:
+                admitted[lets_in] += 1
+            self.board.expect(
+                {"raw": raw, "bits": bits if deals else 0, "admitted": int(deals and lets_in)}
+            )
+            # A tick goes by as if it had one.
+            entries = tables.selection_entries(raw["stream"]) if deals else 1
+            self.entries.append(max(entries, 1))
+
+
+def words_of(tables: Tables, config: DeviceConfig) -> list[Command]:
+    wanted = (Target.SELECTION, Target.ROWS)  # ROWS is for others
+    return [word for word in load_commands(tables, config) if word.target in wanted]
+
+
 @cocotb.test()
 async def bits_and_admission(dut: object) -> None:
     bench = Bench(dut, CASES)
-    chance, unit = bench.chance, bench.component
-    config = unit.config
-    admitted = {False: 0, True: 0}
+    chance, config = bench.chance, bench.component.config
+    admitted: Counter = Counter()
+    paused = waited = 0
     for idle, pressure in PACES:
-        await bench.reset()
-        load = Load(bench)
-        board = Scoreboard("selected")
-        driver = Driver(bench, "raw", idle)
-        Monitor(bench, "selected", pressure, board.came)
-        for _ in range(3):  # the tables are exchanged, twice
-            tables = random_tables(chance, config.streams, config.attribute_width)
-            words = [
-                word
-                for word in load_commands(tables, config)
-                if word.target in (Target.SELECTION, Target.ROWS)  # ROWS is for others
-            ]
-            await load.words(words)
-
-            def attributes() -> list[int]:
-                width = config.attribute_width
-                return [chance.choice([0, 1, 2, (1 << width) - 1, chance.getrandbits(width)])
-                        for _ in range(4)]  # fmt: skip
-
-            for _ in range(40):
-                raw = {
-                    "stream": chance.randrange(config.streams),
-                    "admit": int(chance.random() < 0.8),
-                    "filler": int(chance.random() < 0.1),
-                    "timestamp": chance.getrandbits(24),
-                    "sequence": chance.getrandbits(16),
-                    "attributes": attributes(),
-                }
-                driver.queue.append(raw)
-                bits = bits_of(tables, raw["stream"], raw["attributes"])
-                masks = tables.admission[raw["stream"]]
-                lets_in = any(bits & mask == mask for mask in masks)
-                deals = raw["admit"] and not raw["filler"]
-                if deals:
-                    admitted[lets_in] += 1
-                board.expect(
-                    {"raw": raw, "bits": bits if deals else 0, "admitted": int(deals and lets_in)}
-                )
-            paused = 0
+        await bench.reset(pause=1)
+        load, feed = Load(bench), Feed(bench, idle, pressure)
+        sent, board = feed.driver.sent, feed.board
+        # The tables are exchanged, twice; raw tuples wait meanwhile.
+        rounds = [random_tables(chance, config.streams, config.attribute_width) for _ in range(3)]
+        feed.offer(rounds[0], admitted)
+        for number, tables in enumerate(rounds):
+            await load.words(words_of(tables, config))
+            assert len(sent) == number * feed.EACH, "taken in a pause"
             for _ in range(20_000):
                 # A pause keeps new tuples out and lets go on what is in.
                 pause = chance.random() < 0.2
-                before = len(driver.sent)
+                before = len(sent)
                 bench.set("pause", pause)
                 await bench.settle()
-                assert not (pause and len(driver.sent) > before), "taken in a pause"
-                done = bench.bits("idle") and board.empty
-                paused += pause
+                assert not (pause and len(sent) > before), "taken in a pause"
+                paused += pause and feed.driver.offered
+                done = bench.bits("idle") and board.seen == (number + 1) * feed.EACH
+                assert not bench.bits("idle") or board.seen == before, "something is still there"
+                assert not (bench.bits("working") and bench.bits("blocked"))
                 await bench.clock()
                 if done:
                     break
-            board.finish()
+            assert len(sent) == board.seen == (number + 1) * feed.EACH
             bench.set("pause", 1)
+            if number + 1 < len(rounds):
+                feed.offer(rounds[number + 1], admitted)
             for _ in range(10):  # stored tuples, worked out anew
-                stream, stored = chance.randrange(config.streams), attributes()
+                stream, stored = chance.randrange(config.streams), feed.attributes()
                 bench.set("again", 1)
                 bench.set("stream", stream)
                 bench.set("attributes", stored)
@@ -153,6 +182,32 @@ async def bits_and_admission(dut: object) -> None:
 
                 await bench.until(known, 200)
                 assert worked_out == [bits_of(tables, stream, stored)]
-            bench.set("pause", 0)
-        assert paused
-    assert all(admitted.values())
+                waited += feed.driver.offered
+            assert len(sent) == board.seen, "taken in a pause"
+        board.finish()
+    assert paused > 20
+    assert waited > 20
+    assert min(admitted[True], admitted[False]) > 20
+
+
+@cocotb.test()
+async def an_entry_a_cycle(dut: object) -> None:
+    """Raw tuples that are offered in every cycle, and taken at once."""
+    bench = Bench(dut, CASES)
+    chance, config = bench.chance, bench.component.config
+    entries: Counter = Counter()
+    for _ in range(5):
+        await bench.reset(pause=1)
+        load, feed = Load(bench), Feed(bench, NONE, NONE)
+        tables = random_tables(chance, config.streams, config.attribute_width)
+        await load.words(words_of(tables, config))
+        feed.offer(tables, Counter())
+        bench.set("pause", 0)
+        begun = bench.cycle
+        await bench.until(lambda feed=feed: feed.board.seen == feed.EACH)
+        assert feed.came[0] - begun == 5 + feed.entries[0]
+        gaps = [after - before for before, after in itertools.pairwise(feed.came)]
+        assert gaps == feed.entries[1:]
+        entries.update(gaps)
+    assert entries[1] > 20, "a tuple a cycle"
+    assert max(entries) > 5

@@ -1,5 +1,5 @@
-"""Sequencer between windows that take their time, a router that may be full, and probes that end
-whenever they like."""
+"""Sequencer between windows that take their time, or are calm, areas and a router that may be full,
+and probes that end whenever they like."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.layouts import CONTEXTS, OFFERS
+from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.sequencer import Sequencer
 from tests.hdl.bench import PACES, Bench, Driver, Scoreboard, simulate
 
 _N = 3
+_PLACES = 3
+"""Probes that wait in an area while it says that it has room."""
 CASES = {
     "three streams": lambda: Sequencer(dataclasses.replace(CONFIGURATIONS["tiny"], streams=_N))
 }
@@ -30,7 +33,12 @@ async def one_after_the_other(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance = bench.chance
     seen: Counter = Counter()
-    for number, (idle, pressure) in enumerate(PACES * 2):
+    # The raw tuple before, and the highest bits of each stream's last number. A reset leaves them, for
+    # then nothing is stored.
+    before, lasts = {"timestamp": 0}, [0] * _N
+    for number, (idle, pressure) in enumerate(PACES * 4):
+        # Windows that are never calm, mostly, and now and then.
+        calm_rate, drains = (0, 0.97, 0.5, 0.9)[number % 4], (0.1, 0.9, 0.3)[number % 3]
         groups = [[0, 1, 2], [0, 0, 2], [0, 0, 0]][number % 3]
         stores = [True, number % 2 == 0, True]
         places = [chance.randrange(16) for _ in range(_N)]
@@ -42,19 +50,22 @@ async def one_after_the_other(dut: object) -> None:
             settled=7,
         )
         arriving = Driver(bench, "selected", idle)
-        now = 0
+        now, numbers = 0, [0] * _N
         for _ in range(60):
-            now += chance.randrange(3)
+            # Mostly near the one before, at times far from it.
+            now += chance.choice([0, 0, 1, 1, 2, 1 << 20 if chance.random() < 0.2 else 1])
+            stream = chance.randrange(_N)
+            numbers[stream] += chance.choice([1, 1, 1, 1 << 12 if chance.random() < 0.2 else 1])
             filler = chance.random() < 0.1
             admit = not filler and chance.random() < 0.8
             arriving.queue.append(
                 {
                     "raw": {
-                        "stream": chance.randrange(_N),
+                        "stream": stream,
                         "admit": admit,
                         "filler": filler,
-                        "timestamp": now,
-                        "sequence": chance.getrandbits(16),
+                        "timestamp": now & 0xFFFFFF,
+                        "sequence": numbers[stream] & 0xFFFF,
                         "attributes": [chance.getrandbits(16) for _ in range(4)],
                     },
                     "bits": chance.getrandbits(16),
@@ -71,13 +82,17 @@ async def one_after_the_other(dut: object) -> None:
         shown: deque[tuple] = deque(maxlen=2)  # to the windows, in the last two cycles
         checked = 0
         look = next_look = 0
-        coming: deque[dict] = deque()  # taken at the door
+        flowed, was_flow = False, False  # it that is dealt with; the next one
+        coming: deque[tuple[int, dict]] = deque()  # taken at the door, and when
         current: dict | None = None  # dealt with
         finished = True  # it went to the windows, or nowhere
         turns = 0  # which offers the router took
         offered: list[tuple | None] = [
             None
         ] * OFFERS  # what was emitted a cycle ago, not granted yet
+        waiting = [0] * _N  # probes in each area
+        were_calm: deque[bool] = deque([False] * 3)
+        owes = False  # what flowed has yet to be followed by a check
 
         def taken(item: dict, events: Scoreboard = events, coming: deque = coming) -> None:
             raw = item["raw"]
@@ -88,7 +103,7 @@ async def one_after_the_other(dut: object) -> None:
                     int(raw["admit"] and not item["admitted"]),
                 )
             )
-            coming.append(item)
+            coming.append((bench.cycle, item))
 
         arriving.taken = taken
         for cycle in range(20_000):
@@ -119,6 +134,12 @@ async def one_after_the_other(dut: object) -> None:
             bench.set("done_contexts", whose)
             bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
             bench.set("granted", turns)
+            calm = chance.random() < calm_rate
+            bench.set("calm", 7 if calm else chance.choice([0, 3, 6]))
+            were_calm.append(calm)
+            were_calm.popleft()
+            waiting = [each - bool(each and chance.random() < drains) for each in waiting]
+            bench.set("rooms", sum((each < _PLACES) << a for a, each in enumerate(waiting)))
             await bench.settle()
             # A window hears of it in the cycle after.
             look, next_look = next_look, bench.bits("check")
@@ -135,8 +156,9 @@ async def one_after_the_other(dut: object) -> None:
                 finished = True
                 raw = current["raw"]
                 leads = bool(places[raw["stream"]])
-                assert not any(was_settling), "stored before all windows have dropped their dead"
-                seen["stored two later"] += cycle == checked + 2
+                assert flowed or not any(was_settling), "stored before all windows have settled"
+                seen["stored two later"] += cycle == checked + 2 and not flowed
+                seen["a cycle after"] += cycle == checked + 1
                 assert store == stores[raw["stream"]] << raw["stream"]
                 assert snapshot == leads, "a view is taken with the store"
                 part = {name: raw[name] for name in ("timestamp", "sequence", "attributes")}
@@ -155,20 +177,52 @@ async def one_after_the_other(dut: object) -> None:
                 assert kept["counters"] == counters
                 assert kept["component"] == part
                 where = destinations[raw["stream"]]
-                emitted.expect((context, raw["stream"], 1 << raw["stream"], where))
+                assert bench.bits("probe") == where["areas"]
+                for area in range(_N):
+                    waiting[area] += where["areas"] >> area & 1
+                    assert waiting[area] < _PLACES + IN_FLIGHT, "more probes than there is room for"
+                    seen["no room"] += waiting[area] > _PLACES
+                if where["output"]:
+                    emitted.expect((context, raw["stream"], raw["stream"], 1 << raw["stream"]))
                 flight.pop(context, None)
                 flight[context] = where["areas"].bit_count() + where["output"]
-                uncounted[context] = flight[context]
-                assert bench.bits("emit").bit_count() == 1 + sum(
+                uncounted[context] = where["output"]  # until the router has it
+                assert bench.bits("emit").bit_count() == where["output"] + sum(
                     each is not None for each in offered
                 )
-            if look:
+            else:
+                assert not bench.bits("probe")
+            # A check of what flowed, or one of the next.
+            closes = look and not (coming and coming[0][0] <= bench.cycle - 2)
+            if closes:
+                assert owes, "nothing to look for"
+                assert finished
+                assert not any(was_settling)
+                assert not any(happened)
+                owes, flowed = False, False
+                its = (before["timestamp"], counters, 0)
+                assert list(shown) == [its, its]
+                seen["closes"] += 1
+            elif look:
                 assert finished, "the next one is dealt with, but this one went nowhere"
-                current = coming.popleft()
+                current = coming.popleft()[1]
                 events.came(happened)
                 checked = cycle
                 seen["check"] += 1
                 raw = current["raw"]
+                flowed = was_flow
+                if flowed:
+                    assert were_calm[0], "flows, though some window was not calm"
+                    assert not raw["filler"]
+                    assert raw["timestamp"] >> 19 == before["timestamp"] >> 19, "flows from afar"
+                    assert lasts[raw["stream"]] == raw["sequence"] >> 11, "flows from afar"
+                    seen["flow"] += 1
+                else:
+                    assert not any(was_settling), "checked before all windows have settled"
+                owes, before = flowed, raw
+                for s in range(_N):
+                    if groups[s] == groups[raw["stream"]]:
+                        lasts[s] = raw["sequence"] >> 11
                 for s in range(_N):
                     if groups[s] == groups[raw["stream"]]:
                         counters[s] = raw["sequence"]
@@ -182,10 +236,11 @@ async def one_after_the_other(dut: object) -> None:
                 raw = current["raw"]
                 assert bench.bits("taker") == raw["stream"]
                 assert bench.bits("taken_by") == raw["sequence"]
-            if look:
+            if look and not closes:
                 keeps = bool(current["admitted"] and stores[raw["stream"]])
                 its = (raw["timestamp"], counters, keeps << raw["stream"])
-                assert list(shown) == [its, its], "the windows did not know of it"
+                assert list(shown)[flowed:] == [its, its][flowed:], "the windows did not know of it"
+            was_flow = bool(bench.bits("flow"))
             shown.append((bench.bits("now"), bench.get("counters"), bench.bits("wanted")))
             was_settling = settling_now
             emits: list[tuple | None] = [None] * OFFERS
@@ -193,15 +248,16 @@ async def one_after_the_other(dut: object) -> None:
                 if not bench.bits("emit") >> i & 1:
                     assert offered[i] is None, "taken back"
                     continue
-                reference, where = bench.get("emitted")[i], bench.get("destinations_of")[i]
-                it = (reference["context"], reference["tag"], reference["carries"], where)
+                reference = bench.get("emitted")[i]
+                assert reference["carries"] == 1 << reference["stream"]
+                it = tuple(reference[name] for name in ("context", "tag", "stream", "carries"))
                 emits[i] = it
                 assert offered[i] in (None, it), "what is emitted stays"
                 assert offered[i] or snapshot
                 assert not bench.bits("idle")
                 if turns >> i & 1:
                     emitted.came(it)
-                    uncounted[it[0]] = 0
+                    uncounted[it[0]] -= 1
                     seen["emitted"] += 1
                     emits[i] = None
             turns = sum(
@@ -219,7 +275,7 @@ async def one_after_the_other(dut: object) -> None:
                 newest = list(flight)[-1]
                 assert (head - first) % CONTEXTS <= (newest - first) % CONTEXTS
                 assert not bench.bits("idle")
-            assert not coming or not bench.bits("idle")
+            assert not (coming or owes) or not bench.bits("idle")
             await bench.clock()
             if (
                 not arriving.queue
@@ -248,3 +304,5 @@ async def one_after_the_other(dut: object) -> None:
     assert seen["emitted"] > 100
     assert seen["with the next"] > 100
     assert seen["stored two later"] > 20
+    for what in ("flow", "a cycle after", "closes", "no room"):
+        assert seen[what] > 20, what

@@ -119,6 +119,7 @@ class Watched:
         self.programs = [[isa.decode(word) for word in area.program] for area in self.tables.areas]
         self.slots = [{} for _ in self.programs]
         self.stored = [0] * len(self.programs)
+        self.before: list[list[int]] = [[] for _ in self.programs]  # what each window had
         self.attributes: list[dict[int, Attributes]] = [{} for _ in self.programs]
 
     def push(self, batch: Batch) -> Results:
@@ -152,7 +153,13 @@ class Watched:
             self.stored[stream] += 1
         bits = selected(self.tables.selections[stream], attributes)
         admit = admit and any(not mask & ~bits for mask in self.tables.admission[stream])
-        expected, must = self._expected(stream, sequence, windows) if admit else ({}, set())
+        _, must = self._expected(stream, sequence, windows) if admit else ({}, set())
+        # Of what died with this arrival some may still be met.
+        met = [
+            list(dict.fromkeys([*old, *new])) for old, new in zip(self.before, windows, strict=True)
+        ]
+        expected, _ = self._expected(stream, sequence, met) if admit else ({}, set())
+        self.before = windows
         shown = self._shown(columns, stream, sequence)
         complete = {key for key, addresses in shown if addresses == expected.get(key)}
         for key, addresses in shown:

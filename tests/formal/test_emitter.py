@@ -1,0 +1,219 @@
+"""Emitter with the probe queue: what comes goes out once and in order, to where its tag leads, and what
+is said to follow does (P8, P1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from amaranth.hdl import Array, Module, Signal
+
+from seustream.hdl.decider import join_layout
+from seustream.hdl.emitter import Emitter
+from seustream.hdl.layouts import CONTEXT_BITS, Layouts
+from seustream.hdl.probe_queue import ProbeQueue, probe_layout
+from tests.formal.harness import (
+    Case,
+    Specification,
+    altered,
+    anything,
+    before,
+    check,
+    constant,
+    hold,
+    proof,
+    small,
+)
+
+# As in `test_execution`: 8 instructions and 2 route tags, so that the memories are small.
+ADDRESS, TAG = {"ADDRESS_BITS": 3}, {"TAG_BITS": 1}
+JOINS = {"join_layout": altered(join_layout, **ADDRESS, **TAG)}
+
+
+class EmitterSendsAll(Specification):
+    """The emitter with the probe queue, and no program: of what comes, joined tuples and ends in
+    any order, one is followed, any; of the probes one, any. Both memories are smaller than in a
+    build, so that their places are soon used again.
+
+    A probe's joined tuples come two cycles after it was entered at the earliest, and while there is
+    room, late by `LATE` cycles; the router is as in `test_execution`.
+    """
+
+    WAITING, LATE, KNOWN = 16, 7, 4
+
+    def __init__(
+        self,
+        emitter: tuple[tuple[str, str], ...] = (),
+        probes: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__()
+        self.emitter, self.probes = emitter, probes
+
+    def describe(self, m: Module) -> None:
+        config = small(streams=3, depth=2, factors=2, attribute_width=1)
+        emitter = altered(Emitter, *self.emitter, **TAG, **JOINS, _WAITING=self.WAITING)(config)
+        m.submodules.emitter = emitter
+        layouts = Layouts(config)
+        shape = probe_layout(config)
+        shapes = {
+            "enter": 1, "entering": shape, "may_enter": 1, "busy": 1, "resume": 1, "resumed": 1,
+            "resume_level": layouts.level_bits, "resume_slot": layouts.slot_bits, "commit": 1,
+            "level": layouts.level_bits, "committed_level": layouts.level_bits, "rewind": 1,
+            "context": CONTEXT_BITS,
+        }  # fmt: skip
+        signals = {name: Signal(each, name=name) for name, each in shapes.items()}
+        unit = SimpleNamespace(config=config, layouts=layouts, **signals)
+        decided = Signal()
+        make = altered(ProbeQueue, *self.probes, **ADDRESS, KNOWN=self.KNOWN)
+        probes = make(m, unit, decided, emitter.ends, emitter.emitting)
+        rewind = emitter.rewind
+        m.d.comb += [
+            unit.rewind.eq(rewind),
+            unit.commit.eq(emitter.commit),
+            unit.resume_level.eq(unit.entering.level),
+            unit.resumed.eq(unit.enter),
+            emitter.same_level.eq(probes.same_level),
+            emitter.higher.eq(anything(m, 1, "higher")),
+        ]
+
+        # Probes: how many were entered since the last rewind, decided and done.
+        entered, entered_n, decided_n, done = (Signal(5, name=f"count{i}") for i in range(4))
+        which = constant(m, 5, "which")
+        its, entering = Signal(shape), anything(m, shape, "entering")
+        enters = anything(m, 1, "enters") & before(m, unit.may_enter) & ~before(m, unit.enter)
+        m.d.comb += [unit.enter.eq(enters & ~rewind), unit.entering.eq(entering)]
+        m.d.comb += entered_n.eq(entered)
+        known = before(m, entered)  # two cycles after it was entered
+        m.d.comb += decided.eq(anything(m, 1, "decided") & (decided_n < known) & ~rewind)
+        self.assume(m, entered != 31)
+        with m.If(rewind):
+            m.d.sync += [entered.eq(0), decided_n.eq(0), done.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                entered.eq(entered + unit.enter),
+                decided_n.eq(decided_n + decided),
+                done.eq(done + emitter.ends),
+            ]
+        with m.If(unit.enter & (entered == which)):
+            m.d.sync += its.eq(entering)
+        lately = before(m, rewind)
+        there = ~lately & ~rewind & (known > which)
+        self.claim(m, ~emitter.ends | (done < entered))
+        self.claim(m, (entered - done)[:5] <= self.KNOWN)
+        with m.If(there & (decided_n == which)):
+            self.claim(m, probes.deciding == its)
+        with m.If(there & (done == which)):
+            self.claim(m, (probes.sending == its) & (unit.level == its.level))
+        its_end = before(m, emitter.ends & (done == which))
+        with m.If(its_end):
+            self.claim(m, unit.commit & (unit.committed_level == its.level))
+            self.claim(m, unit.context == its.reference.context)
+        self.claim(m, unit.commit == before(m, emitter.ends))
+
+        # What comes, in order; how many came and how many are done with.
+        came, out, ended = Signal(6), Signal(6), Signal(5)
+        followed = constant(m, 6, "followed")
+        found = anything(m, len(emitter.found.as_value()), "found")
+        mine = Signal.like(emitter.found)
+        seen = emitter.room
+        for _ in range(self.LATE):
+            seen = before(m, seen)
+        comes = Signal()
+        m.d.comb += [
+            comes.eq(anything(m, 1, "comes") & seen & (ended < known) & ~lately & (came != 63)),
+            emitter.came.eq(comes),
+            emitter.found.as_value().eq(found),
+        ]
+        with m.If(comes & (came == followed)):
+            m.d.sync += mine.eq(emitter.found)
+        leads = [constant(m, 4, f"leads{tag}") for tag in range(2)]
+        m.d.comb += emitter.leads.eq(hold(m, Array(leads)[emitter.tag[:1]], emitter.look))
+
+        # The router.
+        turn, granted = Signal(), Signal()
+        m.d.comb += [
+            turn.eq(emitter.emit & emitter.roomy & anything(m, 1, "turn")),
+            granted.eq(before(m, turn)),
+            emitter.granted.eq(granted),
+            emitter.roomy.eq(
+                anything(m, 1, "roomy")
+                & before(m, emitter.emit)
+                & ~granted
+                & ~before(m, granted & ~emitter.follows)
+            ),
+        ]
+        self.claim(m, ~granted | (emitter.emit & ~rewind))
+        with m.If(rewind):
+            m.d.sync += [came.eq(0), out.eq(0), ended.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                came.eq(came + comes),
+                out.eq(out + granted + emitter.ends),
+                ended.eq(ended + (comes & emitter.found.end)),
+            ]
+        self.claim(m, (out + granted + emitter.ends)[:6] <= came)
+        self.claim(m, (came - out)[:6] <= self.WAITING + 3 + 2)
+        is_mine = out == followed
+        with m.If((emitter.emit | rewind) & is_mine):
+            self.claim(m, (emitter.emitting == mine) & ~mine.end)
+        with m.If(emitter.emit & is_mine):
+            self.claim(m, emitter.destination.as_value() == Array(leads)[mine.tag[:1]])
+        with m.If(emitter.ends & ((out + granted)[:6] == followed)):
+            self.claim(m, mine.end)
+        waits = before(m, emitter.emit & ~granted)
+        self.claim(m, ~waits | emitter.emit | rewind)
+        gave_up = before(m, emitter.emit & ~emitter.roomy & ~granted & emitter.higher)
+        self.claim(m, ~rewind | gave_up)
+        # What it says of the next one is so.
+        said = before(m, granted & emitter.follows)
+        to = emitter.destination.as_value() == before(m, emitter.follows_to.as_value())
+        self.claim(m, ~said | (emitter.emit & to & (unit.level == before(m, unit.level))))
+        # It goes on.
+        idle = Signal(4)
+        with m.If((came != out) & ~emitter.emit & ~emitter.ends & ~rewind):
+            m.d.sync += idle.eq(idle + 1)
+        with m.Else():
+            m.d.sync += idle.eq(0)
+        self.claim(m, idle <= 8)
+
+        ends_before = before(m, emitter.ends & emitter.follows)
+        self.reach(m, said & ends_before & is_mine)
+        self.reach(m, emitter.ends & (done == which) & (which == 2))
+        self.reach(m, rewind & is_mine & (followed == 2))
+        again = Signal()
+        with m.If(rewind):
+            m.d.sync += again.eq(1)
+        self.reach(m, granted & is_mine & again & emitter.follows)
+
+
+def sends(
+    emitter: tuple[tuple[str, str], ...] = (), probes: tuple[tuple[str, str], ...] = ()
+) -> object:
+    return lambda: EmitterSendsAll(emitter, probes)
+
+
+OTHER_LEVEL = sends(emitter=(("after_end & self.same_level", "after_end"),))
+STALE_LEVEL = sends(
+    probes=(("self.same_level.eq(sends_next.data.probe.level == level)", "self.same_level.eq(1)"),)
+)
+TOO_MANY = sends(emitter=(("_WAITING - _IN_FLIGHT)", "_WAITING - 1)"),))
+OLD_DESTINATION = sends(emitter=(("write.data.to.eq(to)", "write.data.to.eq(self.leads)"),))
+DECIDES_LATE = sends(probes=(("Mux(decided, decides_next.data, decides.data)", "decides.data"),))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("emitter", sends(), "search", 16, campaign=False),
+        proof("emitter", sends(), "search", 18, limit=1800),
+        proof("emitter", sends(), "meet", 34),
+        proof("other-level-follows", OTHER_LEVEL, "search", 19, "FAIL", campaign=False),
+        proof("stale-level-follows", STALE_LEVEL, "search", 19, "FAIL"),
+        proof("too-many-joins", TOO_MANY, "search", 24, "FAIL"),
+        proof("old-destination", OLD_DESTINATION, "search", 18, "FAIL"),
+        proof("decides-late", DECIDES_LATE, "search", 10, "FAIL"),
+    ],
+)
+def test_emitter(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)
