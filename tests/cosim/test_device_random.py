@@ -99,7 +99,9 @@ def test_results_do_not_depend_on_the_batches(new_device: NewDevice, seed: int) 
     for at_once in (None, 1, 7):
         device = loaded(new_device, build(queries))
         results = run(device, raws, at_once)
-        runs.append((sorted(rows_of(results)), sorted(handed_over(results)), exact(device)))
+        # Those of the models are the same to the last one; a processor has a clock.
+        status = exact(device) if hasattr(device, "counters") else device.status()
+        runs.append((sorted(rows_of(results)), sorted(handed_over(results)), status))
     assert runs[0] == runs[1] == runs[2]
     assert runs[0][0]
     assert runs[0][1]
