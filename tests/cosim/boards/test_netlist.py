@@ -39,7 +39,7 @@ from tests.cosim.queries import (
     S,
     arrivals,
     build,
-    exact,
+    counts_as,
     handed_over,
     rows_of,
     run,
@@ -109,7 +109,7 @@ def test_a_netlist_gives_what_the_model_does(board: str, config: DeviceConfig) -
         assert len(got[1])
         assert sorted(rows_of(got[0])) == sorted(rows_of(got[1]))
         assert sorted(handed_over(got[0])) == sorted(handed_over(got[1]))
-        assert exact(device) == exact(golden)
+        assert counts_as(device.status(), golden.status())
 
 
 @campaign
