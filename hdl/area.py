@@ -139,6 +139,7 @@ class JoinArea(wiring.Component):
             probes.take.eq(loader.take),
             probes.take_level.eq(loader.level),
             loader.reference.eq(probes.reference),
+            loader.brings.eq(probes.brings),
             loader.raw.eq(probes.raw),
             probes.commit.eq(execution.commit),
             probes.commit_level.eq(execution.committed_level),

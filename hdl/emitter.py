@@ -25,7 +25,7 @@ class Emitter(wiring.Component):
     throughput  a joined tuple in 2 cycles, which the router takes; an end with the one before it
 
     came, found, room     a joined tuple or an end; there is room, late by `_IN_FLIGHT` of them
-    look, tag, leads      asks for the destination of a tag; there a cycle later
+    tag, leads            the destination of a tag, a cycle later
     emit, emitting, destination, granted, roomy   the request, and the router's answer
     follows, follows_to   the request after it, if it is there already and of the same level
     same_level            the probe after this one is of its level
@@ -43,7 +43,6 @@ class Emitter(wiring.Component):
                 "came": In(1),
                 "found": In(join_layout(config)),
                 "room": Out(1),
-                "look": Out(1),
                 "tag": Out(TAG_BITS),
                 "leads": In(layouts.destination),
                 "emit": Out(1),
@@ -71,7 +70,7 @@ class Emitter(wiring.Component):
         # Stages: destination, register; then it waits.
         came, found = Signal(2), [Signal(shape, name=f"found{stage}") for stage in range(2)]
         to = Signal(waiting["to"].shape)
-        m.d.comb += [self.look.eq(1), self.tag.eq(self.found.tag)]
+        m.d.comb += self.tag.eq(self.found.tag)
         m.d.sync += [
             came.eq(Cat(self.came, came)),
             found[0].eq(self.found),

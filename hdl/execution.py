@@ -129,7 +129,7 @@ class ExecutionUnit(wiring.Component):
         )
         m.d.comb += [
             self._destination.addr.eq(Cat(emitter.tag, self._half_read)),
-            self._destination.en.eq(emitter.look),
+            self._destination.en.eq(1),
             emitter.leads.eq(self._destination.data),
             emitter.same_level.eq(self._probes.same_level),
             self.emit.eq(emitter.emit),

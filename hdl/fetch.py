@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,8 +57,17 @@ class TupleFetch(wiring.Component):
         m = Module()
         layouts, who = self.layouts, range(self.requesters)
         m.submodules.arbiter = arbiter = RoundRobin(self.requesters)
-        m.submodules.raws = raws = memory.Memory(shape=layouts.context, depth=CONTEXTS, init=[])
-        write, read = raws.write_port(), raws.read_port()
+        # What is wide lies in LUTs, the clock and the counters in block RAM.
+        then = data.StructLayout(
+            {
+                "now": layouts.timestamp,
+                "counters": data.ArrayLayout(layouts.sequence, self.config.streams),
+            }
+        )
+        m.submodules.raws = raws = memory.Memory(shape=layouts.brought, depth=CONTEXTS, init=[])
+        m.submodules.clocks = clocks = memory.Memory(shape=then, depth=CONTEXTS, init=[])
+        ports = [raws.write_port(), clocks.write_port()]
+        read, read_clock = raws.read_port(), clocks.read_port()
 
         # Stages: request, turn, to the windows, address, memory, data, whose.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
@@ -101,14 +110,24 @@ class TupleFetch(wiring.Component):
             self.working.eq(chosen.any()),
             self.coming.eq(reduce(or_, (*reads[:-2], reads[-1]))),
             self.slots.eq(references[0].slots),
-            write.addr.eq(self.context),
-            write.data.eq(self.raw),
-            write.en.eq(self.remember),
-            read.addr.eq(references[1].context),
-            read.en.eq(1),
+            *(port.addr.eq(self.context) for port in ports),
+            *(port.en.eq(self.remember) for port in ports),
+            ports[0].data.bits.eq(self.raw.bits),
+            ports[0].data.attributes.eq(self.raw.component.attributes),
+            ports[1].data.now.eq(self.raw.component.timestamp),
+            ports[1].data.counters.eq(self.raw.counters),
+            *(port.addr.eq(references[1].context) for port in (read, read_clock)),
+            *(port.en.eq(1) for port in (read, read_clock)),
         ]
+        its, clock = references[2].stream, read_clock.data
         m.d.sync += [
-            raw.eq(read.data),
+            raw.stream.eq(its),
+            raw.bits.eq(read.data.bits),
+            raw.component.timestamp.eq(clock.now),
+            # It was the last of its stream.
+            raw.component.sequence.eq(Array(clock.counters[s] for s in range(n))[its]),
+            raw.component.attributes.eq(read.data.attributes),
+            raw.counters.eq(clock.counters),
             self.fetching.eq(reduce(or_, reads)),
             self.whole.eq(self.coming),
         ]
@@ -128,7 +147,7 @@ class TupleFetch(wiring.Component):
         as_stored = wanted[2][-1]
         for number in range(self.config.streams):
             own = Signal(name=f"own_{number}")
-            m.d.sync += own.eq((read.data.stream == number) & ~as_stored)
+            m.d.sync += own.eq((its == number) & ~as_stored)
             m.d.sync += fetched.components[number].eq(
                 Mux(own, raw.component, self.components[number])
             )

@@ -43,6 +43,7 @@ class Layouts:
     reference   a tuple on its way through router and areas
     joined      what a reference stands for; 136 bits in the thesis's configuration
     context     a raw tuple in flight: itself, and the sequence numbers of its time
+    brought     what a raw tuple brings to an area
     raw_probe   a raw tuple on its way to an area
     window_test a look at a joined tuple's ages and ranks
     query_set   queries that are left, the look that follows, and whether one does
@@ -99,13 +100,9 @@ class Layouts:
                 "counters": data.ArrayLayout(self.sequence, n),
             }
         )
+        self.brought = data.StructLayout({"bits": SELECTIONS, "attributes": self.attributes})
         self.raw_probe = data.StructLayout(
-            {
-                "context": CONTEXT_BITS,
-                "stream": STREAM_BITS,
-                "bits": SELECTIONS,
-                "attributes": self.attributes,
-            }
+            {"context": CONTEXT_BITS, "stream": STREAM_BITS, "brought": self.brought}
         )
         self.fetched = data.StructLayout(
             {

@@ -46,7 +46,7 @@ class ProbeLoader(wiring.Component):
     throughput  a probe in 2 cycles, or in as many as there are factors; up to sixteen are
                 being fetched meanwhile
 
-    available, take, level, reference, raw   of the probe FIFO
+    available, take, level, reference, brings, raw   of the probe FIFO
     request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
                                         the earliest, and the answer in the cycle after it
     context, tail, count                of the window buffer
@@ -72,7 +72,8 @@ class ProbeLoader(wiring.Component):
                 "take": Out(1),
                 "level": Out(layouts.level_bits),
                 "reference": In(layouts.reference),
-                "raw": In(layouts.raw_probe),
+                "brings": In(1),
+                "raw": In(layouts.brought),
                 "request": Out(stream.Signature(layouts.reference)),
                 "answering": In(1),
                 "fetched": In(layouts.fetched),
@@ -159,12 +160,11 @@ class ProbeLoader(wiring.Component):
         )
         self._have = Signal()
         # A raw tuple that was taken, from the register after until it is looked up.
-        holds = Signal(data.StructLayout({"place": count, "raw": layouts.raw_probe}))
+        holds = Signal(data.StructLayout({"place": count, "raw": layouts.brought}))
         self._held, held, self._passes = holds, Signal(name="held"), Signal(name="passes")
-        is_raw = ~_joined(reference_after)
         room = Signal()  # a cycle late, for two moves are two cycles apart
         m.d.sync += room.eq(~(self._wanted | self._missing).bit_select(asked, 1))
-        free = Mux(is_raw, ~held | self._passes, ~self.request.valid | self.request.ready)
+        free = Mux(self.brings, ~held | self._passes, ~self.request.valid | self.request.ready)
         m.d.comb += [
             self._have.eq((self._fresh & ~self._missing).bit_select(self._picks, 1)),
             move.eq(self._kept & room & free & ~self.flush),
@@ -185,7 +185,7 @@ class ProbeLoader(wiring.Component):
             m.d.sync += held.eq(0)
         with m.If(move):
             m.d.sync += asked.eq(asked + 1)
-            with m.If(is_raw):
+            with m.If(self.brings):
                 m.d.sync += [held.eq(1), holds.place.eq(asked), holds.raw.eq(self.raw)]
             with m.Else():
                 m.d.sync += [
@@ -193,7 +193,7 @@ class ProbeLoader(wiring.Component):
                     self.request.payload.eq(reference_after),
                 ]
         self._others = [s for s in range(config.streams) if s != self.number]
-        came, at = self._look_up(m, move, is_raw, asked, held)
+        came, at = self._look_up(m, move, asked, held)
 
         begins = (
             (self._missing, came, at),
@@ -210,9 +210,7 @@ class ProbeLoader(wiring.Component):
                 self._used.eq(asked),
             ]
 
-    def _look_up(
-        self, m: Module, move: Signal, is_raw: Value, asked: Signal, held: Signal
-    ) -> tuple[Value, Value]:
+    def _look_up(self, m: Module, move: Signal, asked: Signal, held: Signal) -> tuple[Value, Value]:
         """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
         leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
         config, layouts = self.config, self.layouts
@@ -224,7 +222,7 @@ class ProbeLoader(wiring.Component):
             plan.eq(self.plan),
             terms.eq(self.terms),
             moved.eq(Cat(move, moved)),
-            raw_moved.eq(Cat(move & is_raw, raw_moved)),
+            raw_moved.eq(Cat(move & self.brings, raw_moved)),
         ]
         with m.If(move):
             m.d.sync += place.eq(asked)
@@ -289,11 +287,12 @@ class ProbeLoader(wiring.Component):
             }
         )
         m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
+        fetched_bits = Mux(_joined(self.fetched.reference), 0, self.fetched.bits)
         write, raw = self._answers.write_port(), self._held.raw
         m.d.comb += [
             write.addr.eq(Mux(response, its_key.place, self._held.place)),
             # Only a raw tuple has selection bits; a joined one's tag says it all.
-            write.data.bits.eq(Mux(response, 0, raw.bits)),
+            write.data.bits.eq(Mux(response, fetched_bits, raw.bits)),
             write.en.eq(response | self._passes),
         ]
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))

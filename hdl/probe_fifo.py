@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from amaranth.hdl import Array, Cat, Module, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, STREAM_BITS, Layouts
 
 IN_FLIGHT = 7
 """Probes that may come after `room` was last seen high: on the way from router or sequencer."""
-_RAW_DEPTH = 64
-"""Places for raw tuples, which bring what they carry: as many as are on their way through an area."""
+_BROUGHT = 16
+"""Places for what raw tuples bring, which wait to be taken."""
 
 
 class ProbeFifo(wiring.Component):
@@ -22,7 +22,8 @@ class ProbeFifo(wiring.Component):
 
     A probe stays in its queue while it is worked on: `take` reads on, `commit` lets the
     oldest one taken go, `rewind` takes back all that were taken and not let go. That is
-    how an area turns to other work when it cannot go on with a probe.
+    how an area turns to other work when it cannot go on with a probe. What a raw tuple brought
+    is given once; when it is taken again it is fetched as what a joined tuple carries.
 
     latency     take: `reference` 1 cycle later
     throughput  one push, one raw push, one take, one commit a cycle
@@ -33,7 +34,7 @@ class ProbeFifo(wiring.Component):
     available                   by level, there is a probe to take
     waiting                     by level, there is a probe not let go; a cycle late
     take, take_level, reference
-    raw                         what was taken, if it was of level 0; until the next is taken
+    brings, raw                 what was taken is a raw tuple, the first time; what it brings, until the next is taken
     commit, commit_level
     rewind
     """
@@ -43,9 +44,6 @@ class ProbeFifo(wiring.Component):
         self.layouts = layouts = Layouts(config)
         # A power of two, so that pointers wrap by themselves.
         self.depth = 1 << ceil_log2(config.probe_fifo_depth + IN_FLIGHT)
-        # By level, how many wait at most while there is room.
-        of_raw = min(config.probe_fifo_depth, _RAW_DEPTH - IN_FLIGHT)
-        self.waiting_at_most = [of_raw, *[config.probe_fifo_depth] * (layouts.levels - 1)]
         levels, level = layouts.levels, layouts.level_bits
         super().__init__(
             {
@@ -60,7 +58,8 @@ class ProbeFifo(wiring.Component):
                 "take": In(1),
                 "take_level": In(level),
                 "reference": Out(layouts.reference),
-                "raw": Out(layouts.raw_probe),
+                "brings": Out(1),
+                "raw": Out(layouts.brought),
                 "commit": In(1),
                 "commit_level": In(level),
                 "rewind": In(1),
@@ -74,24 +73,39 @@ class ProbeFifo(wiring.Component):
             Array(Signal(bits + 1, name=f"{name}_{level}") for level in range(levels))
             for name in ("end", "taken", "kept")
         )
-        m.submodules.raws = raws = memory.Memory(
-            shape=self.layouts.raw_probe, depth=_RAW_DEPTH, init=[]
+        who = data.StructLayout({"context": CONTEXT_BITS, "stream": STREAM_BITS})
+        m.submodules.raws = raws = memory.Memory(shape=who, depth=self.depth, init=[])
+        m.submodules.brought = brought = memory.Memory(
+            shape=self.layouts.brought, depth=_BROUGHT, init=[]
         )
-        write, read = raws.write_port(), raws.read_port()
+        write, write_brought = raws.write_port(), brought.write_port()
+        read, read_brought = raws.read_port(), brought.read_port()
+        # The first that was never taken; a rewind leaves it.
+        fresh, is_fresh, of_raw = Signal(bits + 1, name="fresh"), Signal(), Signal()
         m.d.comb += [
-            write.addr.eq(ends[0]),
-            write.data.eq(self.raw_pushed),
-            write.en.eq(self.push_raw),
+            of_raw.eq(self.take & (self.take_level == 0)),
+            is_fresh.eq(taken[0] == fresh),
+            *(port.addr.eq(ends[0]) for port in (write, write_brought)),
+            *(port.en.eq(self.push_raw) for port in (write, write_brought)),
+            write.data.context.eq(self.raw_pushed.context),
+            write.data.stream.eq(self.raw_pushed.stream),
+            write_brought.data.eq(self.raw_pushed.brought),
             read.addr.eq(taken[0]),
-            read.en.eq(self.take & (self.take_level == 0)),
-            self.raw.eq(read.data),
-            self.reference.context.eq(self.raw.context),
-            self.reference.tag.eq(self.raw.stream),
-            self.reference.stream.eq(self.raw.stream),
-            self.reference.carries.eq(1 << self.raw.stream),
+            read.en.eq(of_raw),
+            read_brought.addr.eq(fresh),
+            read_brought.en.eq(of_raw & is_fresh),
+            self.raw.eq(read_brought.data),
+            self.reference.context.eq(read.data.context),
+            self.reference.tag.eq(read.data.stream),
+            self.reference.stream.eq(read.data.stream),
+            self.reference.carries.eq(1 << read.data.stream),
         ]
         with m.If(self.push_raw):
             m.d.sync += ends[0].eq(ends[0] + 1)
+        with m.If(self.take):
+            m.d.sync += self.brings.eq(of_raw & is_fresh)
+        with m.If(of_raw & is_fresh & ~self.rewind):
+            m.d.sync += fresh.eq(fresh + 1)
         if levels > 1:
             m.submodules.probes = probes = memory.Memory(
                 shape=self.layouts.reference, depth=(levels - 1) * self.depth, init=[]
@@ -115,9 +129,11 @@ class ProbeFifo(wiring.Component):
         for level in range(levels):
             m.d.comb += self.available[level].eq(ends[level] != taken[level])
             m.d.sync += self.waiting[level].eq(ends[level] != kept[level])
-            m.d.sync += self.room[level].eq(
-                (ends[level] - kept[level])[: bits + 1] < self.waiting_at_most[level]
-            )
+            waits = (ends[level] - kept[level])[: bits + 1]
+            room = waits < self.config.probe_fifo_depth
+            if level == 0:
+                room &= (ends[0] - fresh)[: bits + 1] < _BROUGHT - IN_FLIGHT
+            m.d.sync += self.room[level].eq(room)
         with m.If(self.take):
             m.d.sync += taken[self.take_level].eq(taken[self.take_level] + 1)
         with m.If(self.commit):

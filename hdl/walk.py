@@ -104,8 +104,7 @@ class ChainWalker(wiring.Component):
                 "visible": pointer,  # candidates so far
                 "certain": pointer,  # ... without the last one
                 "most": pointer,  # ... and with how many the rest is scanned
-                "pending": 1,  # the last candidate waits, for it may be the last of all
-                "latest": 1,  # ... and is the last slot, too
+                "pending": 1,  # the last candidate waits: it may be the last of all, or strange to the bucket
                 "candidate": slot,
             }
         )
@@ -185,9 +184,7 @@ class ChainWalker(wiring.Component):
                 judged.slot.eq(offsets.candidate),
                 judged.before.eq(offset),
                 judged.visible.eq(offset < offsets.count),
-                Cat(judged.pending, judged.latest).eq(
-                    ((offset < offsets.count) & (offset <= offsets.final)).replicate(2)
-                ),
+                judged.pending.eq((offset < offsets.count) & (offset <= offsets.final)),
             ]
         write = self._kept.write_port()
         m.d.comb += [
@@ -312,7 +309,7 @@ class ChainWalker(wiring.Component):
             with m.If(foreign | ends):
                 m.d.comb += [
                     write.en.eq(1),
-                    item.some.eq(probe.pending & ~(foreign & probe.latest)),
+                    item.some.eq(probe.pending & ~foreign),
                     item.last.eq(1),
                     item.tally.eq(Mux(foreign, probe.certain, probe.visible)),
                     self._short.eq(1),
@@ -333,7 +330,6 @@ class ChainWalker(wiring.Component):
                     after.before.eq(verdict_offset),
                     after.visible.eq(probe.visible + inside),
                     after.certain.eq(probe.visible),
-                    after.latest.eq(found),
                 ]
                 with m.If(found):
                     m.d.comb += write.en.eq(probe.pending)

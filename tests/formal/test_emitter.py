@@ -21,7 +21,6 @@ from tests.formal.harness import (
     before,
     check,
     constant,
-    hold,
     proof,
     small,
 )
@@ -128,7 +127,7 @@ class EmitterSendsAll(Specification):
         with m.If(comes & (came == followed)):
             m.d.sync += mine.eq(emitter.found)
         leads = [constant(m, 4, f"leads{tag}") for tag in range(2)]
-        m.d.comb += emitter.leads.eq(hold(m, Array(leads)[emitter.tag[:1]], emitter.look))
+        m.d.comb += emitter.leads.eq(before(m, Array(leads)[emitter.tag[:1]]))
 
         # The router.
         turn, granted = Signal(), Signal()

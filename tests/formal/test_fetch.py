@@ -55,12 +55,24 @@ class FetchFetches(Specification):
         it = anything(m, raw.shape(), "it")
         m.d.comb += [fetch.remember.eq(remember), fetch.context.eq(number), fetch.raw.eq(it)]
         kept = Signal()
+        its = fetch.raw.shape()(raw)
+        # It is the last of its stream.
+        self.assume(
+            m, Array(its.counters[s] for s in range(n))[its.stream] == its.component.sequence
+        )
         with m.If(remember & (number == context)):
             m.d.sync += kept.eq(1)
             self.assume(m, it == raw)
-        port = made.submodules.raws.read_port(domain="comb")
-        m.d.comb += port.addr.eq(context)
-        self.claim(m, ~kept | (port.data.as_value() == raw))
+        brought, clock = (
+            getattr(made.submodules, name).read_port(domain="comb") for name in ("raws", "clocks")
+        )
+        m.d.comb += [brought.addr.eq(context), clock.addr.eq(context)]
+        self.claim(m, ~kept | (brought.data.bits == its.bits))
+        self.claim(
+            m, ~kept | (brought.data.attributes.as_value() == its.component.attributes.as_value())
+        )
+        self.claim(m, ~kept | (clock.data.now == its.component.timestamp))
+        self.claim(m, ~kept | (clock.data.counters.as_value() == its.counters.as_value()))
 
         for s in range(n):
             here = (window == s) & (fetch.slots[s] == slot)
@@ -149,19 +161,19 @@ class FetchFetches(Specification):
         self.claim(m, kept | ~kept_then)
         with m.If(answered):
             self.claim(m, fetched.reference.as_value() == asked)
-            known = kept_then & (wanted.context == context)
-            it = fetch.raw.shape()(raw)
-            with m.If(known):
-                self.claim(m, fetched.stream == it.stream)
-                self.claim(m, fetched.bits == it.bits)
-                self.claim(m, fetched.now == it.component.timestamp)
-                self.claim(m, fetched.counters.as_value() == it.counters.as_value())
+            self.claim(m, fetched.stream == wanted.stream)
+            its_context = kept_then & (wanted.context == context)
+            known = its_context & (wanted.stream == its.stream)
+            with m.If(its_context):
+                self.claim(m, fetched.bits == its.bits)
+                self.claim(m, fetched.now == its.component.timestamp)
+                self.claim(m, fetched.counters.as_value() == its.counters.as_value())
             got = Array(fetched.components[s].as_value() for s in range(n))[window]
-            own = known & (it.stream == window) & ~as_stored
+            own = known & (its.stream == window) & ~as_stored
             with m.If(own):
-                self.claim(m, got == it.component.as_value())
-            carried = known & (it.stream == wanted.stream) & wanted.carries.bit_select(window, 1)
-            foreign = as_stored | (carried & (it.stream != window))
+                self.claim(m, got == its.component.as_value())
+            carried = known & wanted.carries.bit_select(window, 1)
+            foreign = as_stored | (carried & (its.stream != window))
             right = Array(wanted.slots[s] for s in range(n))[window] == slot
             with m.If(foreign & right):
                 self.claim(m, got[stamp] == stored[stamp])
@@ -216,7 +228,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "own-as-stored",
-            faulty("(read.data.stream == number) & ~as_stored", "read.data.stream == number"),
+            faulty("(its == number) & ~as_stored", "its == number"),
             "search",
             12,
             "FAIL",

@@ -41,10 +41,11 @@ class TheHighestLevelIsNext(Specification):
         made = build(m, "fifo", fifo)
         build(m, "loader", loader)
         drive(m, fifo, "take", "take_level", "rewind")
-        drive(m, loader, "available", "reference", "raw")
+        drive(m, loader, "available", "reference", "brings", "raw")
         m.d.comb += [
             loader.available.eq(fifo.available),
             loader.reference.eq(fifo.reference),
+            loader.brings.eq(fifo.brings),
             loader.raw.eq(fifo.raw),
             fifo.take.eq(loader.take),
             fifo.take_level.eq(loader.level),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 
-from seustream.hdl.probe_fifo import ProbeFifo
+from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.formal.harness import (
     Case,
     Specification,
@@ -29,9 +29,9 @@ on the way out of the router, one into the area."""
 RAW_LATE = 4
 """Cycles from the sequencer's look at it to the raw push: one to its register, one to the leave to
 go on, one on the way out of the sequencer, one into the area."""
-RAW_DEPTH = 8
-"""Places for raw tuples: fewer than in a build, and as there fewer than a level has for joined
-tuples."""
+BROUGHT = 8
+"""Places for what raw tuples bring: fewer than in a build, and as there fewer than a level has for
+probes."""
 
 
 class ProbeFifoIsAFifo(Specification):
@@ -45,7 +45,7 @@ class ProbeFifoIsAFifo(Specification):
 
     def __init__(self, *faults: tuple[str, str]) -> None:
         super().__init__()
-        self.make = altered(ProbeFifo, *faults, _RAW_DEPTH=RAW_DEPTH)
+        self.make = altered(ProbeFifo, *faults, _BROUGHT=BROUGHT)
 
     def describe(self, m: Module) -> None:
         config = small(streams=4, depth=2, probe_fifo_depth=2, attribute_width=1)
@@ -74,8 +74,9 @@ class ProbeFifoIsAFifo(Specification):
             Array(inside(made, f"{name}_{n}") for n in range(levels))[level]
             for name in ("end", "taken", "kept")
         )
-        # The queue of the level, by the rules: how many are in it, and how many of them taken.
-        size, read = Signal(5), Signal(5)
+        # The queue of the level, by the rules: how many are in it, how many of them are taken, and how many of
+        # the oldest were taken once.
+        size, read, known = Signal(5), Signal(5), Signal(5)
         seen = [fifo.room.bit_select(level, 1)]
         for _ in range(LATE):
             seen.append(before(m, seen[-1]))
@@ -91,9 +92,12 @@ class ProbeFifoIsAFifo(Specification):
         with m.Else():
             m.d.sync += read.eq(read + takes - commits)
 
-        places = Mux(raw, RAW_DEPTH, fifo.depth)
-        at_most = Mux(raw, fifo.waiting_at_most[0], fifo.waiting_at_most[1])
-        self.claim(m, size <= places)
+        first_time = read == known
+        m.d.sync += known.eq(known + (takes & first_time & ~fifo.rewind) - commits)
+        self.claim(m, size <= fifo.depth)
+        self.claim(m, ~raw | (size - known <= BROUGHT))
+        self.claim(m, read <= known)
+        self.claim(m, known <= size)
         self.claim(m, fifo.available.bit_select(level, 1) == (read != size))
         self.claim(m, fifo.waiting.bit_select(level, 1) == before(m, size != 0))
 
@@ -116,42 +120,58 @@ class ProbeFifoIsAFifo(Specification):
             self.claim(m, (reference.context == my_raw.context) & (reference.tag == my_raw.stream))
             self.claim(m, reference.stream == my_raw.stream)
             self.claim(m, reference.carries == 1 << my_raw.stream)
-        # What a raw tuple brought stays until another probe is taken.
-        stays = Signal()
+        # What a raw tuple brought is given once, and stays until another probe is taken.
+        brings, its = Signal(), Signal()
         with m.If(fifo.take):
-            m.d.sync += stays.eq(its_turn & raw)
-        self.claim(m, ~stays | (fifo.raw == my_raw))
+            m.d.sync += brings.eq(takes & raw & first_time)
+            m.d.sync += its.eq(its_turn & raw & first_time)
+        self.claim(m, ~raw | (fifo.brings == brings))
+        self.claim(m, ~its | (fifo.raw == my_raw.brought))
 
         # Invariants, which make the claims provable by induction.
         bits = len(end) - 1
         at = (kept + place)[:bits]
-        raws, probes = (
-            memory.read_port(domain="comb")
-            for memory in (made.submodules.raws, made.submodules.probes)
+        raws, brought, probes = (
+            getattr(made.submodules, name).read_port(domain="comb")
+            for name in ("raws", "brought", "probes")
         )
-        m.d.comb += [raws.addr.eq(at), probes.addr.eq(Cat(at, level - 1))]
-        stored = Mux(raw, raws.data == my_raw, probes.data.as_value() == mine)
+        m.d.comb += [raws.addr.eq(at), brought.addr.eq(at), probes.addr.eq(Cat(at, level - 1))]
+        stored = Mux(
+            raw,
+            Cat(raws.data.context, raws.data.stream) == Cat(my_raw.context, my_raw.stream),
+            probes.data.as_value() == mine,
+        )
         self.claim(m, ~followed | ((place < size) & stored))
+        still = followed & raw & (place >= known)
+        self.claim(m, ~still | (brought.data == my_raw.brought))
+        self.claim(m, ~raw | ((inside(made, "fresh") - kept)[: bits + 1] == known))
         self.claim(m, (end - kept)[: bits + 1] == size)
         self.claim(m, (taken - kept)[: bits + 1] == read)
         self.claim(m, read <= size)
         # Room tells what was so a cycle ago, and each push after saw it.
         late = before(m, pushes)
+        at_most, places = config.probe_fifo_depth, fifo.depth
+        wait, of_brought = size - known, BROUGHT - IN_FLIGHT
         self.claim(m, ~seen[0] | (size <= at_most - 1 + late))
+        self.claim(m, ~(raw & seen[0]) | (wait <= of_brought - 1 + late))
         for age in range(LATE):
             coming = sum(seen[age:LATE], Const(0))
             raw_coming = sum(seen[age:RAW_LATE], Const(0))
             self.claim(m, size + Mux(raw, raw_coming, coming) <= places)
+            self.claim(m, ~raw | (wait + raw_coming <= BROUGHT))
 
         rewound = Signal()
         with m.If(fifo.rewind & (read != 0)):
             m.d.sync += rewound.eq(1)
-        most = at_most - 1 + Mux(raw, RAW_LATE, LATE) + 2
+        on_the_way = Mux(raw, RAW_LATE, LATE) + 1
+        most, most_wait = at_most + on_the_way, of_brought + RAW_LATE + 1
         self.claim(m, size <= most)
         for which in (raw, ~raw):
             self.reach(m, its_turn & rewound & (place == 1) & which)
-            self.reach(m, (size == most) & which)
+            self.reach(m, (size == at_most) & which)
             self.reach(m, (size == most - 1) & pushes & commits & which)
+        self.reach(m, raw & (wait == most_wait))
+        self.reach(m, its_turn & raw & ~first_time)
         self.reach(m, its_turn & before(m, fifo.take & ~fifo.rewind & ~takes))
 
 
@@ -163,17 +183,17 @@ def faulty(old: str, new: str) -> object:
     "case",
     [
         proof("fifo", ProbeFifoIsAFifo, "prove", 6, campaign=False),
-        proof("fifo", ProbeFifoIsAFifo, "meet", 16),
+        proof("fifo", ProbeFifoIsAFifo, "meet", 20),
         proof(
             "room-for-one-more",
-            faulty("< self.waiting_at_most[level]", "<= 1 + self.waiting_at_most[level]"),
+            faulty("< self.config.probe_fifo_depth", "<= 1 + self.config.probe_fifo_depth"),
             "search",
             12,
             "FAIL",
         ),
         proof(
             "as-many-raw-as-joined",
-            faulty("min(config.probe_fifo_depth, _RAW_DEPTH - IN_FLIGHT)", "_RAW_DEPTH"),
+            faulty("< _BROUGHT - IN_FLIGHT", "< _BROUGHT"),
             "search",
             14,
             "FAIL",
@@ -195,7 +215,14 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "raw-not-kept",
-            faulty("read.en.eq(self.take & (self.take_level == 0))", "read.en.eq(1)"),
+            faulty("read_brought.en.eq(of_raw & is_fresh)", "read_brought.en.eq(1)"),
+            "search",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "brought-again",
+            faulty("self.brings.eq(of_raw & is_fresh)", "self.brings.eq(of_raw)"),
             "search",
             12,
             "FAIL",

@@ -47,12 +47,15 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         windows = [[component() for _ in range(depth)] for _ in range(n)]
         raws = []
         for context in range(CONTEXTS):
+            stream, raw = chance.randrange(n), component()
+            counters = [chance.getrandbits(16) for _ in range(n)]
+            counters[stream] = raw["sequence"]
             raws.append(
                 {
-                    "stream": chance.randrange(n),
+                    "stream": stream,
                     "bits": chance.getrandbits(16),
-                    "component": component(),
-                    "counters": [chance.getrandbits(16) for _ in range(n)],
+                    "component": raw,
+                    "counters": counters,
                 }
             )
             bench.set("context", context)

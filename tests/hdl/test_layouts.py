@@ -49,9 +49,8 @@ def test_a_raw_tuple_brings_what_an_area_looks_at(config: DeviceConfig) -> None:
     members = {name: field.shape for name, field in layouts.raw_probe}
     for name in ("context", "stream"):
         assert members.pop(name) == layouts.reference[name].shape
-    for name in ("stream", "bits"):
-        assert layouts.raw_probe[name].shape == layouts.context[name].shape
-    assert members == {
+    assert members == {"brought": layouts.brought}
+    assert {name: field.shape for name, field in layouts.brought} == {
         "bits": layouts.selected["bits"].shape,
         "attributes": layouts.component["attributes"].shape,
     }

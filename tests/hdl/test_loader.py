@@ -40,16 +40,18 @@ def test_a_probe_in_two_cycles() -> None:
 
 
 class _Probes:
-    """The probe FIFO: raw tuples with what they carry, joined ones with what is fetched of them."""
+    """The probe FIFO: raw tuples with what they carry, the first time; what is fetched of others."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.queues: list[deque[dict]] = [deque() for _ in range(bench.component.layouts.levels)]
         self.taken = [0] * len(self.queues)
         self.made = 0
-        self.by_slots: dict[tuple[int, int], dict] = {}  # joined ones, for the tuple fetch
+        self.known = 0  # raw tuples in it that were taken before
+        self.again = 0  # raw tuples that were fetched
+        self.by_slots: dict[tuple[int, int], dict] = {}  # for the tuple fetch
         self.read: dict = {}
-        self.raw: dict = {}
+        self.raw: dict | None = None  # what was taken last brings it
 
     def make(self, level: int) -> None:
         chance, config = self.bench.chance, self.bench.component.config
@@ -72,28 +74,17 @@ class _Probes:
             # Of a stream that it does not carry there is anything.
             "components": [{"attributes": attributes()} for _ in range(config.streams)],
         }
-        if level:
-            self.by_slots[slots] = probe
+        self.by_slots[slots] = probe
         self.queues[level].append(probe)
         self.made += 1
 
     def fetched(self, request: dict) -> dict:
         """What the tuple fetch answers. Selection bits are those of the raw tuple."""
         probe = self.by_slots[tuple(request["slots"][:2])]
-        assert request == probe["reference"], "asks for another, or for a raw tuple"
+        assert request == probe["reference"], "asks for another"
+        assert probe["level"] or probe.get("again"), "asks for what it brings"
+        self.again += not probe["level"]
         return {name: probe[name] for name in ("reference", "components", "bits")}
-
-    def raw_of(self, probe: dict) -> dict:
-        if probe["level"]:
-            return {}
-        reference = probe["reference"]
-        stream = reference["stream"]
-        return {
-            "context": reference["context"],
-            "stream": stream,
-            "bits": probe["bits"],
-            "attributes": probe["components"][stream]["attributes"],
-        }
 
     def available(self) -> int:
         there = (len(q) > t for q, t in zip(self.queues, self.taken, strict=True))
@@ -104,18 +95,27 @@ class _Probes:
         tuple carries until the next is taken."""
         self.bench.set("available", self.available())
         self.bench.set("reference", self.read)
-        self.bench.set("raw", self.raw)
+        self.bench.set("brings", self.raw is not None)
+        self.bench.set("raw", self.raw or {"bits": self.bench.chance.getrandbits(16)})
         self.read = {"tag": self.bench.chance.getrandbits(8), "carries": 15}
 
-    def take(self, level: int) -> dict:
+    def take(self, level: int, flush: bool) -> dict:
         probe = self.queues[level][self.taken[level]]
+        self.read, self.raw = probe["reference"], None
+        if level == 0 and self.taken[0] == self.known:
+            stream = probe["reference"]["stream"]
+            attributes = probe["components"][stream]["attributes"]
+            self.raw = {"bits": probe["bits"], "attributes": attributes}
+            self.known += not flush
+        elif level == 0:
+            probe["again"] = True
         self.taken[level] += 1
-        self.read, self.raw = probe["reference"], self.raw_of(probe)
         return probe
 
     def commit(self, level: int) -> None:
         self.queues[level].popleft()
         self.taken[level] -= 1
+        self.known -= level == 0
 
     def rewind(self) -> None:
         self.taken = [0] * len(self.queues)
@@ -265,7 +265,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 seen["taken in a flush"] += flush
                 assert len(last) < ASKED + 2, "takes a probe, but has enough"
                 seen["has nearly enough"] += len(last) >= ASKED
-                last.append(probes.take(level))
+                last.append(probes.take(level, flush))
             if taken_before is not None:
                 assert bench.get("staged.payload") == taken_before, "gone before it was taken over"
             taken_before = None
@@ -327,6 +327,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         else:
             raise AssertionError(f"{done} of {probes.made} staged")
         assert not requests
+        seen["a raw tuple again"] += probes.again
         for _ in range(10):
             bench.set("available", 0)
             bench.set("flush", 0)
@@ -337,6 +338,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
     assert kept == {2, 4, 8, 16}
     more = ["put ahead", "put further ahead", *(f"all but one of {most}" for most in kept)]
     often = ["joined", "raw", "keyed", "flush", "far flushed", "taken in a flush"]
+    often += ["a raw tuple again"]
     for what in (*often, "has nearly enough", *(more if not serial else ())):
         assert seen[what] > 5, f"{what}: {seen[what]}"
 
@@ -375,7 +377,7 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
                 # 7 cycles to the answer, as it promises.
                 answers.append((cycle + 6, probes.fetched(requests.pop())))
             if bench.bits("take"):
-                probes.take(bench.bits("level"))
+                probes.take(bench.bits("level"), False)
             frees = bool(bench.bits("staged.valid"))
             if frees:
                 staged.append(cycle)

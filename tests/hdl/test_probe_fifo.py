@@ -9,7 +9,8 @@ import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.layouts import CONTEXTS, SELECTIONS
+from seustream.hdl.probe_fifo import _BROUGHT as BROUGHT
 from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.hdl.bench import LATE, PACES, Bench, simulate
 
@@ -37,8 +38,10 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         return {
             "context": chance.randrange(CONTEXTS),
             "stream": chance.randrange(n),
-            "bits": chance.getrandbits(16),
-            "attributes": [chance.getrandbits(width) for _ in range(4)],
+            "brought": {
+                "bits": chance.getrandbits(SELECTIONS),
+                "attributes": [chance.getrandbits(width) for _ in range(4)],
+            },
         }
 
     def joined_tuple() -> dict:
@@ -64,10 +67,11 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         await bench.reset()
         kept: list[list[dict]] = [[] for _ in range(levels)]  # pushed and not let go
         taken = [0] * levels  # how many of them were taken
+        known = 0  # how many of the raw tuples in it were taken once
         # A sender sees room late: of each level, what it saw in the last cycles.
         seen = [[False] * LATE for _ in range(levels)]
         wanted: tuple[int, dict] | None = None  # level, and what was taken in the cycle before
-        raw: dict | None = None  # what was taken last, if it is of level 0
+        raw: dict | None = None  # what was taken last, if it is a raw tuple, the first time
         was_below, was_waiting = [False] * levels, [False] * levels
         pushed_before = [False] * levels
         for cycle in range(800):
@@ -104,6 +108,8 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 seen[k] = [*seen[k][1:], bool(bench.bits("room") >> k & 1)]
                 count["full"] += not was_below[k]
                 was_below[k] = len(kept[k]) < depth
+                if k == 0:
+                    was_below[0] &= len(kept[0]) - known < BROUGHT - IN_FLIGHT
                 was_waiting[k] = len(kept[k]) > 0
             if wanted is not None:
                 of, probe = wanted
@@ -111,13 +117,17 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 reference = bench.get("reference")
                 assert {name: reference[name] for name in expected} == expected
                 count["taken one after the other"] += take
+            assert bench.bits("brings") == (raw is not None)
             if raw is not None:
-                assert bench.get("raw") == raw
+                assert bench.get("raw") == raw["brought"]
                 count["a raw tuple still there"] += wanted is None
             await bench.clock()
             wanted = (level, kept[level][taken[level]]) if take else None
             if take:
-                raw = None if level else kept[0][taken[0]]
+                first_time = level == 0 and taken[0] == known
+                raw = kept[0][taken[0]] if first_time else None
+                known += first_time and not rewind
+                count["a raw tuple again"] += level == 0 and not first_time
                 newest = taken[level] == len(kept[level]) - 1
                 count["taken at once"] += newest and pushed_before[level]
                 count[f"of level {level}"] += 1
@@ -126,10 +136,12 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
             for to, probe in come:
                 kept[to].append(probe)
                 assert len(kept[to]) < depth + IN_FLIGHT, "the test pushes more than it may"
+                assert len(kept[0]) - known <= BROUGHT, "the test pushes more than it may"
             pushed_before = [any(to == k for to, _ in come) for k in range(levels)]
             taken[level] += take
             if commit:
                 kept[commit_level].pop(0)
+                known -= commit_level == 0
                 taken[commit_level] -= 1
             if rewind:
                 count["rewind"] += any(taken)
@@ -140,6 +152,7 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
     assert count["pushed"] > 10 * fifo.depth
     assert count["taken and rewound"] > 5
     often = ["rewind", "full", "taken one after the other", "a raw tuple still there"]
+    often += ["a raw tuple again"]
     often += ["taken at once", *(["both ways"] if levels > 1 else [])]
     for what in (*often, *(f"of level {level}" for level in range(levels))):
         assert count[what] > 10, what

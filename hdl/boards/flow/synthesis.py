@@ -25,6 +25,8 @@ SEPARATE = (
     "older",
     # tables: only the half not in use is written;
     "plans", "instructions", "destinations", "routes", "tests", "sets", "table",
+    # fetch: nobody asks for a raw tuple before it is kept;
+    "clocks",
     # queues: what is pushed can be taken in the next cycle at the earliest;
     "probes",
     # host link: what is written belongs to a ring only later.
