@@ -42,7 +42,7 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     of a raw tuple 10 cycles and one a factor, of a joined one about 16
+    latency     of a raw tuple 11 cycles and one a factor, of a joined one about 17
     throughput  a probe in 2 cycles, or in as many as there are factors; up to sixteen are
                 being fetched meanwhile
 
@@ -109,7 +109,10 @@ class ProbeLoader(wiring.Component):
     def _fetch(self, m: Module) -> None:
         """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by."""
         config, layouts = self.config, self.layouts
-        reference_after, level_after = Signal(layouts.reference), Signal(layouts.level_bits)
+        # What was taken is at the FIFO, then here, until it moves on: no path goes from there to a take.
+        taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
+        after, there = Signal(taken, name="after"), Signal(name="there")
+        level, brings, raw_after = Signal(layouts.level_bits), Signal(), Signal(layouts.brought)
         # The next probe, unless one was taken in the cycle before, or those that were taken are put back.
         highest, next_level, some = Signal(layouts.level_bits), Signal(layouts.level_bits), Signal()
         for number in range(layouts.levels):
@@ -117,8 +120,9 @@ class ProbeLoader(wiring.Component):
                 m.d.comb += highest.eq(number)
         m.d.comb += [
             self.level.eq(next_level),
-            self.context.eq(reference_after.context),
-            self.tag.eq(reference_after.tag),
+            self.take.eq(some & ~there),
+            self.context.eq(after.reference.context),
+            self.tag.eq(after.reference.tag),
         ]
         move, self._kept = Signal(), Signal()
         # To choose without those that were put back is to begin with what was left, and be in the way of the
@@ -128,26 +132,20 @@ class ProbeLoader(wiring.Component):
             some.eq(self.available.any() & ~self.flush),
         ]
         with m.If(self.take):
-            m.d.sync += level_after.eq(next_level)
-        with m.FSM():
-            with m.State("EMPTY"):
-                m.d.comb += self.take.eq(some)
-                with m.If(some & ~self.flush):
-                    m.next = "READ"
-            with m.State("READ"):
-                m.d.sync += reference_after.eq(self.reference)
-                m.next = "KEPT"
-                with m.If(self.flush):
-                    m.next = "EMPTY"
-            with m.State("KEPT"):
-                m.d.comb += self._kept.eq(1)
-                with m.If(move):
-                    m.d.comb += self.take.eq(some)
-                    m.next = "EMPTY"
-                    with m.If(some):
-                        m.next = "READ"
-                with m.If(self.flush):
-                    m.next = "EMPTY"
+            m.d.sync += [there.eq(1), level.eq(next_level)]
+        with m.If(move):
+            m.d.sync += self._kept.eq(0)
+        with m.If(there & ~self._kept):
+            m.d.sync += [
+                there.eq(0),
+                self._kept.eq(1),
+                after.reference.eq(self.reference),
+                after.level.eq(level),
+                brings.eq(self.brings),
+                raw_after.eq(self.raw),
+            ]
+        with m.If(self.flush):
+            m.d.sync += [there.eq(0), self._kept.eq(0)]
 
         # Places, in turn: where a probe is that is to be staged, whose comparisons are to be put, and of
         # which not all is there. What was asked for before a flush comes and is not used.
@@ -158,24 +156,25 @@ class ProbeLoader(wiring.Component):
         self._wanted, self._fresh, self._missing = (
             Signal(ASKED, name=name) for name in ("wanted", "fresh", "missing")
         )
-        self._have = Signal()
+        # Of the next one to be picked, for which there is no need to look for it then.
+        self._have, whole = Signal(), self._fresh & ~self._missing
+        after_it = (self._picks + 1)[:count]
+        here = Mux(self._picked, whole.bit_select(after_it, 1), whole.bit_select(self._picks, 1))
+        m.d.sync += self._have.eq(here & ~self.flush)
         # A raw tuple that was taken, from the register after until it is looked up.
         holds = Signal(data.StructLayout({"place": count, "raw": layouts.brought}))
         self._held, held, self._passes = holds, Signal(name="held"), Signal(name="passes")
         room = Signal()  # a cycle late, for two moves are two cycles apart
         m.d.sync += room.eq(~(self._wanted | self._missing).bit_select(asked, 1))
-        free = Mux(self.brings, ~held | self._passes, ~self.request.valid | self.request.ready)
+        free = Mux(brings, ~held | self._passes, ~self.request.valid | self.request.ready)
         m.d.comb += [
-            self._have.eq((self._fresh & ~self._missing).bit_select(self._picks, 1)),
             move.eq(self._kept & room & free & ~self.flush),
         ]
-        taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
         m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=ASKED, init=[])
         write = self._taken.write_port()
         m.d.comb += [
             write.addr.eq(asked),
-            write.data.reference.eq(reference_after),
-            write.data.level.eq(level_after),
+            write.data.eq(after),
             write.en.eq(move),
         ]
         # Once raised a request stays, as a stream must.
@@ -185,15 +184,15 @@ class ProbeLoader(wiring.Component):
             m.d.sync += held.eq(0)
         with m.If(move):
             m.d.sync += asked.eq(asked + 1)
-            with m.If(self.brings):
-                m.d.sync += [held.eq(1), holds.place.eq(asked), holds.raw.eq(self.raw)]
+            with m.If(brings):
+                m.d.sync += [held.eq(1), holds.place.eq(asked), holds.raw.eq(raw_after)]
             with m.Else():
                 m.d.sync += [
                     self.request.valid.eq(1),
-                    self.request.payload.eq(reference_after),
+                    self.request.payload.eq(after.reference),
                 ]
         self._others = [s for s in range(config.streams) if s != self.number]
-        came, at = self._look_up(m, move, asked, held)
+        came, at = self._look_up(m, move, brings, asked, held)
 
         begins = (
             (self._missing, came, at),
@@ -210,7 +209,9 @@ class ProbeLoader(wiring.Component):
                 self._used.eq(asked),
             ]
 
-    def _look_up(self, m: Module, move: Signal, asked: Signal, held: Signal) -> tuple[Value, Value]:
+    def _look_up(
+        self, m: Module, move: Signal, brings: Signal, asked: Signal, held: Signal
+    ) -> tuple[Value, Value]:
         """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
         leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
         config, layouts = self.config, self.layouts
@@ -222,7 +223,7 @@ class ProbeLoader(wiring.Component):
             plan.eq(self.plan),
             terms.eq(self.terms),
             moved.eq(Cat(move, moved)),
-            raw_moved.eq(Cat(move & self.brings, raw_moved)),
+            raw_moved.eq(Cat(move & brings, raw_moved)),
         ]
         with m.If(move):
             m.d.sync += place.eq(asked)

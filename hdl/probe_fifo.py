@@ -33,8 +33,8 @@ class ProbeFifo(wiring.Component):
     room                        by level, there is room; may be late by `IN_FLIGHT` pushes
     available                   by level, there is a probe to take
     waiting                     by level, there is a probe not let go; a cycle late
-    take, take_level, reference
-    brings, raw                 what was taken is a raw tuple, the first time; what it brings, until the next is taken
+    take, take_level, reference   ... until the next is taken
+    brings, raw                 it is a raw tuple, taken for the first time; what it brings
     commit, commit_level
     rewind
     """

@@ -150,9 +150,9 @@ class Scanner(wiring.Component):
         at_newest, at_oldest = Signal(), Signal()
         low, high = (Signal(max(1, bank_bits), name=n) for n in ("low", "high"))
         end, done = Signal(pointer), Signal()
+        carry = (item_after.slot[:bank_bits] + item_after.tail[:bank_bits])[bank_bits]
         m.d.comb += [
             end.eq(item_after.slot + item_after.tail[:bank_bits]),
-            at_oldest.eq(step == 0),
             moves.eq(~have | done),
             after.going.ready.eq(moves),
         ]
@@ -161,12 +161,13 @@ class Scanner(wiring.Component):
                 item.eq(item_after),
                 have.eq(have_after),
                 step.eq(end[bank_bits:]),
+                at_oldest.eq(~(item_after.slot[bank_bits:].any() | carry)),
                 at_newest.eq(1),
                 high.eq(end[:bank_bits]),
                 low.eq(item_after.tail[:bank_bits]),
             ]
         with m.Elif(self._valid & whole):
-            m.d.sync += [step.eq(step - 1), at_newest.eq(0)]
+            m.d.sync += [step.eq(step - 1), at_oldest.eq(step == 1), at_newest.eq(0)]
         rows = Cat(
             (~at_oldest | (b >= low)) & (~at_newest | (b <= high)) for b in range(self.banks)
         )

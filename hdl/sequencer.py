@@ -288,7 +288,12 @@ class Sequencer(wiring.Component):
             for value in (loaded.raw.timestamp, loaded.raw.sequence)
         )
         before = coming.of.raw.timestamp
-        near = (time == before[len(before) - len(time) :]) & (number == last[of])
+        # With the one that is here; after each they are taken over.
+        now = Array(
+            Mux(coming.moved[s], coming.of.raw.sequence[-len(number) :], last[s]) for s in range(n)
+        )
+        m.d.sync += [last[s].eq(now[s]) for s in range(n)]
+        near = (time == before[len(before) - len(time) :]) & (number == now[of])
         m.d.comb += [
             self.selected.ready.eq(~have_after),
             there.eq(have_after | self.selected.valid),
@@ -307,9 +312,6 @@ class Sequencer(wiring.Component):
                 coming.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
                 coming.leads.eq(Array(self.destinations[s] for s in range(n))[of]),
             ]
-            for s in range(n):
-                with m.If(moved[s]):
-                    m.d.sync += last[s].eq(number)
         with m.Elif(~have | takes):
             m.d.sync += coming.wanted.eq(0)
         with m.Elif(self.selected.valid):

@@ -361,8 +361,12 @@ class ChainWalker(wiring.Component):
         with m.If(self.items.valid & self.items.ready):
             m.d.sync += out_of.eq(out_of + 1)
             with m.If(out.last):
-                m.d.sync += [
-                    self._left.eq(self._left + 1),
-                    ins[leaving].eq(0),
-                    out_of.eq(0),
-                ]
+                m.d.sync += [self._left.eq(self._left + 1), out_of.eq(0)]
+        # The next one with its number comes later than that.
+        ends, ended = Signal(), Signal.like(leaving)
+        m.d.sync += [
+            ends.eq(self.items.valid & self.items.ready & out.last),
+            ended.eq(leaving),
+        ]
+        with m.If(ends):
+            m.d.sync += ins[ended].eq(0)

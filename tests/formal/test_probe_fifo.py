@@ -113,14 +113,17 @@ class ProbeFifoIsAFifo(Specification):
             with m.If(place == 0):
                 m.d.sync += followed.eq(0)
         its_turn = followed & takes & (read == place)
-        reference = fifo.reference
-        with m.If(before(m, its_turn & ~raw)):
+        # What was taken stays until the next is.
+        reference, of_mine = fifo.reference, Signal()
+        with m.If(fifo.take):
+            m.d.sync += of_mine.eq(its_turn)
+        with m.If(of_mine & ~raw):
             self.claim(m, reference.as_value() == mine)
-        with m.If(before(m, its_turn & raw)):
+        with m.If(of_mine & raw):
             self.claim(m, (reference.context == my_raw.context) & (reference.tag == my_raw.stream))
             self.claim(m, reference.stream == my_raw.stream)
             self.claim(m, reference.carries == 1 << my_raw.stream)
-        # What a raw tuple brought is given once, and stays until another probe is taken.
+        # What a raw tuple brought is given once.
         brings, its = Signal(), Signal()
         with m.If(fifo.take):
             m.d.sync += brings.eq(takes & raw & first_time)

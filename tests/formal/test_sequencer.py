@@ -313,6 +313,7 @@ class SequencerSends(Specification):
         self.claim(m, have == inside(made, "have"))
         self.claim(m, have_after == inside(made, "have_after"))
         self.claim(m, ~have | (inside(made, "coming")[:size] == coming.as_value()))
+        held = type(came)(came.shape(), inside(made, "coming")[:size])
         fields = inside(made, "coming")[size:]
         near, moved, its_leads_to = fields[0], fields[1 : n + 1], fields[2 * n + 1 :]
         self.claim(m, ~(have & near) | (close & ~coming.raw.filler))
@@ -323,7 +324,8 @@ class SequencerSends(Specification):
         for s in range(n):
             group = Array(unit.groups[i] for i in range(n))[coming.raw.stream]
             self.claim(m, ~have | (moved[s] == (unit.groups[s] == group)))
-            self.claim(m, inside(made, f"last_{s}") == unit.counters[s])
+            last = Mux(moved[s], held.raw.sequence, inside(made, f"last_{s}"))
+            self.claim(m, last == unit.counters[s])
         self.claim(m, ~have_after | (have & (inside(made, "after") == after.as_value())))
         busy = in_state(made, "JUDGE") | settles | flowing
         self.claim(m, deals == (busy & ~closing))

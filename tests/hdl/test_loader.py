@@ -91,13 +91,11 @@ class _Probes:
         return sum(more << level for level, more in enumerate(there))
 
     def offer(self) -> None:
-        """What is available is known in the same cycle; what was taken is there for one, but what a raw
-        tuple carries until the next is taken."""
+        """What is available is known in the same cycle; what was taken is there until the next is."""
         self.bench.set("available", self.available())
         self.bench.set("reference", self.read)
         self.bench.set("brings", self.raw is not None)
         self.bench.set("raw", self.raw or {"bits": self.bench.chance.getrandbits(16)})
-        self.read = {"tag": self.bench.chance.getrandbits(8), "carries": 15}
 
     def take(self, level: int, flush: bool) -> dict:
         probe = self.queues[level][self.taken[level]]
@@ -263,7 +261,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert available >> level & 1
                 assert since_flush > 0, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
-                assert len(last) < ASKED + 2, "takes a probe, but has enough"
+                assert len(last) < ASKED + 3, "takes a probe, but has enough"
                 seen["has nearly enough"] += len(last) >= ASKED
                 last.append(probes.take(level, flush))
             if taken_before is not None:
@@ -387,4 +385,4 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
         gaps = [after - before for before, after in itertools.pairwise(staged)]
         assert set(gaps[4:]) == {max(2, used)}, gaps
         # Without factors the probe takes as long as with one.
-        assert staged[0] == (16 if level else 10) + max(used, 1)
+        assert staged[0] == (17 if level else 11) + max(used, 1)

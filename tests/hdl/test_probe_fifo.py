@@ -71,6 +71,7 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         # A sender sees room late: of each level, what it saw in the last cycles.
         seen = [[False] * LATE for _ in range(levels)]
         wanted: tuple[int, dict] | None = None  # level, and what was taken in the cycle before
+        taken_now = False
         raw: dict | None = None  # what was taken last, if it is a raw tuple, the first time
         was_below, was_waiting = [False] * levels, [False] * levels
         pushed_before = [False] * levels
@@ -111,19 +112,21 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 if k == 0:
                     was_below[0] &= len(kept[0]) - known < BROUGHT - IN_FLIGHT
                 was_waiting[k] = len(kept[k]) > 0
-            if wanted is not None:
+            if wanted is not None:  # it stays until the next is taken
                 of, probe = wanted
                 expected = probe if of else reference_of(probe)
                 reference = bench.get("reference")
                 assert {name: reference[name] for name in expected} == expected
-                count["taken one after the other"] += take
+                count["taken one after the other"] += take and taken_now
+                count["still there"] += not taken_now
             assert bench.bits("brings") == (raw is not None)
             if raw is not None:
                 assert bench.get("raw") == raw["brought"]
-                count["a raw tuple still there"] += wanted is None
+                count["a raw tuple still there"] += not taken_now
             await bench.clock()
-            wanted = (level, kept[level][taken[level]]) if take else None
+            taken_now = take
             if take:
+                wanted = level, kept[level][taken[level]]
                 first_time = level == 0 and taken[0] == known
                 raw = kept[0][taken[0]] if first_time else None
                 known += first_time and not rewind
@@ -152,7 +155,7 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
     assert count["pushed"] > 10 * fifo.depth
     assert count["taken and rewound"] > 5
     often = ["rewind", "full", "taken one after the other", "a raw tuple still there"]
-    often += ["a raw tuple again"]
+    often += ["a raw tuple again", "still there"]
     often += ["taken at once", *(["both ways"] if levels > 1 else [])]
     for what in (*often, *(f"of level {level}" for level in range(levels))):
         assert count[what] > 10, what
