@@ -281,7 +281,7 @@ FAULTS = [
     Fault("a filler flows", "sequencer.py",
           "near & ~loaded.raw.filler", "near", "test_sequencer.py"),
     Fault("flows from afar", "sequencer.py",
-          "& (number == last[of])", "", "test_sequencer.py"),
+          "& (number == now[of])", "", "test_sequencer.py"),
     Fault("picked once more", "loader.py",
           "(self._fresh, self._picked, self._picks)", "(self._fresh, 0, self._picks)",
           "test_loader.py"),
