@@ -182,10 +182,13 @@ class ProbeLoader(wiring.Component):
             m.d.sync += self.request.valid.eq(0)
         with m.If(self._passes):
             m.d.sync += held.eq(0)
+        # Whatever moves: so wide a register hears of little.
+        with m.If(~held | self._passes):
+            m.d.sync += [holds.place.eq(asked), holds.raw.eq(raw_after)]
         with m.If(move):
             m.d.sync += asked.eq(asked + 1)
             with m.If(brings):
-                m.d.sync += [held.eq(1), holds.place.eq(asked), holds.raw.eq(raw_after)]
+                m.d.sync += held.eq(1)
             with m.Else():
                 m.d.sync += [
                     self.request.valid.eq(1),

@@ -93,7 +93,7 @@ class ProbeFifo(wiring.Component):
             read.addr.eq(taken[0]),
             read.en.eq(of_raw),
             read_brought.addr.eq(fresh),
-            read_brought.en.eq(of_raw & is_fresh),
+            read_brought.en.eq(self.take),
             self.raw.eq(read_brought.data),
             self.reference.context.eq(read.data.context),
             self.reference.tag.eq(read.data.stream),

@@ -218,7 +218,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "raw-not-kept",
-            faulty("read_brought.en.eq(of_raw & is_fresh)", "read_brought.en.eq(1)"),
+            faulty("read_brought.en.eq(self.take)", "read_brought.en.eq(1)"),
             "search",
             12,
             "FAIL",
