@@ -33,8 +33,10 @@ class StreamBuffer(wiring.Component):
                 going.payload.eq(Mux(keeps, kept, coming.payload)),
                 keeps.eq(0),
             ]
-        with m.Elif(coming.valid & ~keeps):
-            m.d.sync += [kept.eq(coming.payload), keeps.eq(1)]
+        with m.Elif(coming.valid):
+            m.d.sync += keeps.eq(1)
+        with m.If(~keeps):
+            m.d.sync += kept.eq(coming.payload)
         return m
 
 

@@ -113,17 +113,12 @@ class Emitter(wiring.Component):
 
         gives_up = Signal()
         m.d.sync += self.commit.eq(self.ends)
-        with m.If(both):
+        with m.If(moves):
             m.d.sync += [
-                self.emit.eq(1),
-                self.emitting.eq(item.join),
-                self.destination.eq(item.to),
-            ]
-        with m.Elif(moves):
-            m.d.sync += [
-                self.emit.eq(~following.join.end),
-                self.emitting.eq(following.join),
-                self.destination.eq(following.to),
+                self.emit.eq(~following.join.end | after_end),
+                # Of an end alone whatever is behind it.
+                self.emitting.eq(Mux(following.join.end, item.join, following.join)),
+                self.destination.eq(self.follows_to),
             ]
         with m.Elif(self.granted | gives_up):
             m.d.sync += self.emit.eq(0)

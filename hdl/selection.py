@@ -37,7 +37,7 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
     make selection bits, masks of bits let the tuple in. A tick goes by as if it had one entry.
 
-    latency     6 cycles and one an entry after the first
+    latency     7 cycles and one an entry after the first
     throughput  an entry a cycle
 
     write, half      tables, and which half of them is in use
@@ -108,7 +108,7 @@ class SelectionUnit(wiring.Component):
                 data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}),
                 name=f"stage{stage}",
             )
-            for stage in range(3)
+            for stage in range(4)
         ]
         m.d.comb += [
             self.raw.ready.eq(before_door.coming.ready & ~self.pause),
@@ -134,7 +134,7 @@ class SelectionUnit(wiring.Component):
                 waits.eq(coming.valid),
             ]
 
-        # Stages: memory, entry, comparison, outcome.
+        # Stages: memory, entry, attribute, comparison, outcome.
         first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
         m.d.comb += [
             read.addr.eq(Cat(address, self.half, door.raw.stream)),
@@ -147,18 +147,18 @@ class SelectionUnit(wiring.Component):
         ]
         with m.If(waits & go):
             m.d.sync += address.eq(Mux(first.last, 0, address + 1))
-        compared, entry = Signal(shape), Signal(shape)
+        picks, compared, entry = Signal(shape), Signal(shape), Signal(shape)
         outcome, next_outcome = Signal(), Signal()
         raw = stages[1].of.raw
         value = Signal(config.attribute_width)
         constant = compared.constant[: config.attribute_width]
         m.d.comb += [
-            value.eq(raw.attributes[compared.attribute]),
             next_outcome.eq(decide(compared.condition, value < constant, value == constant)),
         ]
         with m.If(go):
             m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]
-            m.d.sync += [compared.eq(read.data), entry.eq(compared), outcome.eq(next_outcome)]
+            m.d.sync += [picks.eq(read.data), compared.eq(picks), entry.eq(compared)]
+            m.d.sync += [value.eq(raw.attributes[picks.attribute]), outcome.eq(next_outcome)]
 
         # What the entries before came to, and this one.
         here = stages[-1]

@@ -286,7 +286,7 @@ FAULTS = [
           "(self._fresh, self._picked, self._picks)", "(self._fresh, 0, self._picks)",
           "test_loader.py"),
     Fault("two raw tuples held at once", "loader.py",
-          "~held | self._passes", "1", "test_loader.py"),
+          "Mux(brings, ~held | self._passes,", "Mux(brings, 1,", "test_loader.py"),
     Fault("the level of the next probe taken for granted", "probe_queue.py",
           "self.same_level.eq(sends_next.data.probe.level == level)", "self.same_level.eq(1)"),
     Fault("an offer over one that waits", "sequencer.py",

@@ -205,7 +205,7 @@ async def an_entry_a_cycle(dut: object) -> None:
         bench.set("pause", 0)
         begun = bench.cycle
         await bench.until(lambda feed=feed: feed.board.seen == feed.EACH)
-        assert feed.came[0] - begun == 5 + feed.entries[0]
+        assert feed.came[0] - begun == 6 + feed.entries[0]
         gaps = [after - before for before, after in itertools.pairwise(feed.came)]
         assert gaps == feed.entries[1:]
         entries.update(gaps)
