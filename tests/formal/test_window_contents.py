@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Module, Mux, Signal
 
+from tests.formal.arrivals import CONTEXT_BITS, WIDTH
 from tests.formal.harness import Case, anything, before, check, constant, proof
 from tests.formal.window import (
-    CONTEXT_BITS,
-    WIDTH,
     WindowKeepsWhatItMust,
     deeper,
     flowing,

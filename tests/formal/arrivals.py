@@ -1,0 +1,174 @@
+"""What a sequencer does to a window buffer, as the specifications of the window take it.
+
+Time and sequence numbers wrap after 16, so every wrap is within reach.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from seustream.hdl.window import WindowBuffer
+from tests.formal.harness import Specification, anything, before
+
+CONTEXT_BITS, CONTEXTS = 2, 4
+WIDTH = 4
+HALF = 1 << WIDTH - 1
+FLOWED, NEAR_BITS = 4, 2
+LATE = 5
+"""Most that a build's sequencer stores after a window counted last for a `calm` that it heard."""
+
+
+class Arrivals:
+    """What a sequencer does to a window: it shows a raw tuple for two cycles, takes it and says so, hears
+    a cycle late that the window is settled, then says, by registers, what to store and what view to
+    keep, while it may take the next. Of what is in flight the window hears a cycle late.
+
+    While the window is calm, of which it hears a cycle late, too, those near the one before flow: they
+    need not be shown before, and none waits for the window. A while after the last of them, when
+    nothing is there, it checks once more. With a margin of few slots it lets none flow while so many
+    are not counted yet when the window says that it is calm; with `LATE` it never waits for that.
+
+    A step of the clock is at most half of what it counts (a filler comes where it would be
+    more), one of the counter at most 1, and 1 for what is stored. Contexts retire in order, at any time.
+    """
+
+    def __init__(self, spec: Specification, m: Module, window: WindowBuffer, margin: int) -> None:
+        self.now, self.counter = Signal(WIDTH), Signal(WIDTH)
+        step, bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
+        arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
+        stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
+        # The next one: is it there, and shown for a cycle at least.
+        self.have, self.heard, next_stores = Signal(), Signal(), Signal()
+        self.step, self.bump = Signal(WIDTH), Signal()
+        retires = anything(m, 1, "retires")
+        self.clear = anything(m, 1, "clear")
+        self.check, self.settling, self.stores = Signal(), Signal(), Signal()
+        self.store, self.snapshot = Signal(), Signal()
+        bits = CONTEXT_BITS
+        self.context, self.next, self.oldest = Signal(bits), Signal(bits), Signal(bits)
+        self.active = Signal(bits + 1)
+        self.viewed = Signal(bits + 1)  # of these, the view is kept
+        m.d.comb += self.viewed.eq(self.active - self.snapshot)
+        self.busy = self.active != 0
+        # What is dealt with flows; something did lately; it is to be followed by a check.
+        self.flowing, self.lately, self.owes = Signal(), Signal(FLOWED), Signal()
+        self.closing = Signal()
+        self.cleared = Signal(init=1)  # nothing was taken since
+        self.quiet = ~(
+            self.settling | self.store | self.busy | before(m, self.busy) | self.have | self.owes
+        )
+        self.was_settled = before(m, window.settled)
+
+        self.shown = Cat(
+            (self.now + self.step)[:WIDTH], (self.counter + self.bump)[:WIDTH], next_stores
+        )
+        near = self.cleared | (
+            (self.shown[:WIDTH][-NEAR_BITS:] == self.now[-NEAR_BITS:])
+            & (self.shown[WIDTH : 2 * WIDTH][-NEAR_BITS:] == self.counter[-NEAR_BITS:])
+        )
+        calm = before(m, window.calm) & anything(m, 1, "others_calm") & anything(m, 1, "no_filler")
+        recent = [self.store]
+        for _ in range(LATE - 3):
+            recent.append(before(m, recent[-1]))
+        self.uncounted = Signal(range(LATE + 1))
+        m.d.comb += self.uncounted.eq(sum(recent) + (self.settling & self.stores))
+        flows = Signal()
+        m.d.comb += flows.eq(self.have & near & calm & (self.uncounted < margin))
+
+        goes = self.flowing | (self.settling & ~self.check & self.was_settled)
+        goes = goes & others & (~sends | self.closing | (self.active != CONTEXTS))
+        quiet = self.was_settled & ~self.lately.any() & anything(m, 1, "others_quiet")
+        self.takes, self.closes = Signal(), Signal()
+        m.d.comb += [
+            self.takes.eq(
+                self.have
+                & Mux(
+                    self.settling,
+                    goes & (flows | (self.heard & ~self.flowing)),
+                    flows | (self.heard & quiet),
+                )
+            ),
+            self.closes.eq(~self.settling & self.owes & ~self.have & quiet),
+        ]
+        self.flows_on = self.takes & flows
+        with m.If(~self.have | self.takes):
+            m.d.sync += [
+                self.have.eq(arrives),
+                self.step.eq(step),
+                self.bump.eq(bump),
+                next_stores.eq(stores),
+            ]
+        m.d.sync += self.heard.eq(self.have & ~self.takes)
+        # Where there is none, it is that before.
+        any_other = anything(m, 2 * WIDTH + 1, "shown")
+        still = Cat(self.now, self.counter, Const(0, 1))
+
+        spec.assume(m, step <= HALF)
+        spec.assume(m, ~stores | bump)
+        spec.assume(m, ~self.clear | (self.quiet & ~arrives))
+        m.d.comb += [
+            window.check.eq(self.check),
+            window.flow.eq(before(m, self.flows_on | self.flowing | self.lately.any())),
+            Cat(window.now, window.counter, window.wanted).eq(
+                Mux(self.have, self.shown, Mux(self.cleared, any_other, still))
+            ),
+            window.store.eq(self.store),
+            window.snapshot.eq(self.snapshot),
+            window.snapshot_context.eq(self.context),
+            window.busy.eq(before(m, self.busy)),
+            window.oldest.eq(before(m, self.oldest)),
+            window.clear.eq(self.clear),
+        ]
+        # What is to be stored, while the next is dealt with.
+        self.tuple, self.bits = Signal(window.tuple.shape()), Signal(16)
+        m.d.comb += [window.tuple.eq(self.tuple), window.bits.eq(self.bits)]
+        m.d.sync += [
+            self.check.eq(self.takes | self.closes),
+            self.lately.eq(Cat(self.flowing, self.lately)),
+        ]
+        with m.If(goes):
+            m.d.sync += [
+                self.tuple.timestamp.eq(self.now),
+                self.tuple.sequence.eq(self.counter),
+                self.tuple.attributes.eq(
+                    anything(m, len(self.tuple.attributes.as_value()), "attributes")
+                ),
+                self.bits.eq(anything(m, 16, "bits")),
+                self.settling.eq(0),
+                self.flowing.eq(0),
+                self.context.eq(self.next),
+            ]
+        with m.If(self.takes):
+            m.d.sync += [
+                self.now.eq(self.now + self.step),
+                self.counter.eq(self.counter + self.bump),
+                self.cleared.eq(0),
+            ]
+        with m.If(self.takes | self.closes):
+            m.d.sync += [
+                self.stores.eq(next_stores & self.takes),
+                self.settling.eq(1),
+                self.flowing.eq(self.flows_on),
+                self.owes.eq(self.flows_on),
+                self.closing.eq(self.closes),
+            ]
+        with m.If(self.clear):
+            m.d.sync += self.cleared.eq(1)
+        sent = goes & sends & ~self.closing
+        m.d.sync += [self.store.eq(goes & self.stores), self.snapshot.eq(sent)]
+        retired = (self.viewed != 0) & retires
+        m.d.sync += [
+            self.next.eq(self.next + sent),
+            self.oldest.eq(self.oldest + retired),
+            self.active.eq(self.active + sent - retired),
+        ]
+        spec.claim(m, (self.next - self.oldest)[:bits] == self.active[:bits])
+        spec.claim(m, self.active <= CONTEXTS)
+        spec.claim(m, ~self.snapshot | (self.active != 0))
+        spec.claim(m, ~self.snapshot | (self.context == (self.next - 1)[:bits]))
+        spec.claim(m, ~self.check | self.settling)
+        spec.claim(m, ~(self.store | self.snapshot) | ~self.settling | self.check)
+
+    def in_flight(self, context: Value) -> Value:
+        """Whether its view is kept and needed."""
+        return (context - self.oldest)[:CONTEXT_BITS] < self.viewed
