@@ -57,7 +57,7 @@ class TupleFetch(wiring.Component):
         m = Module()
         layouts, who = self.layouts, range(self.requesters)
         m.submodules.arbiter = arbiter = RoundRobin(self.requesters)
-        # What is wide lies in LUTs, the clock and the counters in block RAM.
+        # Clock and counters just fill four block RAMs, which is what there is room for.
         then = data.StructLayout(
             {
                 "now": layouts.timestamp,

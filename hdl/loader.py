@@ -37,7 +37,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ProbeLoader(wiring.Component):
     """Takes the probe of the highest level, fetches what it carries, picks each factor's
-    operand and the bucket it looks into. A raw tuple has come with what it carries.
+    operand and the bucket it looks into. A raw tuple brings what it carries, the first time.
 
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.

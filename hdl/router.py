@@ -13,8 +13,9 @@ from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, Layouts
 
 class Router(wiring.Component):
     """Each area keeps its copy of the join routing table, so a joined tuple comes with its
-    destinations. Of raw tuples those come that lead to the output. One is taken only when there is room at all of them; a tuple that must wait
-    never keeps another waiting that need not.
+    destinations; of raw tuples those come that lead to the output. One is taken only when
+    there is room at all its destinations; a tuple that must wait never keeps another waiting that
+    need not.
 
     A tuple goes only from one level to the next, and what the highest level makes goes to the
     output: areas that prefer the highest level therefore always find an end.

@@ -25,7 +25,7 @@ class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
-    throughput  the slowest of: a raw tuple in 2 cycles; in each area `lanes` pairs a cycle
+    throughput  the slowest of: a raw tuple a cycle, in 2 where windows are not calm; in each area `lanes` pairs a cycle
                 scanned, or an indexed candidate a cycle; a joined tuple in 2 or 3 cycles, or 8 a
                 pair that runs the program; a window test a cycle at the output
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seustream.compiler.wjasip.image import encode
+from seustream.compiler.wjasip.image import decode, encode
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device, Status
 from tests.cosim.generate import (
@@ -74,6 +74,10 @@ def play(device: Device, case: Swaps) -> Outcome:
     return sorted(rows), sorted(handed), dataclasses.replace(device.status())
 
 
-def same(device: Outcome, model: Outcome) -> bool:
-    """As the golden model; the cases have guards, with which a device may compare fewer pairs."""
-    return device[:2] == model[:2] and counts_as(device[2], model[2], guards=True)
+def same(case: Swaps, found: Outcome, golden: Outcome, processor: bool) -> bool:
+    """As the golden model, to the last counter; a processor as far as the contract says."""
+    if not processor:
+        return found == golden
+    tables = [decode(image, case.config) for image in case.images]
+    guards = any(area.guards for one in tables for area in one.areas)
+    return found[:2] == golden[:2] and counts_as(found[2], golden[2], guards)

@@ -54,7 +54,7 @@ def changing(seed: int) -> int:
     rtl = VerilatedDevice(config)
     rtl.hold(seed, *((0, 0.5)[seed >> bit & 1] for bit in range(2)))
     got, want = play(rtl, case), play(GoldenDevice(config), case)
-    if not same(got, want):
+    if not same(case, got, want, processor=True):
         raise Difference(f"seed {seed}, configuration {config.name}: {got[2]}, want {want[2]}")
     return len(want[0])
 
