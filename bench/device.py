@@ -29,7 +29,7 @@ from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.device import Batch, UnitCycles
-from seustream.hdl.hashing import bucket_bits, bucket_of, seed_of
+from seustream.hdl.hashing import bucket_of, seed_of
 
 TITLE = "device: cycles a raw tuple by workload and by configuration, pairs a cycle when scanning"
 
@@ -281,7 +281,7 @@ def _in_one_bucket(n: int, text: str) -> Codes:
     found: dict[int, None] = {}
     while len(found) < n:
         keys = chance.integers(0, 1 << 31, 1 << 18)
-        found |= dict.fromkeys(keys[bucket_of(keys, seed, bucket_bits(CONFIG)) == 5].tolist())
+        found |= dict.fromkeys(keys[bucket_of(keys, seed, CONFIG.bucket_bits) == 5].tolist())
     return np.array(list(found)[:n], np.uint32)
 
 

@@ -66,10 +66,10 @@ class DeviceConfig:
     timestamp_width: int = 48
     sequence_width: int = 32
     depth: int = 2048
-    lanes: int = 8
+    lanes: int = 4
     indexes: int = 2
     comparisons: int = 256
-    comparators: int = 4
+    comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
 
@@ -140,6 +140,11 @@ class DeviceConfig:
         return _capacity(self.depth)
 
     @property
+    def bucket_bits(self) -> int:
+        """Of an index's buckets there are twice as many as slots, so that few tuples share one."""
+        return self.depth.bit_length()
+
+    @property
     def kinds(self) -> int:
         """A comparator serves the attributes that are its number modulo this: one, if there are
         enough comparators. To choose among them takes more logic and wires than to compare."""
@@ -184,9 +189,9 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product on an ECP5-85, whose block RAM holds three areas of it.
         DeviceConfig(name="default3", streams=3),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8, comparators=8),
+        DeviceConfig(name="thesis", attribute_width=8, lanes=8),
         # The smallest: the thesis's own way of executing, one comparison at a time.
-        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0, comparators=8),
+        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",
@@ -195,6 +200,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             sequence_width=16,
             depth=16,
             lanes=2,
+            comparators=4,
             probe_fifo_depth=4,
             output_fifo_depth=4,
         ),

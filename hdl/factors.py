@@ -39,20 +39,16 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
-BUFFER_BITS = 4
-"""Bits of a probe's number among those that are compared or wait for it: sixteen at once, eight if a row takes
-more than two turns, four if more than four, and two if more than eight."""
-
-_FEW_TURNS = 1
-"""Bits of a turn, up to which there is a place for the comparisons of all probes."""
+BUFFER_BITS = 5
+"""Bits of a probe's number among those that are compared or wait for it: thirty-two at once, sixteen if a row
+takes two turns, eight if three or four, four up to eight, and two if more."""
 
 
 def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) -> Value:
     """Place where a comparator keeps what it compares in a turn with a probe. If a row takes many turns, a bit
     of the turn stands for one of the probe's."""
-    low, bits = min(ceil_log2(config.turns), _FEW_TURNS), ceil_log2(config.turns)
-    place, probes = [turn[:low]], BUFFER_BITS
-    for bit in range(low, bits):
+    place, probes = [], BUFFER_BITS
+    for bit in range(ceil_log2(config.turns)):
         probes -= 1
         place.append(Mux(last_turn[bit:].any(), turn[bit], buffer[probes]))
     return Cat(*place, buffer[:probes])
@@ -60,10 +56,9 @@ def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) 
 
 def all_kept(config: DeviceConfig, count: Value, last_turn: Value) -> Value:
     """Asserted if there is no place for the comparisons of one more probe than `count`."""
-    low, bits = min(ceil_log2(config.turns), _FEW_TURNS), ceil_log2(config.turns)
     full: Value = count[BUFFER_BITS]
-    for bit in range(low, bits):
-        full = Mux(last_turn[bit:].any(), count[BUFFER_BITS - 1 - (bit - low)], full)
+    for bit in range(ceil_log2(config.turns)):
+        full = Mux(last_turn[bit:].any(), count[BUFFER_BITS - 1 - bit], full)
     return full
 
 

@@ -57,17 +57,12 @@ class TupleFetch(wiring.Component):
         m = Module()
         layouts, who = self.layouts, range(self.requesters)
         m.submodules.arbiter = arbiter = RoundRobin(self.requesters)
-        # Clock and counters just fill four block RAMs, which is what there is room for.
-        then = data.StructLayout(
-            {
-                "now": layouts.timestamp,
-                "counters": data.ArrayLayout(layouts.sequence, self.config.streams),
-            }
+        counters = data.ArrayLayout(layouts.sequence, self.config.streams)
+        arrival = data.StructLayout(
+            {"brought": layouts.brought, "now": layouts.timestamp, "counters": counters}
         )
-        m.submodules.raws = raws = memory.Memory(shape=layouts.brought, depth=CONTEXTS, init=[])
-        m.submodules.clocks = clocks = memory.Memory(shape=then, depth=CONTEXTS, init=[])
-        ports = [raws.write_port(), clocks.write_port()]
-        read, read_clock = raws.read_port(), clocks.read_port()
+        m.submodules.arrivals = arrivals = memory.Memory(shape=arrival, depth=CONTEXTS, init=[])
+        write, read = arrivals.write_port(), arrivals.read_port()
 
         # Stages: request, turn, to the windows, address, memory, data, whose.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
@@ -110,24 +105,24 @@ class TupleFetch(wiring.Component):
             self.working.eq(chosen.any()),
             self.coming.eq(reduce(or_, (*reads[:-2], reads[-1]))),
             self.slots.eq(references[0].slots),
-            *(port.addr.eq(self.context) for port in ports),
-            *(port.en.eq(self.remember) for port in ports),
-            ports[0].data.bits.eq(self.raw.bits),
-            ports[0].data.attributes.eq(self.raw.component.attributes),
-            ports[1].data.now.eq(self.raw.component.timestamp),
-            ports[1].data.counters.eq(self.raw.counters),
-            *(port.addr.eq(references[1].context) for port in (read, read_clock)),
-            *(port.en.eq(1) for port in (read, read_clock)),
+            write.addr.eq(self.context),
+            write.en.eq(self.remember),
+            write.data.brought.bits.eq(self.raw.bits),
+            write.data.brought.attributes.eq(self.raw.component.attributes),
+            write.data.now.eq(self.raw.component.timestamp),
+            write.data.counters.eq(self.raw.counters),
+            read.addr.eq(references[1].context),
+            read.en.eq(1),
         ]
-        its, clock = references[2].stream, read_clock.data
+        its, kept = references[2].stream, read.data
         m.d.sync += [
             raw.stream.eq(its),
-            raw.bits.eq(read.data.bits),
-            raw.component.timestamp.eq(clock.now),
+            raw.bits.eq(kept.brought.bits),
+            raw.component.timestamp.eq(kept.now),
             # It was the last of its stream.
-            raw.component.sequence.eq(Array(clock.counters[s] for s in range(n))[its]),
-            raw.component.attributes.eq(read.data.attributes),
-            raw.counters.eq(clock.counters),
+            raw.component.sequence.eq(Array(kept.counters[s] for s in range(n))[its]),
+            raw.component.attributes.eq(kept.brought.attributes),
+            raw.counters.eq(kept.counters),
             self.fetching.eq(reduce(or_, reads)),
             self.whole.eq(self.coming),
         ]

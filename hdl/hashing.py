@@ -17,13 +17,8 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Tables
 
 
-def bucket_bits(config: DeviceConfig) -> int:
-    """As many buckets as a window has slots."""
-    return config.depth.bit_length() - 1
-
-
 def seed_bits(config: DeviceConfig) -> int:
-    return config.attribute_width + bucket_bits(config) - 1
+    return config.attribute_width + config.bucket_bits - 1
 
 
 def seed_of(tables: Tables, config: DeviceConfig) -> int:
@@ -32,7 +27,7 @@ def seed_of(tables: Tables, config: DeviceConfig) -> int:
     keys, never share a bucket while they are no more than there are buckets."""
     words = repr([area.program for area in tables.areas]).encode()
     chance = random.Random(hashlib.sha256(words).digest())
-    bits = bucket_bits(config)
+    bits = config.bucket_bits
     lowest = min(bits, config.attribute_width)
     while True:
         seed = chance.getrandbits(seed_bits(config))

@@ -67,7 +67,7 @@ class EqualityIndex(wiring.Component):
                 "key": In(config.attribute_width),
                 "slot": In(slot),
                 "ask": In(1),
-                "bucket": In(slot),
+                "bucket": In(layouts.bucket_bits),
                 "ready": Out(1),
                 "newest": Out(slot),
                 "after": In(slot),
@@ -78,9 +78,9 @@ class EqualityIndex(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layouts = self.layouts
-        bits, depth = layouts.slot_bits, self.config.depth
+        slot, bits, depth = layouts.slot_bits, layouts.bucket_bits, self.config.depth
         # Stages: hash, bucket, link.
-        put = data.StructLayout({"valid": 1, "slot": bits, "mark": len(self.older.mark)})
+        put = data.StructLayout({"valid": 1, "slot": slot, "mark": len(self.older.mark)})
         hashes, links = Signal(put), Signal(put)
         parts, to = Signal(layouts.hashed), Signal(bits)
         m.d.sync += [
@@ -92,7 +92,7 @@ class EqualityIndex(wiring.Component):
             links.mark.eq(to),
         ]
 
-        m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
+        m.submodules.newest = newest = memory.Memory(shape=slot, depth=1 << bits, init=[])
         newest_write, newest_read = newest.write_port(), newest.read_port()
         m.submodules.older = older = memory.Memory(shape=layouts.link, depth=depth, init=[])
         older_write, older_read = older.write_port(), older.read_port()

@@ -55,6 +55,7 @@ class Layouts:
         self.config = config
         n, width = config.streams, config.attribute_width
         self.slot_bits = ceil_log2(config.depth)
+        self.bucket_bits = config.bucket_bits
         self.pointer_bits = self.slot_bits + 1
         self.levels = max(1, n - 1)
         self.level_bits = max(1, ceil_log2(self.levels))
@@ -148,10 +149,10 @@ class Layouts:
         # A step along a chain of an index (`seustream.hdl.index`): the slot before, and the lowest bits of
         # the bucket, as many as the block RAM has left.
         self.link = data.StructLayout(
-            {"slot": self.slot_bits, "mark": min(self.slot_bits, MARK_BITS)}
+            {"slot": self.slot_bits, "mark": min(self.bucket_bits, MARK_BITS)}
         )
         # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
-        self.hashed = self.slot_bits * -(-width // 8)
+        self.hashed = self.bucket_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
         # Per area and route tag, what the loader found out about its program.

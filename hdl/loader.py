@@ -29,7 +29,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
             "terms": layouts.terms if config.lanes else 0,
-            "bucket": layouts.slot_bits,
+            "bucket": layouts.bucket_bits,
             "buffer": BUFFER_BITS if config.lanes else 0,
         }
     )
@@ -49,7 +49,7 @@ class ProbeLoader(wiring.Component):
     available, take, level, reference, brings, raw   of the probe FIFO
     request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
                                         the earliest, and the answer in the cycle after it
-    context, tail, count                of the window buffer
+    context, tail, count                of the window buffer, 2 cycles after `context`
     tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
     seed                                of the indexes' hash, held
     factors, used, last_turn            what is compared, how many factors there are, and in how many
@@ -312,7 +312,7 @@ class ProbeLoader(wiring.Component):
         came = Signal(2)
         at = [Signal.like(place, name=f"at{stage}") for stage in range(2)]
         m.submodules.buckets = self._buckets = memory.Memory(
-            shape=layouts.slot_bits, depth=ASKED, init=[]
+            shape=layouts.bucket_bits, depth=ASKED, init=[]
         )
         m.d.sync += [
             came.eq(Cat(write.en, came)),
@@ -325,12 +325,12 @@ class ProbeLoader(wiring.Component):
                     raw.attributes[raw_key],
                 )
             ),
-            parts.eq(hashed(key, self.seed, layouts.slot_bits)),
+            parts.eq(hashed(key, self.seed, layouts.bucket_bits)),
         ]
         write = self._buckets.write_port()
         m.d.comb += [
             write.addr.eq(at[-1]),
-            write.data.eq(bucket(parts, layouts.slot_bits)),
+            write.data.eq(bucket(parts, layouts.bucket_bits)),
             write.en.eq(came[-1]),
         ]
         return came[-1], at[-1]

@@ -83,7 +83,7 @@ class Scanner(wiring.Component):
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
                 "ask": Out(config.indexes),
-                "bucket": Out(slot),
+                "bucket": Out(layouts.bucket_bits),
                 "ready": In(config.indexes),
                 "newest": In(data.ArrayLayout(slot, config.indexes)),
                 "after": Out(slot),

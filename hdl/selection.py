@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
@@ -15,6 +15,9 @@ from seustream.hdl.control_words import SelectionEntry, Target
 from seustream.hdl.factors import decide
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
 from seustream.hdl.table_bus import write_signature
+
+_RESULTS, _ON_THE_WAY = 16, 8
+"""Raw tuples that wait behind the door, and how many may come after there was last room for them."""
 
 
 def entry_layout(config: DeviceConfig) -> data.StructLayout:
@@ -100,9 +103,9 @@ class SelectionUnit(wiring.Component):
         m.submodules.before = before_door = StreamBuffer(self.layouts.raw)
         coming = before_door.going
         layout = data.StructLayout({"raw": self.layouts.raw, "replayed": 1, "nothing": 1})
-        door, waits = Signal(layout, reset_less=True), Signal()
+        door, waits, may = Signal(layout, reset_less=True), Signal(), Signal()
         end = Signal(address_bits, reset_less=True)  # of its stream's table
-        go, taken, address = Signal(), Signal(), Signal(address_bits)
+        taken, address = Signal(), Signal(address_bits)
         stages = [
             Signal(
                 data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}),
@@ -138,14 +141,14 @@ class SelectionUnit(wiring.Component):
         first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
         m.d.comb += [
             read.addr.eq(Cat(address, self.half, door.raw.stream)),
-            read.en.eq(go),
-            first.valid.eq(waits),
+            read.en.eq(1),
+            first.valid.eq(waits & may),
             first.first.eq(address == 0),
             first.last.eq((address == end) | door.nothing),
             first.of.eq(door),
-            taken.eq(waits & go & first.last),
+            taken.eq(first.valid & first.last),
         ]
-        with m.If(waits & go):
+        with m.If(first.valid):
             m.d.sync += address.eq(Mux(first.last, 0, address + 1))
         picks, compared, entry = Signal(shape), Signal(shape), Signal(shape)
         outcome, next_outcome = Signal(), Signal()
@@ -155,10 +158,14 @@ class SelectionUnit(wiring.Component):
         m.d.comb += [
             next_outcome.eq(decide(compared.condition, value < constant, value == constant)),
         ]
-        with m.If(go):
-            m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]
-            m.d.sync += [picks.eq(read.data), compared.eq(picks), entry.eq(compared)]
-            m.d.sync += [value.eq(raw.attributes[picks.attribute]), outcome.eq(next_outcome)]
+        m.d.sync += [
+            *(later.eq(former) for former, later in itertools.pairwise([first, *stages])),
+            picks.eq(read.data),
+            compared.eq(picks),
+            entry.eq(compared),
+            value.eq(raw.attributes[picks.attribute]),
+            outcome.eq(next_outcome),
+        ]
 
         # What the entries before came to, and this one.
         here = stages[-1]
@@ -182,24 +189,29 @@ class SelectionUnit(wiring.Component):
         ]
         with m.If(~entry.admits):
             m.d.comb += collected.bit_select(entry.bit, 1).eq(held)
-        with m.If(go & here.valid):
+        with m.If(here.valid):
             m.d.sync += [bits.eq(collected), started.eq(held), admitted.eq(lets_in)]
 
-        result, done, free = self.selected.payload, Signal(), Signal()
+        # There is room for all that is on its way, so that nothing of it ever stands still.
+        result, done = Signal(self.layouts.selected), Signal()
+        m.submodules.results = results = fifo.SyncFIFO(width=len(result.as_value()), depth=_RESULTS)
         m.d.comb += [
-            free.eq(~self.selected.valid | self.selected.ready),
             done.eq(here.valid & here.last),
-            self.blocked.eq(done & ~here.of.replayed & ~free),
-            go.eq(~self.blocked),
+            result.raw.eq(here.of.raw),
+            result.bits.eq(Mux(here.of.nothing, 0, collected)),
+            result.admitted.eq(~here.of.nothing & lets_in),
+            results.w_data.eq(result),
+            results.w_en.eq(done & ~here.of.replayed),
+            self.selected.payload.eq(results.r_data),
+            self.selected.valid.eq(results.r_rdy),
+            results.r_en.eq(self.selected.ready),
+            self.blocked.eq(waits & ~may),
         ]
-        m.d.sync += [self.known.eq(done & here.of.replayed), self.bits.eq(collected)]
-        with m.If(free):
-            m.d.sync += [
-                self.selected.valid.eq(done & ~here.of.replayed),
-                result.raw.eq(here.of.raw),
-                result.bits.eq(Mux(here.of.nothing, 0, collected)),
-                result.admitted.eq(~here.of.nothing & lets_in),
-            ]
+        m.d.sync += [
+            may.eq(results.level <= _RESULTS - _ON_THE_WAY),
+            self.known.eq(done & here.of.replayed),
+            self.bits.eq(collected),
+        ]
         busy = coming.valid | waits | Cat(stage.valid for stage in stages).any()
         m.d.comb += [
             self.working.eq(busy & ~self.blocked),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
@@ -13,6 +13,8 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 
 _NEAR_BITS = 5
 """Highest bits in which times, and sequence numbers, agree that are near each other."""
+_WAITING = 4
+"""Raw tuples that are here at once: three, and one that goes to the windows."""
 _FLOWED = 4
 """Cycles after which windows have dealt with what flowed past, and say whether they are settled."""
 
@@ -127,12 +129,12 @@ class Sequencer(wiring.Component):
             self.tuple.eq(self.raw.component),
             self.bits.eq(self.raw.bits),
         ]
-        # The context of the tuple that is dealt with, and whether it is free.
-        ahead, free = Signal(CONTEXT_BITS, name="ahead"), Signal(name="free")
+        # The context of the tuple that is dealt with; whether there is one for the tuple of the next cycle.
+        ahead, numbered = Signal(CONTEXT_BITS, name="ahead"), Signal(name="numbered")
         gives = Signal()
         places = Signal(range(n + 2))  # where it goes to, with `snapshot`
         offer = Signal(range(OFFERS))
-        self._contexts(m, ahead, free, gives, places)
+        self._contexts(m, ahead, numbered, gives, places)
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
         m.d.sync += settled.eq(self.settled.all())
@@ -146,8 +148,9 @@ class Sequencer(wiring.Component):
         flows, lately = Signal(name="flows"), Signal(_FLOWED)
         owes, closes, closing = Signal(name="owes"), Signal(name="closes"), Signal(name="closing")
         quiet = settled & ~lately.any()
+        flows_on = Signal()
         m.d.comb += [to_send.eq(sends), flows.eq(have & coming.near & calm)]
-        m.d.sync += sends.eq(to_send)
+        m.d.sync += sends.eq(Mux(flows_on, coming.sends, to_send))
         m.d.comb += self.check.eq(takes | closes)
         m.d.sync += [self.store.eq(0), self.snapshot.eq(0), self.probe.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
@@ -180,27 +183,28 @@ class Sequencer(wiring.Component):
                     with m.If(~flows):
                         m.next = "WAIT"
         flowing = fsm.ongoing("FLOW")
-        flows_on = Signal()
         m.d.comb += [
             flows_on.eq(takes & flows),
             self.flow.eq(flows_on | flowing | lately.any()),
         ]
-        with m.If(flows_on):
-            m.d.comb += to_send.eq(then.admitted & coming.leads.as_value().any())
         m.d.sync += lately.eq(Cat(flowing, lately))
         with m.If(takes | closes):
             m.d.sync += [owes.eq(flows_on), closing.eq(closes)]
 
-        # One that flows is asked for in the cycle before it is here, in which another may go; then its
-        # context is the one after.
-        its = Mux(flows_on, coming.leads.as_value(), leads)
+        # One that flows is asked for in the cycle before it is here, in which another may go. Of both
+        # all is known before it is known which it is.
         offers = ~self.emit | self.taking | self.granted
-        offered = Mux(flows_on, offers.all(), offers.bit_select(offer, 1))
-        within = CONTEXT_BITS - EPOCH_BITS
-        numbered = Mux(gives, ~ahead[:within].all(), free)
-        room = ~(its[:n] & ~rooms).any() & (~its[n] | offered)
-        settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes) | flows_on
-        m.d.sync += may.eq((~to_send | (numbered & room)) & settling)
+        its = coming.leads.as_value()
+        flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | offers.all())
+        room = ~(leads[:n] & ~rooms).any() & (~leads[n] | offers.bit_select(offer, 1))
+        settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes)
+        m.d.sync += may.eq(
+            Mux(
+                flows_on,
+                ~coming.sends | (numbered & flow_room),
+                (~to_send | (numbered & room)) & settling,
+            )
+        )
         m.d.comb += [goes.eq((settled | flowing) & may), gives.eq(goes & sends)]
         with m.If(gives):
             m.d.sync += [
@@ -210,17 +214,17 @@ class Sequencer(wiring.Component):
                 self.probe.eq(leads[:n]),
                 offer.eq(offer + leads[n]),
             ]
-        # What goes to the windows stays while the next one is looked at.
         with m.If(goes):
             m.d.sync += self.store.eq(kept)
-            m.d.sync += [
-                self.raw.stream.eq(raw.stream),
-                self.raw.bits.eq(tuple_.bits),
-                self.raw.component.timestamp.eq(raw.timestamp),
-                self.raw.component.sequence.eq(raw.sequence),
-                self.raw.component.attributes.eq(raw.attributes),
-                self.raw.counters.eq(counters),
-            ]
+        # What goes to the windows, with the pulses of that cycle.
+        m.d.sync += [
+            self.raw.stream.eq(raw.stream),
+            self.raw.bits.eq(tuple_.bits),
+            self.raw.component.timestamp.eq(raw.timestamp),
+            self.raw.component.sequence.eq(raw.sequence),
+            self.raw.counters.eq(counters),
+        ]
+        self._attributes(m, goes & ~closing)
         with m.If(takes):
             m.d.sync += [
                 kept.eq(self.wanted),
@@ -270,6 +274,7 @@ class Sequencer(wiring.Component):
                     "moved": n,  # which counters
                     "wanted": n,  # where it is stored
                     "leads": destination,
+                    "sends": 1,  # it leads somewhere, and was admitted
                 }
             ),
             name="coming",
@@ -282,6 +287,8 @@ class Sequencer(wiring.Component):
         of = loaded.raw.stream
         group = Array(self.groups[s] for s in range(n))[of]
         moved = Cat(self.groups[s] == group for s in range(n))
+        leads = Signal(destination)
+        m.d.comb += leads.eq(Array(self.destinations[s] for s in range(n))[of])
         last = Array(Signal(_NEAR_BITS, name=f"last_{s}", reset_less=True) for s in range(n))
         time, number = (
             value[max(0, len(value) - _NEAR_BITS) :]
@@ -310,7 +317,8 @@ class Sequencer(wiring.Component):
                 coming.near.eq(near & ~loaded.raw.filler),
                 coming.moved.eq(moved),
                 coming.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
-                coming.leads.eq(Array(self.destinations[s] for s in range(n))[of]),
+                coming.leads.eq(leads),
+                coming.sends.eq(loaded.admitted & leads.as_value().any()),
             ]
         with m.Elif(~have | takes):
             m.d.sync += coming.wanted.eq(0)
@@ -318,8 +326,27 @@ class Sequencer(wiring.Component):
             m.d.sync += have_after.eq(1)
         return coming, have, stays
 
+    def _attributes(self, m: Module, goes: Value) -> None:
+        """Keeps the attributes of those that wait here, which go past all that is decided by."""
+        m.submodules.attributes = kept = memory.Memory(
+            shape=self.layouts.attributes, depth=_WAITING, init=[]
+        )
+        write, read = kept.write_port(), kept.read_port(domain="comb")
+        put, got = Signal(range(_WAITING)), Signal(range(_WAITING))
+        m.d.comb += [
+            write.addr.eq(put),
+            write.data.eq(self.selected.payload.raw.attributes),
+            write.en.eq(self.selected.valid & self.selected.ready),
+            read.addr.eq(got),
+        ]
+        m.d.sync += [
+            put.eq(put + write.en),
+            got.eq(got + goes),
+            self.raw.component.attributes.eq(read.data),
+        ]
+
     def _contexts(
-        self, m: Module, ahead: Signal, free: Signal, gives: Signal, places: Signal
+        self, m: Module, ahead: Signal, numbered: Signal, gives: Signal, places: Signal
     ) -> None:
         """Counts the tuples of each epoch that are in flight, and says which context is next."""
         config = self.config
@@ -328,6 +355,7 @@ class Sequencer(wiring.Component):
         within = CONTEXT_BITS - EPOCH_BITS
         active = Signal(1 << EPOCH_BITS)
         oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
+        here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the same, decoded
         # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
         # a context longer. A raw tuple is counted when it goes.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
@@ -343,7 +371,7 @@ class Sequencer(wiring.Component):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(sent_context[within:] == number, sent, 0)
             begins = Signal(name=f"begins_{number}")  # with `snapshot`, of a context of this epoch
-            m.d.sync += begins.eq(gives & (epoch == number))
+            m.d.sync += begins.eq(gives & here[number])
             less = sum(
                 done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
             )
@@ -354,9 +382,8 @@ class Sequencer(wiring.Component):
             )
             m.d.sync += [change.eq(more + Mux(begins, places, 0) - less), began.eq(begins)]
             m.d.sync += count.eq(count + change)
-            given = gives & (epoch == number)
             m.d.sync += finished[number].eq(
-                active[number] & (count == 0) & ~began & ~begins & ~given
+                active[number] & (count == 0) & ~began & ~begins & ~(gives & here[number])
             )
         ends, skips = Signal(), Signal()
         m.d.comb += [
@@ -365,10 +392,21 @@ class Sequencer(wiring.Component):
             ends.eq(self.busy & finished.bit_select(oldest, 1)),
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
-        m.d.comb += free.eq((open_ | ~active.bit_select(epoch, 1)) & ~skips)
+        # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
+        crosses, free, next_free = ahead[:within].all(), Signal(name="free"), Signal()
+        m.d.sync += [
+            free.eq(Mux(gives, ~crosses | next_free, open_ | ~(active & here).any())),
+            next_free.eq(~(active & here.rotate_left(1)).any()),
+        ]
+        m.d.comb += numbered.eq(Mux(gives, ~crosses | next_free, free))
+        with m.If(Mux(gives, crosses, skips)):
+            m.d.sync += here.eq(here.rotate_left(1))
         with m.If(gives):
-            m.d.sync += [active.bit_select(epoch, 1).eq(1), ahead.eq(ahead + 1)]
+            m.d.sync += ahead.eq(ahead + 1)
         with m.Elif(skips):
             m.d.sync += ahead.eq(Cat(Const(0, within), (epoch + 1)[:EPOCH_BITS]))
+        ended = Signal(1 << EPOCH_BITS)
         with m.If(ends & ~(open_ & (epoch == oldest))):
-            m.d.sync += [active.bit_select(oldest, 1).eq(0), oldest.eq(oldest + 1)]
+            m.d.comb += ended.eq(1 << oldest)
+            m.d.sync += oldest.eq(oldest + 1)
+        m.d.sync += active.eq((active & ~ended) | Mux(gives, here, 0))

@@ -14,9 +14,9 @@ from seustream.hdl.loader import staged_layout
 
 PROBES = 5
 """Probes that are walked at once: as many as the cycles between two steps along a chain."""
-BEGUN = 1 << BUFFER_BITS
+BEGUN = 16
 """Probes that are here at once: those that are walked, and those that are through with it while their
-candidates wait for the probes before them. No more have their comparisons put."""
+candidates wait for the probes before them."""
 _WAITING = 8
 _OFTEN_BITS = 4
 _LONG_BITS = 3
@@ -46,7 +46,7 @@ class ChainWalker(wiring.Component):
     """Walks the chains of five probes at once, a step of one of them a cycle. The newest tuple of a probe's
     bucket is looked up before it comes to be walked, in another memory. What a walk finds waits in
     a queue for each, of eight, and leaves in the order of the probes, of each from the newest tuple to
-    the oldest. A chain with more candidates than half the rows of the window is left: what is left is scanned.
+    the oldest. A chain with more candidates than a quarter of the rows of the window is left: what is left is scanned.
     Of its bucket it is noted that the chain is long; the next probes scan at once, but for one now
     and then, for the chain may be shorter by now.
 
@@ -75,7 +75,7 @@ class ChainWalker(wiring.Component):
                 "resume": In(1),
                 "resume_slot": In(slot),
                 "ask": Out(config.indexes),
-                "bucket": Out(slot),
+                "bucket": Out(layouts.bucket_bits),
                 "ready": In(config.indexes),
                 "newest": In(data.ArrayLayout(slot, config.indexes)),
                 "after": Out(slot),
@@ -95,7 +95,7 @@ class ChainWalker(wiring.Component):
                 "tail": slot,
                 "count": pointer,
                 "final": slot,  # the newest tuple still to be looked at, counted from the tail
-                "bucket": slot,
+                "bucket": self.layouts.bucket_bits,
                 "chains": 2,  # of which index
                 "walks": 1,
                 "asks": 1,  # it is not through
@@ -142,15 +142,16 @@ class ChainWalker(wiring.Component):
         # Stages: ask, memory, answer, offset, verdict.
         stages = [Signal(entry, name=f"stage{i}", reset_less=True) for i in range(5)]
         here = [Signal(name=f"here{i}") for i in range(5)]
-        moves, lately = Signal(), Signal()
+        moves, lately, room = Signal(), Signal(), Signal()
         looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
         m.d.comb += [
             moves.eq(here[0]),
             # The execution unit says so a cycle late.
-            self.staged.ready.eq(self.may_begin & (~here[0] | moves) & ~lately),
+            self.staged.ready.eq(self.may_begin & (~here[0] | moves) & ~lately & room),
             self.begin.eq(self.staged.valid & self.staged.ready),
         ]
-        m.d.sync += lately.eq(self.begin)
+        begun = (self._begun - self._left)[: len(self._begun)]
+        m.d.sync += [lately.eq(self.begin), room.eq(begun < BEGUN)]
         for i in range(1, len(stages)):
             m.d.sync += [stages[i].eq(stages[i - 1]), here[i].eq(here[i - 1] if i > 1 else moves)]
         with m.If(~here[0] | moves):
@@ -213,7 +214,7 @@ class ChainWalker(wiring.Component):
             ]
         times = Signal(_OFTEN_BITS)  # a chain was known to be long
         bank_bits = max(1, self.config.lanes).bit_length() - 1
-        rows = waits.probe.count >> bank_bits + 1
+        rows = waits.probe.count >> bank_bits + 2
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
         known = waits.known if self.config.indexes else Const(0)
         entered = self._probes[0]
@@ -229,7 +230,9 @@ class ChainWalker(wiring.Component):
 
     def _known_long(self, m: Module, key: Value) -> Value:
         """Remembers whether a bucket's chain was too long for a walk when it was last walked."""
-        m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
+        m.submodules.long = long = memory.Memory(
+            shape=1, depth=1 << self.layouts.bucket_bits, init=[]
+        )
         write, read = long.write_port(), long.read_port()
         m.d.comb += [
             write.addr.eq(self._probes[-1].bucket),

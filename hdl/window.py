@@ -66,7 +66,7 @@ class WindowBuffer(wiring.Component):
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
     busy, oldest     are raw tuples in flight, and the context of the oldest; may be late
-    context, tail, count   view of a context, for the probe loader
+    context, tail, count   view of a context, for the probe loader, 2 cycles later
     fetch, fetching, whole, fetched   stamp of the tuple at a slot, now; between, the window reads for
                      itself; with `whole` its attributes, too
     row, tuples      attributes of the tuples of a row of the banks, unless `whole`
@@ -219,7 +219,7 @@ class WindowBuffer(wiring.Component):
         pointer = self.layouts.pointer_bits
         view = data.StructLayout({"tail": pointer, "count": pointer})
         m.submodules.views = views = memory.Memory(shape=view, depth=CONTEXTS, init=[])
-        write, asked, oldest = views.write_port(), *(views.read_port(domain="comb") for _ in "12")
+        write, asked, oldest = views.write_port(), *(views.read_port() for _ in "12")
         m.d.comb += [
             write.addr.eq(self.snapshot_context),
             write.data.tail.eq(self._tail),
@@ -227,14 +227,14 @@ class WindowBuffer(wiring.Component):
             write.en.eq(self.snapshot),
             asked.addr.eq(self.context),
             oldest.addr.eq(self.oldest),
+            *(port.en.eq(1) for port in (asked, oldest)),
         ]
         m.d.sync += [self.tail.eq(asked.data.tail), self.count.eq(asked.data.count)]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
-        kept_from = Signal(pointer)
-        m.d.sync += kept_from.eq(Mux(self.busy, oldest.data.tail, self._tail))
-        held = Signal(pointer)
-        m.d.comb += held.eq(self._head - kept_from)
+        busy, tail, held = Signal(), Signal(pointer), Signal(pointer)
+        m.d.sync += [busy.eq(self.busy), tail.eq(self._tail)]
+        m.d.comb += held.eq(self._head - Mux(busy, oldest.data.tail, tail))
         # Registers: the oldest context only moves on, so they err towards waiting. What is yet
         # to come is counted.
         depth, capacity = self.config.depth, self.config.capacity

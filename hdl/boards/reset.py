@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Module, Signal
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Module, Signal, signed
 from amaranth.lib import cdc, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 
 class Steady(wiring.Component):
@@ -82,10 +83,11 @@ class ResetButton(wiring.Component):
         m = Module()
         pressed = Signal()
         m.submodules.synchroniser = cdc.FFSynchronizer(self.button, pressed)
-        left = Signal(range(self.cycles + 1))
+        # Down to -1, for one bit is sooner looked at than all of them.
+        left = Signal(signed(ceil_log2(self.cycles) + 1), init=-1)
         with m.If(pressed):
-            m.d.sync += left.eq(self.cycles)
-        with m.Elif(left != 0):
+            m.d.sync += left.eq(self.cycles - 1)
+        with m.Elif(left >= 0):
             m.d.sync += left.eq(left - 1)
-        m.d.sync += self.reset.eq(left != 0)
+        m.d.sync += self.reset.eq(left >= 0)
         return m

@@ -13,7 +13,7 @@ import pytest
 
 from seustream.compiler.wjasip.image import decode, encode
 from seustream.hdl.device import LoadRefused
-from seustream.hdl.hashing import bucket_bits, bucket_of, seed_of
+from seustream.hdl.hashing import bucket_of, seed_of
 from tests.compiler.wjasip.images import mutated, put_together, taken_apart
 from tests.cosim.contract import NARROW, PAIRS, TINY, NewDevice, assert_same, loaded
 from tests.cosim.generate import random_arrivals, random_queries, with_guards
@@ -55,7 +55,7 @@ def test_random_queries_on_random_streams(new_device: NewDevice, seed: int) -> N
 def _one_bucket(chance: random.Random, image: bytes, n: int) -> list[int]:
     seed = seed_of(decode(image, NARROW), NARROW)
     keys = np.arange(1 << 16)
-    alike = keys[bucket_of(keys, seed, bucket_bits(NARROW)) == 5].tolist()
+    alike = keys[bucket_of(keys, seed, NARROW.bucket_bits) == 5].tolist()
     return [chance.choice(alike[:60]) for _ in range(n)]
 
 

@@ -126,6 +126,6 @@ def places_of(attributes: list[int], config: DeviceConfig) -> list[dict[str, int
 
 def probes_compared(last_turn: int) -> int:
     """Probes whose comparisons a comparator keeps at once, where a row takes so many turns and one more: it
-    has room for 32 comparisons, and none for more than sixteen probes."""
-    turns = next(power for power in (2, 4, 8, 16) if last_turn < power)
+    has room for 32 comparisons."""
+    turns = next(power for power in (1, 2, 4, 8, 16) if last_turn < power)
     return 32 // turns

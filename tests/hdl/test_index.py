@@ -36,7 +36,8 @@ def test_equality_index(case: str) -> None:
 async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, index = bench.chance, bench.component
-    depth, bits, width = index.config.depth, index.layouts.slot_bits, index.config.attribute_width
+    depth, width = index.config.depth, index.config.attribute_width
+    bits = index.layouts.bucket_bits
 
     def bucket(key: int) -> int:
         return int(bucket_of(np.array([key]), seed, bits)[0])

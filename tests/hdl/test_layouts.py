@@ -62,6 +62,6 @@ def test_a_step_along_a_chain_bears_a_mark(config: DeviceConfig) -> None:
     are as many slots as fit into one."""
     layouts = Layouts(config)
     assert layouts.link["slot"].width == layouts.slot_bits
-    assert 0 < layouts.link["mark"].width <= layouts.slot_bits
+    assert 0 < layouts.link["mark"].width <= layouts.bucket_bits
     if config.depth == 2048:
         assert layouts.link.size == 18

@@ -168,7 +168,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
     seen: Counter = Counter()
 
     def bucket(key: int) -> int:
-        return int(bucket_of(np.array([key]), seed, layouts.slot_bits)[0])
+        return int(bucket_of(np.array([key]), seed, layouts.bucket_bits)[0])
 
     kept: set[int] = set()
     for number, (idle, pressure) in enumerate(PACES):
@@ -189,7 +189,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         last: deque[dict] = deque()  # taken, not staged yet
         respond, answers = -1, deque[tuple[dict, int]]()  # and when it may come
         answer: dict = {}
-        view, plan, its_terms = (0, 0), plans[0], terms[0]
+        view, next_view, plan, its_terms = (0, 0), (0, 0), plans[0], terms[0]
         hold = late = 0
         frozen: dict[int, list[int]] | None = None
         in_use: deque[int] = deque()  # buffers of the probes staged
@@ -226,7 +226,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("flush", flush)
             await bench.settle()
             assert not (bench.bits("working") and bench.bits("blocked"))
-            view, tag = views[bench.bits("context")], bench.bits("tag") & 15
+            view, next_view = next_view, views[bench.bits("context")]
+            tag = bench.bits("tag") & 15
             plan, its_terms = plans[tag], terms[tag]
             answer = answers.popleft()[0] if respond == 0 else {}
             if requests:
@@ -333,7 +334,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             assert not bench.bits("staged.valid")
             assert not bench.bits("request.valid")
             await bench.clock()
-    assert kept == {2, 4, 8, 16}
+    assert kept == {2, 4, 8, 16, 32}
     more = ["put ahead", "put further ahead", *(f"all but one of {most}" for most in kept)]
     often = ["joined", "raw", "keyed", "flush", "far flushed", "taken in a flush"]
     often += ["a raw tuple again"]

@@ -74,7 +74,7 @@ class _Reader(Agent):
         self.rows: deque = deque([[]] * 3)
         self.hit: int | None = None
         self.bits: dict[int, int] = {}
-        self.views: deque = deque([None] * 1)
+        self.views: deque = deque([None] * 2)
         self.seen: Counter = Counter()
 
     def drive(self) -> None:

@@ -20,13 +20,15 @@ from seustream.hdl.config import MAX_STREAMS
 SEPARATE = (
     # window buffer: a slot that is written is one no probe may see, and masked out of its row;
     "stamps", "selections", "bank*",
+    # ... a context is asked for some cycles after its view was noted;
+    "views",
     # equality index: the slot inserted is reached only by chains that have ended (but what is
     # overwritten in `newest` is what is wanted of it);
     "older",
     # tables: only the half not in use is written;
     "plans", "instructions", "destinations", "routes", "tests", "sets", "table",
     # fetch: nobody asks for a raw tuple before it is kept;
-    "clocks",
+    "arrivals",
     # queues: what is pushed can be taken in the next cycle at the earliest;
     "probes",
     # host link: what is written belongs to a ring only later.
@@ -36,6 +38,8 @@ SEPARATE = (
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "storage", "comparisons*")
+# Deep enough for block RAM, though yosys would not say so.
+BLOCKS = ("views",)
 # Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
 DEEP = ("network*.waiting", "network*.gathered", "usb*.coming", "usb*.going")
 
@@ -67,6 +71,8 @@ def memory_hints() -> Iterator[str]:
             yield f"setparam -set COLLISION_X_MASK 1'1 */t:$memrd_v2 */r:MEMID=\\\\{pattern} %i"
     for name in SHALLOW:
         yield f'setattr -set ram_style "distributed" */m:{name}'
+    for name in BLOCKS:
+        yield f'setattr -set ram_style "block" */m:{name}'
     for name in DEEP:
         yield f'setattr -set ram_style "block" *.{name}*/m:storage'
 
