@@ -20,7 +20,7 @@ from tests.hdl.programs import places_of, probes_compared
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4)
 _OWN = 1
 _OTHERS = [s for s in range(_CONFIG.streams) if s != _OWN]
-_MADE = 60
+_MADE = 120
 CASES = {
     "lanes": lambda: ProbeLoader(_CONFIG, _OWN),
     "serial": lambda: ProbeLoader(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _OWN),
@@ -214,14 +214,14 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             holds = serial and hold > 0 and late <= 0
             bench.set("hold", holds)
             # The oldest of the probes that the area has, whenever it is done. At times that takes it long.
-            crowded = number in (0, 1, 3, 4)
-            long = crowded and cycle // 200 % 2 == 0
+            crowded = number < 5
+            long = crowded and cycle // 400 % 2 == 0
             frees = bool(in_use) and chance.random() < (0.002 if long else 0.2)
             bench.set("freed", frees)
             ready = chance.random() >= pressure and not (serial and hold)
             bench.set("staged.ready", ready)
             # Now and then another comes in the first cycle in which a probe may be taken again.
-            rare = 0.003 if crowded else 0.01
+            rare = 0.001 if crowded else 0.01
             flush = chance.random() < (0.2 if since_flush == 1 else rare)
             bench.set("flush", flush)
             await bench.settle()
