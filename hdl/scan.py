@@ -232,11 +232,12 @@ class Scanner(wiring.Component):
             )
             write, read = worths.write_port(), worths.read_port(domain="comb")
             kept = Signal(worth, reset_less=True)
+            # What was staged stays for a cycle.
+            m.d.sync += write.en.eq(self.begin)
             m.d.comb += [
                 write.addr.eq(probe.buffer),
                 write.data.plan.eq(probe.plan),
                 write.data.terms.eq(probe.terms),
-                write.en.eq(self.begin),
                 read.addr.eq(info.buffer),
             ]
             m.d.sync += [kept.eq(read.data), self.freed.eq(valid & info.whole & info.last)]

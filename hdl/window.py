@@ -258,8 +258,11 @@ class WindowBuffer(wiring.Component):
         )
         oldest = [Signal(entry, name=f"oldest{i}", reset_less=True) for i in range(_JUDGED)]
         known = Signal(range(_JUDGED + 1))
-        leave = Signal(range(_JUDGED))
-        self._prefetch(m, oldest, known, leave)
+        # So many leave; they are gone from `oldest` a cycle later, for wide registers are not moved by
+        # what is decided in that cycle.
+        leave, gone_now = Signal(range(_JUDGED)), Signal(range(_JUDGED))
+        m.d.sync += gone_now.eq(leave)
+        self._prefetch(m, oldest, known, gone_now)
 
         # What they are judged by: that of the check that is not settled yet, else of the next.
         now = Signal.like(self.now, name="judged_now")
@@ -297,20 +300,20 @@ class WindowBuffer(wiring.Component):
             is_dead, half = Signal(name=f"is_dead{i}"), Signal(name=f"half{i}")
             m.d.comb += [is_dead.eq(too_old & (rank[-1] | ~in_rank)), half.eq(age[-1] | rank[-1])]
             here = known > i
-            verdicts.append(
-                (
-                    here & is_dead,
-                    (here & ~is_dead & ~half) | (stored == i),
-                    here & ~is_dead & half,
-                )
-            )
+            verdicts.append((here & is_dead, here & ~is_dead & ~half, here & ~is_dead & half))
             if i == 0:
                 young_now = ~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())
-        # Who comes next is in the place of who leaves.
-        verdicts += [(Const(0), stored == i, Const(0)) for i in range(_JUDGED, 2 * _JUDGED - 1)]
-        for i in range(_JUDGED):
-            for number, verdict in enumerate((dead, stays_at, late)):
-                those = Array(verdicts[i + gone][number] for gone in range(_JUDGED))
+        # Who comes next is in the place of who leaves, and of who has left.
+        most = 2 * _JUDGED - 1
+        verdicts += [(Const(0),) * 3] * (most - 1)
+        for number, verdict in enumerate((dead, stays_at, late)):
+            still = [
+                Array(verdicts[i + gone][number] for gone in range(_JUDGED))[gone_now]
+                | (stored == i if verdict is stays_at else 0)
+                for i in range(most)
+            ]
+            for i in range(_JUDGED):
+                those = Array(still[i + gone] for gone in range(_JUDGED))
                 m.d.sync += verdict[i].eq(those[leave] & judged)
         # Who comes after another is younger still.
         young = Signal()

@@ -275,7 +275,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     compared.append(buffer)
                     buffer = (buffer + 1) % (1 << BUFFER_BITS)
                 offered = None
-                held_back = chance.randrange(4) if idle else 0
+                held_back = 1 + (chance.randrange(4) if idle else 0)  # it stays for a cycle
                 probes += 1
             await bench.clock()
             if flush:
