@@ -287,8 +287,8 @@ class Sequencer(wiring.Component):
         of = loaded.raw.stream
         group = Array(self.groups[s] for s in range(n))[of]
         moved = Cat(self.groups[s] == group for s in range(n))
-        leads = Signal(destination)
-        m.d.comb += leads.eq(Array(self.destinations[s] for s in range(n))[of])
+        leads_to = Signal(destination)
+        m.d.comb += leads_to.eq(Array(self.destinations[s] for s in range(n))[of])
         last = Array(Signal(_NEAR_BITS, name=f"last_{s}", reset_less=True) for s in range(n))
         time, number = (
             value[max(0, len(value) - _NEAR_BITS) :]
@@ -317,8 +317,8 @@ class Sequencer(wiring.Component):
                 coming.near.eq(near & ~loaded.raw.filler),
                 coming.moved.eq(moved),
                 coming.wanted.eq(Mux(loaded.admitted, self.stores & (1 << of)[:n], 0)),
-                coming.leads.eq(leads),
-                coming.sends.eq(loaded.admitted & leads.as_value().any()),
+                coming.leads.eq(leads_to),
+                coming.sends.eq(loaded.admitted & leads_to.as_value().any()),
             ]
         with m.Elif(~have | takes):
             m.d.sync += coming.wanted.eq(0)
@@ -332,7 +332,7 @@ class Sequencer(wiring.Component):
             shape=self.layouts.attributes, depth=_WAITING, init=[]
         )
         write, read = kept.write_port(), kept.read_port(domain="comb")
-        put, got = Signal(range(_WAITING)), Signal(range(_WAITING))
+        put, got = (Signal(range(_WAITING), name=name) for name in ("put", "got"))
         m.d.comb += [
             write.addr.eq(put),
             write.data.eq(self.selected.payload.raw.attributes),
@@ -393,7 +393,7 @@ class Sequencer(wiring.Component):
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
         # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
-        crosses, free, next_free = ahead[:within].all(), Signal(name="free"), Signal()
+        crosses, free, next_free = ahead[:within].all(), Signal(name="free"), Signal(name="next_free")
         m.d.sync += [
             free.eq(Mux(gives, ~crosses | next_free, open_ | ~(active & here).any())),
             next_free.eq(~(active & here.rotate_left(1)).any()),

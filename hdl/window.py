@@ -233,8 +233,10 @@ class WindowBuffer(wiring.Component):
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
         busy, tail, held = Signal(), Signal(pointer), Signal(pointer)
+        kept_from = Signal(pointer)
         m.d.sync += [busy.eq(self.busy), tail.eq(self._tail)]
-        m.d.comb += held.eq(self._head - Mux(busy, oldest.data.tail, tail))
+        m.d.comb += kept_from.eq(Mux(busy, oldest.data.tail, tail))
+        m.d.comb += held.eq(self._head - kept_from)
         # Registers: the oldest context only moves on, so they err towards waiting. What is yet
         # to come is counted.
         depth, capacity = self.config.depth, self.config.capacity
@@ -260,7 +262,8 @@ class WindowBuffer(wiring.Component):
         known = Signal(range(_JUDGED + 1))
         # So many leave; they are gone from `oldest` a cycle later, for wide registers are not moved by
         # what is decided in that cycle.
-        leave, gone_now = Signal(range(_JUDGED)), Signal(range(_JUDGED))
+        leave = Signal(range(_JUDGED))
+        gone_now = Signal(range(_JUDGED))
         m.d.sync += gone_now.eq(leave)
         self._prefetch(m, oldest, known, gone_now)
 

@@ -63,16 +63,13 @@ class FetchFetches(Specification):
         with m.If(remember & (number == context)):
             m.d.sync += kept.eq(1)
             self.assume(m, it == raw)
-        brought, clock = (
-            getattr(made.submodules, name).read_port(domain="comb") for name in ("raws", "clocks")
-        )
-        m.d.comb += [brought.addr.eq(context), clock.addr.eq(context)]
-        self.claim(m, ~kept | (brought.data.bits == its.bits))
-        self.claim(
-            m, ~kept | (brought.data.attributes.as_value() == its.component.attributes.as_value())
-        )
-        self.claim(m, ~kept | (clock.data.now == its.component.timestamp))
-        self.claim(m, ~kept | (clock.data.counters.as_value() == its.counters.as_value()))
+        arrival = made.submodules.arrivals.read_port(domain="comb")
+        there, attributes = arrival.data, its.component.attributes.as_value()
+        m.d.comb += arrival.addr.eq(context)
+        self.claim(m, ~kept | (there.brought.bits == its.bits))
+        self.claim(m, ~kept | (there.brought.attributes.as_value() == attributes))
+        self.claim(m, ~kept | (there.now == its.component.timestamp))
+        self.claim(m, ~kept | (there.counters.as_value() == its.counters.as_value()))
 
         for s in range(n):
             here = (window == s) & (fetch.slots[s] == slot)

@@ -116,6 +116,8 @@ class ScannerMeetsAll(Specification):
         valid = anything(m, 1, "valid") & (in_use != BUFFERS) & awake
         stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
         self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
+        # It is the same for a cycle more, in which no other comes.
+        self.assume(m, ~before(m, scanner.begin) | (~valid & (payload == before(m, payload))))
         buffer = Signal(2)
         other_buffer = anything(m, 2, "other_buffer")
         m.d.sync += buffer.eq(Mux(flush, other_buffer, buffer + scanner.begin))

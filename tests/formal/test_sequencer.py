@@ -271,6 +271,14 @@ class SequencerSends(Specification):
             place = (number - oldest)[:EPOCH_BITS]
             self.claim(m, active[number] == (full | (place < used)))
         self.claim(m, ~open_ | active.bit_select(epoch_ahead, 1))
+        # Whether there is a context is known by registers.
+        next_epoch = (epoch_ahead + 1)[:EPOCH_BITS]
+        self.claim(m, inside(made, "here") == 1 << epoch_ahead)
+        self.claim(m, ~inside(made, "free") | open_ | ~active.bit_select(epoch_ahead, 1))
+        self.claim(
+            m,
+            ~(inside(made, "next_free") & within.all()) | ~active.bit_select(next_epoch, 1),
+        )
 
         def given(which: Value) -> Value:
             mine = which[_WITHIN:]
@@ -315,12 +323,13 @@ class SequencerSends(Specification):
         self.claim(m, ~have | (inside(made, "coming")[:size] == coming.as_value()))
         held = type(came)(came.shape(), inside(made, "coming")[:size])
         fields = inside(made, "coming")[size:]
-        near, moved, its_leads_to = fields[0], fields[1 : n + 1], fields[2 * n + 1 :]
+        near, moved, its_leads_to = fields[0], fields[1 : n + 1], fields[2 * n + 1 : -1]
         self.claim(m, ~(have & near) | (close & ~coming.raw.filler))
         self.claim(m, have | some | (unit.now == 0))
         with m.If(have):
             leads_to = Array(d.as_value() for d in unit.destinations)[coming.raw.stream]
             self.claim(m, its_leads_to == leads_to)
+            self.claim(m, fields[-1] == (coming.admitted & (leads_to != 0)))
         for s in range(n):
             group = Array(unit.groups[i] for i in range(n))[coming.raw.stream]
             self.claim(m, ~have | (moved[s] == (unit.groups[s] == group)))
@@ -334,6 +343,15 @@ class SequencerSends(Specification):
         self.claim(m, ~flowing | owes)
         self.claim(m, owes == inside(made, "owes"))
         self.claim(m, closing == inside(made, "closing"))
+        # Attributes wait elsewhere, in the order in which they came.
+        put, got = inside(made, "put"), inside(made, "got")
+        self.claim(m, (put - got)[: len(put)] == deals + have + have_after)
+        waiting = (deals, tuple_, 0), (have, coming, deals), (have_after, after, deals + have)
+        for there, what, before_it in waiting:
+            kept_ones = made.submodules.attributes.read_port(domain="comb")
+            m.d.comb += kept_ones.addr.eq(got + before_it)
+            its_own = what.raw.attributes.as_value()
+            self.claim(m, ~there | (kept_ones.data.as_value() == its_own))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
@@ -373,7 +391,7 @@ def sends(*fault: tuple[str, str]) -> object:
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
-            sends((" & ~began & ~begins & ~given", "")),
+            sends((" & ~began & ~begins & ~(gives & here[number])", "")),
             "search",
             16,
             "FAIL",
@@ -401,7 +419,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "context-twice",
-            sends(("(open_ | ~active.bit_select(epoch, 1)) & ~skips", "1")),
+            sends(("open_ | ~(active & here).any()", "1")),
             "search",
             24,
             "FAIL",
@@ -445,7 +463,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "two-of-one-context",
-            sends(("Mux(gives, ~ahead[:within].all(), free)", "free")),
+            sends(("numbered.eq(Mux(gives, ~crosses | next_free, free))", "numbered.eq(free)")),
             "search",
             20,
             "FAIL",

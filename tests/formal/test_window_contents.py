@@ -101,10 +101,10 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         found = Array(window.tuples[b].as_value() for b in range(window.banks))[slot[:bank_bits]]
         self.claim(m, ~read | (found == attributes))
         # Its view by a context: counted from the tail of that time.
-        asked = before(m, (window.context == context) & flies)
+        asked = (window.context == context) & flies & followed & ~stored
+        asked = before(m, before(m, asked) & flies & kept & ~stored)
         offset = (slot - window.tail)[:bits]
-        follows = before(m, followed & ~stored)
-        self.claim(m, ~(asked & flies & kept & follows) | ((offset < window.count) == seen))
+        self.claim(m, ~(asked & flies & kept) | ((offset < window.count) == seen))
         self.reach(m, asked & flies & seen & ~there & window.store)
         view = self.made.submodules.views.read_port(domain="comb")
         m.d.comb += view.addr.eq(context)
@@ -128,7 +128,7 @@ def faulty(old: str, new: str) -> object:
         proof("window-flows-slowly", flowing(WindowShowsWhatItKeeps, 2, 1), "search", 14),
         proof(
             "view-overwritten",
-            faulty("Mux(self.busy, oldest.data.tail, self._tail)", "self._tail"),
+            faulty("Mux(busy, oldest.data.tail, tail)", "tail"),
             "search",
             24,
             "FAIL",

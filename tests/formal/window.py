@@ -202,22 +202,26 @@ class WindowKeepsWhatItMust(Specification):
             dead = Cat((time + ticks + 1)[:WIDTH], (number + rows)[:WIDTH])
             return it == Cat(stamp, dead)
 
-        self.claim(m, (known <= 3) & (known <= stored))
+        # Those that left a cycle before stand before them still.
+        left, here = inside(made, "gone_now"), Signal(3)
+        m.d.comb += here.eq(known - left)
+        self.claim(m, (known <= 3) & (left <= 2) & (left <= known) & (here <= stored))
         for i in range(3):
-            self.claim(m, (known <= i) | is_at(oldest[i], i))
+            for gone in range(min(i, 2) + 1):
+                self.claim(m, (known <= i) | (left != gone) | is_at(oldest[i], i - gone))
         hands = made.submodules.at_hand
         waits = _few(m, inside(made, "put") - inside(made, "got"), len(inside(made, "put")))
         self.claim(m, waits <= hands.depth)
         for j in range(hands.depth):
             port = hands.read_port(domain="comb")
             m.d.comb += port.addr.eq(inside(made, "got") + j)
-            self.claim(m, (waits <= j) | is_at(Value.cast(port.data), known + j))
+            self.claim(m, (waits <= j) | is_at(Value.cast(port.data), here + j))
         way = inside(made, "on_its_way")
         ahead, asked = inside(made, "ahead"), inside(made, "asked")
-        there = known + waits
-        self.claim(m, ahead == there + way[2] + way[1] + way[0])
-        self.claim(m, (ahead <= hands.depth) & (ahead <= stored))
-        self.claim(m, asked == (tail + ahead)[: len(head)])
+        there = here + waits
+        self.claim(m, ahead == left + there + way[2] + way[1] + way[0])
+        self.claim(m, (ahead <= hands.depth) & (ahead - left <= stored))
+        self.claim(m, asked == (tail + ahead - left)[: len(head)])
         at_fetched = at[(tail + there)[:bits]]
         fetched = Cat(window.fetched.timestamp, window.fetched.sequence)
         self.claim(m, ~way[2] | (fetched == at_fetched))
@@ -236,7 +240,7 @@ class WindowKeepsWhatItMust(Specification):
             return in_state(made, name)
 
         self.claim(m, state("SETTLED") | (env.settling & ~env.check))
-        self.claim(m, ~(state("LEAVE") | state("DISPLACE")) | (known != 0))
+        self.claim(m, ~(state("LEAVE") | state("DISPLACE")) | ((known != 0) & (left == 0)))
         # Everyone who is still there stays, but for who makes room.
         decided = state("SETTLED") | state("ROOM") | state("DISPLACE")
         for i in range(depth):
@@ -272,11 +276,13 @@ class WindowKeepsWhatItMust(Specification):
             place = (tail + i)[:bits]
             dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)
             half = (Array(ages)[place] >= HALF) | (Array(ranks)[place] >= HALF)
-            here = known > i
-            stays = (to_be == i) | (here & ~dead & ~half)
+            is_known = here > i
+            stays = (to_be == i) | (is_known & ~dead & ~half)
             for name, wanted in (
-                ("dead", here & dead), ("stays_at", stays), ("late", here & ~dead & half)
-            ):  # fmt: skip
+                ("dead", is_known & dead),
+                ("stays_at", stays),
+                ("late", is_known & ~dead & half),
+            ):
                 self.claim(m, ~(judges & inside(made, name)[i]) | wanted)
 
         # Views, from the oldest context to the newest: each begins and ends no earlier.
