@@ -109,8 +109,9 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, layouts = self.config.streams, self.layouts
-        takes = Signal()
-        coming, have, stays = self._coming(m, takes)
+        # What a tuple goes by, and again for wide registers and the windows, which lie apart.
+        takes, takes_wide = Signal(name="takes"), Signal()
+        coming, have, stays = self._coming(m, takes_wide)
         # There is one, and the windows have heard of it for a cycle.
         heard = Signal()
         m.d.sync += heard.eq(have & stays)
@@ -141,7 +142,9 @@ class Sequencer(wiring.Component):
         # It is to be probed; it may go on, once all is settled; it does. The first two are known a cycle
         # ahead: after one goes, what they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
-        may, goes = Signal(name="may"), Signal()
+        may, goes = Signal(name="may"), Signal(name="goes")
+        # Begun otherwise it stays a register of its own.
+        may_wide, goes_wide = Signal(name="may_wide", init=1), Signal()
         calm, rooms = Signal(), Signal(n)
         m.d.sync += [calm.eq(self.calm.all()), rooms.eq(self.rooms)]
         # One flows; nothing did lately; what flowed is not followed by a check yet; this is that check.
@@ -151,13 +154,13 @@ class Sequencer(wiring.Component):
         flows_on = Signal()
         m.d.comb += [to_send.eq(sends), flows.eq(have & coming.near & calm)]
         m.d.sync += sends.eq(Mux(flows_on, coming.sends, to_send))
-        m.d.comb += self.check.eq(takes | closes)
+        m.d.comb += self.check.eq(takes_wide | closes)
         m.d.sync += [self.store.eq(0), self.snapshot.eq(0), self.probe.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
                 m.d.comb += [
-                    takes.eq(flows | (heard & quiet)),
+                    *(each.eq(flows | (heard & quiet)) for each in (takes, takes_wide)),
                     closes.eq(owes & ~have & quiet),
                 ]
                 with m.If(flows):
@@ -168,7 +171,10 @@ class Sequencer(wiring.Component):
                 m.d.comb += to_send.eq(tuple_.admitted & leads.any() & ~closing)
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                m.d.comb += self.blocked.eq(settled & ~may)
+                m.d.comb += [
+                    self.blocked.eq(settled & ~may),
+                    takes_wide.eq(goes_wide & (flows | heard)),
+                ]
                 with m.If(goes):
                     m.d.comb += takes.eq(flows | heard)
                     m.next = "WAIT"
@@ -177,7 +183,7 @@ class Sequencer(wiring.Component):
                     with m.Elif(heard):
                         m.next = "JUDGE"
             with m.State("FLOW"):
-                m.d.comb += self.blocked.eq(~may)
+                m.d.comb += [self.blocked.eq(~may), takes_wide.eq(goes_wide & flows)]
                 with m.If(goes):
                     m.d.comb += takes.eq(flows)
                     with m.If(~flows):
@@ -198,14 +204,17 @@ class Sequencer(wiring.Component):
         flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | offers.all())
         room = ~(leads[:n] & ~rooms).any() & (~leads[n] | offers.bit_select(offer, 1))
         settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes)
-        m.d.sync += may.eq(
-            Mux(
-                flows_on,
-                ~coming.sends | (numbered & flow_room),
-                (~to_send | (numbered & room)) & settling,
-            )
+        may_next = Mux(
+            flows_on,
+            ~coming.sends | (numbered & flow_room),
+            (~to_send | (numbered & room)) & settling,
         )
-        m.d.comb += [goes.eq((settled | flowing) & may), gives.eq(goes & sends)]
+        m.d.sync += [may.eq(may_next), may_wide.eq(may_next)]
+        m.d.comb += [
+            goes.eq((settled | flowing) & may),
+            goes_wide.eq((settled | flowing) & may_wide),
+            gives.eq(goes & sends),
+        ]
         with m.If(gives):
             m.d.sync += [
                 self.snapshot.eq(1),
@@ -214,7 +223,7 @@ class Sequencer(wiring.Component):
                 self.probe.eq(leads[:n]),
                 offer.eq(offer + leads[n]),
             ]
-        with m.If(goes):
+        with m.If(goes_wide):
             m.d.sync += self.store.eq(kept)
         # What goes to the windows, with the pulses of that cycle.
         m.d.sync += [
@@ -224,8 +233,8 @@ class Sequencer(wiring.Component):
             self.raw.component.sequence.eq(raw.sequence),
             self.raw.counters.eq(counters),
         ]
-        self._attributes(m, goes & ~closing)
-        with m.If(takes):
+        self._attributes(m, goes_wide & ~closing)
+        with m.If(takes_wide):
             m.d.sync += [
                 kept.eq(self.wanted),
                 leads.eq(coming.leads),
@@ -356,6 +365,8 @@ class Sequencer(wiring.Component):
         active = Signal(1 << EPOCH_BITS)
         oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
         here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the same, decoded
+        gave, was_here = Signal(name="gave"), Signal.like(here)  # of the cycle before
+        m.d.sync += [gave.eq(gives), was_here.eq(here)]
         # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
         # a context longer. A raw tuple is counted when it goes.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
@@ -371,7 +382,7 @@ class Sequencer(wiring.Component):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(sent_context[within:] == number, sent, 0)
             begins = Signal(name=f"begins_{number}")  # with `snapshot`, of a context of this epoch
-            m.d.sync += begins.eq(gives & here[number])
+            m.d.comb += begins.eq(gave & was_here[number])
             less = sum(
                 done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
             )
@@ -382,18 +393,23 @@ class Sequencer(wiring.Component):
             )
             m.d.sync += [change.eq(more + Mux(begins, places, 0) - less), began.eq(begins)]
             m.d.sync += count.eq(count + change)
-            m.d.sync += finished[number].eq(
-                active[number] & (count == 0) & ~began & ~begins & ~(gives & here[number])
-            )
-        ends, skips = Signal(), Signal()
+            m.d.sync += finished[number].eq(active[number] & (count == 0) & ~began & ~begins)
+        # That one is finished comes late: one was given meanwhile, or it is about the epoch before.
+        of_oldest, moved, ends, skips = Signal(), Signal(), Signal(), Signal()
+        late = moved | (gave & of_oldest)
+        m.d.sync += of_oldest.eq(epoch == oldest)
         m.d.comb += [
             self.busy.eq(active.bit_select(oldest, 1)),
             self.oldest.eq(Cat(Const(0, within), oldest)),
-            ends.eq(self.busy & finished.bit_select(oldest, 1)),
+            ends.eq(self.busy & finished.bit_select(oldest, 1) & ~late),
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
         # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
-        crosses, free, next_free = ahead[:within].all(), Signal(name="free"), Signal(name="next_free")
+        crosses, free, next_free = (
+            ahead[:within].all(),
+            Signal(name="free"),
+            Signal(name="next_free"),
+        )
         m.d.sync += [
             free.eq(Mux(gives, ~crosses | next_free, open_ | ~(active & here).any())),
             next_free.eq(~(active & here.rotate_left(1)).any()),
@@ -405,8 +421,9 @@ class Sequencer(wiring.Component):
             m.d.sync += ahead.eq(ahead + 1)
         with m.Elif(skips):
             m.d.sync += ahead.eq(Cat(Const(0, within), (epoch + 1)[:EPOCH_BITS]))
-        ended = Signal(1 << EPOCH_BITS)
-        with m.If(ends & ~(open_ & (epoch == oldest))):
+        ended, moves = Signal(1 << EPOCH_BITS), ends & ~(open_ & (epoch == oldest))
+        m.d.sync += moved.eq(moves)
+        with m.If(moves):
             m.d.comb += ended.eq(1 << oldest)
             m.d.sync += oldest.eq(oldest + 1)
         m.d.sync += active.eq((active & ~ended) | Mux(gives, here, 0))

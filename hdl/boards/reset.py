@@ -89,5 +89,7 @@ class ResetButton(wiring.Component):
             m.d.sync += left.eq(self.cycles - 1)
         with m.Elif(left >= 0):
             m.d.sync += left.eq(left - 1)
-        m.d.sync += self.reset.eq(left >= 0)
+        # A register more, so that what is far from the pin is reset from nearer by.
+        held = Signal()
+        m.d.sync += [held.eq(left >= 0), self.reset.eq(held)]
         return m

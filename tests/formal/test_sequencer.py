@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from seustream.hdl.layouts import OFFERS
 from seustream.hdl.sequencer import Sequencer
@@ -316,7 +316,12 @@ class SequencerSends(Specification):
         # Told by a register that an epoch is finished, nothing of it has come since.
         finished = inside(made, "finished")
         its_end = (finished & active).bit_select(epoch, 1)
-        self.claim(m, ~its_end | ~((together != 0) | of_epoch | (more_late != 0)))
+        # ... but for one that was given meanwhile.
+        self.claim(m, ~its_end | its_begins | ~((together != 0) | of_epoch | (more_late != 0)))
+        self.claim(m, inside(made, "gave") == unit.snapshot)
+        self.claim(
+            m, ~unit.snapshot | (its_begins == inside(made, "was_here").bit_select(epoch, 1))
+        )
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
         self.claim(m, have == inside(made, "have"))
         self.claim(m, have_after == inside(made, "have_after"))
@@ -354,6 +359,8 @@ class SequencerSends(Specification):
             self.claim(m, ~there | (kept_ones.data.as_value() == its_own))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
+        first = before(m, Const(1)) == 0
+        self.claim(m, first | (inside(made, "may") == inside(made, "may_wide")))
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
         held = unit.emit & ~granted
@@ -391,7 +398,7 @@ def sends(*fault: tuple[str, str]) -> object:
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
-            sends((" & ~began & ~begins & ~(gives & here[number])", "")),
+            sends((" & ~began & ~begins)", ")")),
             "search",
             16,
             "FAIL",
@@ -477,7 +484,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "ends-while-open",
-            sends(("ends & ~(open_ & (epoch == oldest))", "ends")),
+            sends(("ends & ~(open_ & (epoch == oldest))\n", "ends\n")),
             "search",
             24,
             "FAIL",

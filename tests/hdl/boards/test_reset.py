@@ -64,5 +64,5 @@ async def pressed_and_for_a_while(dut: object) -> None:
             lasts += reset
             assert not reset or lasts == i + 1, "it ended and began again"
             await bench.clock()
-        assert 0 < lasts <= CYCLES + 4
+        assert 0 < lasts <= CYCLES + 5
         assert not bench.bits("reset")
