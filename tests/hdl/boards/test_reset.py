@@ -55,7 +55,7 @@ async def pressed_and_for_a_while(dut: object) -> None:
             for _ in range(bench.chance.randrange(1, 5)):
                 await bench.tick()
             bench.set("button", 0)
-            for _ in range(bench.chance.randrange(1, CYCLES - 4)):
+            for _ in range(bench.chance.randrange(4, CYCLES - 4)):
                 await bench.tick()
         lasts = 0
         for i in range(2 * CYCLES):
