@@ -37,7 +37,7 @@ SEED = 22
 CONFIG = CONFIGURATIONS["default3"]
 WINDOWS = (64, 256, 1_024, CONFIG.capacity, CONFIG.depth)
 BOARDS = (CONFIG, CONFIGURATIONS["thesis"], CONFIGURATIONS["serial"], CONFIGURATIONS["tiny"], SMALL)
-LANES = (0, 1, 8, 16, 32)
+LANES = (0, 1, 4, 8, 16)
 SCANNED_WINDOW = 2_040
 SCANNED = 300  # raw tuples measured, once the windows are full
 
@@ -170,22 +170,22 @@ def workloads() -> Iterator[Workload]:
     for window in WINDOWS:
         keys = _keys(window)
         text = STREAMS + EQUAL.format(window)
-        yield Workload(_windowed(window), text, 2 * window, 4_000, in_turn(keys))
+        yield Workload(_windowed(window), text, 2 * window, 16_000, in_turn(keys))
     keys = _keys(1_024)
     yield Workload(
         "the same, only one stream arrives, window 1,024",
-        STREAMS + EQUAL.format(1_024), 2_048, 4_000, in_turn(keys), in_turn(keys, [0]),
+        STREAMS + EQUAL.format(1_024), 2_048, 16_000, in_turn(keys), in_turn(keys, [0]),
     )  # fmt: skip
     for window in (1_024, CONFIG.capacity):
         yield Workload(
             f"3-way equi-join, 1 match, window {window:,}",
-            THREE + _THREE_EQUAL.format(window), 3 * window, 3_000,
+            THREE + _THREE_EQUAL.format(window), 3 * window, 12_000,
             in_turn(_keys(window), [0, 1, 2]),
         )  # fmt: skip
     for matches in (2, 4, 10, 100):
         yield Workload(
             f"2-way equi-join, {matches} matches, window 1,000",
-            STREAMS + EQUAL.format(1_000), 2_000, 6_000 // matches,
+            STREAMS + EQUAL.format(1_000), 2_000, 24_000 // matches,
             in_turn(_keys(1_000 // matches)),
         )  # fmt: skip
     yield Workload(

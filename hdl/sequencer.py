@@ -132,19 +132,20 @@ class Sequencer(wiring.Component):
         ]
         # The context of the tuple that is dealt with; whether there is one for the tuple of the next cycle.
         ahead, numbered = Signal(CONTEXT_BITS, name="ahead"), Signal(name="numbered")
-        gives = Signal()
+        gives, gives_wide = Signal(name="gives"), Signal(name="gives_wide")
         places = Signal(range(n + 2))  # where it goes to, with `snapshot`
         offer = Signal(range(OFFERS))
-        self._contexts(m, ahead, numbered, gives, places)
+        self._contexts(m, ahead, numbered, gives, gives_wide, places)
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
-        m.d.sync += settled.eq(self.settled.all())
+        # Begun otherwise they stay registers of their own.
+        settled_wide = Signal(name="settled_wide", init=1)
+        m.d.sync += [each.eq(self.settled.all()) for each in (settled, settled_wide)]
         # It is to be probed; it may go on, once all is settled; it does. The first two are known a cycle
         # ahead: after one goes, what they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
-        may, goes = Signal(name="may"), Signal(name="goes")
-        # Begun otherwise it stays a register of its own.
-        may_wide, goes_wide = Signal(name="may_wide", init=1), Signal()
+        may, goes = Signal(name="may", init=1), Signal(name="goes")
+        may_wide, goes_wide = Signal(name="may_wide"), Signal()
         calm, rooms = Signal(), Signal(n)
         m.d.sync += [calm.eq(self.calm.all()), rooms.eq(self.rooms)]
         # One flows; nothing did lately; what flowed is not followed by a check yet; this is that check.
@@ -172,7 +173,7 @@ class Sequencer(wiring.Component):
                 m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.comb += [
-                    self.blocked.eq(settled & ~may),
+                    self.blocked.eq(settled_wide & ~may_wide),
                     takes_wide.eq(goes_wide & (flows | heard)),
                 ]
                 with m.If(goes):
@@ -183,7 +184,7 @@ class Sequencer(wiring.Component):
                     with m.Elif(heard):
                         m.next = "JUDGE"
             with m.State("FLOW"):
-                m.d.comb += [self.blocked.eq(~may), takes_wide.eq(goes_wide & flows)]
+                m.d.comb += [self.blocked.eq(~may_wide), takes_wide.eq(goes_wide & flows)]
                 with m.If(goes):
                     m.d.comb += takes.eq(flows)
                     with m.If(~flows):
@@ -191,7 +192,7 @@ class Sequencer(wiring.Component):
         flowing = fsm.ongoing("FLOW")
         m.d.comb += [
             flows_on.eq(takes & flows),
-            self.flow.eq(flows_on | flowing | lately.any()),
+            self.flow.eq((takes_wide & flows) | flowing | lately.any()),
         ]
         m.d.sync += lately.eq(Cat(flowing, lately))
         with m.If(takes | closes):
@@ -212,10 +213,11 @@ class Sequencer(wiring.Component):
         m.d.sync += [may.eq(may_next), may_wide.eq(may_next)]
         m.d.comb += [
             goes.eq((settled | flowing) & may),
-            goes_wide.eq((settled | flowing) & may_wide),
+            goes_wide.eq((settled_wide | flowing) & may_wide),
             gives.eq(goes & sends),
+            gives_wide.eq(goes_wide & sends),
         ]
-        with m.If(gives):
+        with m.If(gives_wide):
             m.d.sync += [
                 self.snapshot.eq(1),
                 self.context.eq(ahead),
@@ -251,7 +253,7 @@ class Sequencer(wiring.Component):
             reference = self.emitted[number]
             with m.If(self.granted[number]):
                 m.d.sync += self.emit[number].eq(0)
-            with m.If(gives & leads[n] & (offer == number)):
+            with m.If(gives_wide & leads[n] & (offer == number)):
                 m.d.sync += [
                     self.emit[number].eq(1),
                     reference.context.eq(ahead),
@@ -355,7 +357,13 @@ class Sequencer(wiring.Component):
         ]
 
     def _contexts(
-        self, m: Module, ahead: Signal, numbered: Signal, gives: Signal, places: Signal
+        self,
+        m: Module,
+        ahead: Signal,
+        numbered: Signal,
+        gives: Signal,
+        gives_wide: Signal,
+        places: Signal,
     ) -> None:
         """Counts the tuples of each epoch that are in flight, and says which context is next."""
         config = self.config
@@ -366,7 +374,7 @@ class Sequencer(wiring.Component):
         oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
         here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the same, decoded
         gave, was_here = Signal(name="gave"), Signal.like(here)  # of the cycle before
-        m.d.sync += [gave.eq(gives), was_here.eq(here)]
+        m.d.sync += [gave.eq(gives_wide), was_here.eq(here)]
         # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
         # a context longer. A raw tuple is counted when it goes.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
@@ -426,4 +434,4 @@ class Sequencer(wiring.Component):
         with m.If(moves):
             m.d.comb += ended.eq(1 << oldest)
             m.d.sync += oldest.eq(oldest + 1)
-        m.d.sync += active.eq((active & ~ended) | Mux(gives, here, 0))
+        m.d.sync += active.eq((active & ~ended) | Mux(gives_wide, here, 0))

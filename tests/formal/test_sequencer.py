@@ -360,7 +360,8 @@ class SequencerSends(Specification):
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
         first = before(m, Const(1)) == 0
-        self.claim(m, first | (inside(made, "may") == inside(made, "may_wide")))
+        for name in ("may", "settled"):
+            self.claim(m, first | (inside(made, name) == inside(made, f"{name}_wide")))
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
         held = unit.emit & ~granted
