@@ -359,9 +359,11 @@ class SequencerSends(Specification):
             self.claim(m, ~there | (kept_ones.data.as_value() == its_own))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
-        first = before(m, Const(1)) == 0
+        first = before(m, Const(1)) == 0  # since reset
         for name in ("may", "settled"):
             self.claim(m, first | (inside(made, name) == inside(made, f"{name}_wide")))
+        self.claim(m, ~first | (in_state(made, "WAIT") & ~seen & ~inside(made, "may_wide")))
+        self.claim(m, inside(made, "gives") == inside(made, "gives_wide"))
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
         held = unit.emit & ~granted
