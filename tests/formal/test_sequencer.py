@@ -415,7 +415,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "stores-unsettled",
-            sends(("settled.eq(self.settled.all())", "settled.eq(self.settled.any())")),
+            sends(("each.eq(self.settled.all())", "each.eq(self.settled.any())")),
             "search",
             12,
             "FAIL",

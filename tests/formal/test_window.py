@@ -80,9 +80,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "settles-early",
-            faulty(
-                "(here & ~is_dead & ~half) | (stored == i)", "(here & ~is_dead) | (stored == i)"
-            ),
+            faulty("here & is_dead, here & ~is_dead & ~half,", "here & is_dead, here & ~is_dead,"),
             "search",
             30,
             "FAIL",

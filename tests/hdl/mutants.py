@@ -192,7 +192,7 @@ FAULTS = [
           "held != Mux(self._due, depth - 1, depth)",
           "held != depth"),
     Fault("settled before all windows are", "sequencer.py",
-          "settled.eq(self.settled.all())", "settled.eq(self.settled.any())"),
+          "each.eq(self.settled.all())", "each.eq(self.settled.any())"),
     Fault("an epoch ends while of it is given", "sequencer.py",
           "late = moved | (gave & of_oldest)", "late = moved", "test_sequencer.py"),
     Fault("a context of an epoch that is left out", "sequencer.py",
