@@ -109,12 +109,13 @@ def _row(report: BuildReport) -> tuple[object, ...]:
 
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)
+    slower = min(1, report.best.clock / report.best.wanted)
     return (
         report.board.title, _named(report), f"{report.version:08x}",
         config.streams, config.lanes, config.attribute_width,
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),
         f"{sum(seed.meets for seed in report.tried)} of {len(report.tried)}",
-        round(report.pairs / 1e6), f"{on(config).cycles:.2f}", round(report.line_tuples),
+        round(report.pairs * slower / 1e6), f"{on(config).cycles:.2f}", round(report.line_tuples),
         f"{path[0].where} to {path[-1].where}" if path else "",
     )  # fmt: skip
