@@ -70,8 +70,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         try:
             _, report = build.run(EVERY.get(part, SEEDS), _note, every=part in EVERY)
         except TimingFailed as error:
-            report = error.report
-            remarks.append(f"{part}: {error}")
+            report = error.report  # whose folder is of this machine
+            remarks.append(f"{part}: timing failed: {report.short_by()}")
         except BitstreamFailed as error:  # the others may do
             remarks.append(f"{part}: {error}")
             continue

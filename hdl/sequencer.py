@@ -338,7 +338,8 @@ class Sequencer(wiring.Component):
         return coming, have, stays
 
     def _attributes(self, m: Module, goes: Value) -> None:
-        """Keeps the attributes of those that wait here, which go past all that is decided by."""
+        """Keeps the attributes of those that wait here, which go past all that is decided by. The registers of
+        the rest of a tuple have a copy that goes unread, which synthesis leaves out."""
         m.submodules.attributes = kept = memory.Memory(
             shape=self.layouts.attributes, depth=_WAITING, init=[]
         )
