@@ -111,7 +111,7 @@ class JoinArea(wiring.Component):
         # ... and a cycle later for registers that are tables.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
-        late = ("check", "flow", "busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
+        late = ("check", "flow", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
         for name, member in self._through.items():
             inner, outer = getattr(window, name), getattr(self, name)
             if member.is_signature:

@@ -18,7 +18,7 @@ class Replay(wiring.Component):
     throughput  one run at a time
 
     start, busy      pulse; a run is under way
-    firsts, ends     of the window buffers: tail and head
+    firsts, ends     of the window buffers: tail and head, from the cycle of `start` on
     request, response, fetched   of the tuple fetch, for tuples as they are stored
     again, stream, attributes, known, bits   of the selection unit
     rewrite, slot, rewritten   per window: new bits for this slot, which is to be indexed again
@@ -55,15 +55,21 @@ class Replay(wiring.Component):
         at = Signal(self.layouts.pointer_bits)
         number = Signal(range(n))
         more = Signal()
-        end = Array(self.ends[s] for s in range(n))[number]
+        # The windows are far away, and so is the selection unit.
+        firsts, ends = Signal.like(self.firsts), Signal.like(self.ends)
+        m.d.sync += [firsts.eq(self.firsts), ends.eq(self.ends), self.again.eq(0)]
+        end = Array(ends[s] for s in range(n))[number]
         m.d.comb += [self.slot.eq(at), self.stream.eq(number)]
         for s in range(n):
             m.d.comb += self.request.payload.slots[s].eq(at)
         with m.FSM() as fsm:
             with m.State("IDLE"):
+                m.d.sync += number.eq(0)
                 with m.If(self.start):
-                    m.d.sync += [number.eq(0), at.eq(self.firsts[0])]
-                    m.next = "MORE"
+                    m.next = "WINDOW"
+            with m.State("WINDOW"):
+                m.d.sync += at.eq(Array(firsts[s] for s in range(n))[number])
+                m.next = "MORE"
             with m.State("MORE"):
                 m.d.sync += more.eq(at != end)
                 m.next = "TUPLE"
@@ -75,16 +81,15 @@ class Replay(wiring.Component):
                 with m.Elif(number == n - 1):
                     m.next = "IDLE"
                 with m.Else():
-                    after = Array(self.firsts[(s + 1) % n] for s in range(n))[number]
-                    m.d.sync += [number.eq(number + 1), at.eq(after)]
-                    m.next = "MORE"
+                    m.d.sync += number.eq(number + 1)
+                    m.next = "WINDOW"
             with m.State("FETCH"):
                 components = Array(self.fetched.components[s].attributes for s in range(n))
                 with m.If(self.response):
                     m.d.sync += self.attributes.eq(components[number])
                     m.next = "SELECT"
             with m.State("SELECT"):
-                m.d.comb += self.again.eq(1)
+                m.d.sync += self.again.eq(1)
                 m.next = "BITS"
             with m.State("BITS"):
                 with m.If(self.known):

@@ -104,8 +104,10 @@ class SelectionUnit(wiring.Component):
         coming = before_door.going
         layout = data.StructLayout({"raw": self.layouts.raw, "replayed": 1, "nothing": 1})
         door, waits, may = Signal(layout, reset_less=True), Signal(), Signal()
-        end = Signal(address_bits, reset_less=True)  # of its stream's table
         taken, address = Signal(), Signal(address_bits)
+        first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
+        # How many entries of its stream's table follow, and that none does, since it lets the next in.
+        left, at_end = Signal(address_bits, reset_less=True), Signal(reset_less=True)
         stages = [
             Signal(
                 data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}),
@@ -124,27 +126,29 @@ class SelectionUnit(wiring.Component):
                 door.raw.stream.eq(self.stream),
                 door.raw.attributes.eq(self.attributes),
                 door.replayed.eq(1),
-                door.nothing.eq(0),
-                end.eq(ends[Cat(self.half, self.stream)]),
                 waits.eq(1),
             ]
         with m.Elif(coming.ready):
             m.d.sync += [
                 door.raw.eq(coming.payload),
                 door.replayed.eq(0),
-                door.nothing.eq(coming.payload.filler | ~coming.payload.admit),
-                end.eq(ends[Cat(self.half, coming.payload.stream)]),
                 waits.eq(coming.valid),
             ]
+        nothing = ~self.again & (coming.payload.filler | ~coming.payload.admit)
+        follow = ends[Cat(self.half, Mux(self.again, self.stream, coming.payload.stream))]
+        with m.If(self.again | coming.ready):
+            m.d.sync += [door.nothing.eq(nothing), left.eq(follow)]
+            m.d.sync += at_end.eq(nothing | (follow == 0))
+        with m.Elif(first.valid):
+            m.d.sync += [left.eq(left - 1), at_end.eq(left == 1)]
 
         # Stages: memory, entry, attribute, comparison, outcome.
-        first = Signal(data.StructLayout({"valid": 1, "first": 1, "last": 1, "of": layout}))
         m.d.comb += [
             read.addr.eq(Cat(address, self.half, door.raw.stream)),
             read.en.eq(1),
             first.valid.eq(waits & may),
             first.first.eq(address == 0),
-            first.last.eq((address == end) | door.nothing),
+            first.last.eq(at_end),
             first.of.eq(door),
             taken.eq(first.valid & first.last),
         ]

@@ -51,10 +51,10 @@ class Sequencer(wiring.Component):
     emit, emitted, taking, granted   raw tuples that lead to the output to the router, by two offers in turn
     sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
-    busy, oldest        contexts in flight, and the first of the oldest epoch
+    busy, oldest        contexts were in flight a cycle ago; the first of the oldest epoch
     taker, taken_by     the raw tuple now dealt with
     taken, tick, dropped   pulses, to be counted
-    idle                nothing is in flight
+    idle                nothing was in flight a cycle ago, nor has anything come
     working, blocked    it is busy; it waits for a context or the router
     clear               pulse: clock and counters to 0
     """
@@ -135,7 +135,7 @@ class Sequencer(wiring.Component):
         gives, gives_wide = Signal(name="gives"), Signal(name="gives_wide")
         places = Signal(range(n + 2))  # where it goes to, with `snapshot`
         offer = Signal(range(OFFERS))
-        self._contexts(m, ahead, numbered, gives, gives_wide, places)
+        flies = self._contexts(m, ahead, numbered, gives, gives_wide, places)
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
         # Begun otherwise they stay registers of their own.
@@ -261,9 +261,9 @@ class Sequencer(wiring.Component):
                     reference.stream.eq(raw.stream),
                     reference.carries.eq(1 << raw.stream),
                 ]
-        m.d.comb += self.idle.eq(
+        m.d.sync += self.idle.eq(
             fsm.ongoing("WAIT")
-            & ~(self.selected.valid | have | self.busy | self.snapshot | self.store.any() | owes)
+            & ~(self.selected.valid | have | flies | self.snapshot | self.store.any() | owes)
         )
         with m.If(self.clear):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]
@@ -365,8 +365,9 @@ class Sequencer(wiring.Component):
         gives: Signal,
         gives_wide: Signal,
         places: Signal,
-    ) -> None:
-        """Counts the tuples of each epoch that are in flight, and says which context is next."""
+    ) -> Value:
+        """Counts the tuples of each epoch that are in flight, and says which context is next. Returns
+        whether any is in flight."""
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + 2 * config.streams + 1)  # fmt: skip
@@ -406,11 +407,10 @@ class Sequencer(wiring.Component):
         # That one is finished comes late: one was given meanwhile, or it is about the epoch before.
         of_oldest, moved, ends, skips = Signal(), Signal(), Signal(), Signal()
         late = moved | (gave & of_oldest)
-        m.d.sync += of_oldest.eq(epoch == oldest)
+        m.d.sync += [of_oldest.eq(epoch == oldest), self.busy.eq(active.any())]
         m.d.comb += [
-            self.busy.eq(active.bit_select(oldest, 1)),
             self.oldest.eq(Cat(Const(0, within), oldest)),
-            ends.eq(self.busy & finished.bit_select(oldest, 1) & ~late),
+            ends.eq(finished.bit_select(oldest, 1) & ~late),
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
         # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
@@ -436,3 +436,4 @@ class Sequencer(wiring.Component):
             m.d.comb += ended.eq(1 << oldest)
             m.d.sync += oldest.eq(oldest + 1)
         m.d.sync += active.eq((active & ~ended) | Mux(gives_wide, here, 0))
+        return active.any()

@@ -187,7 +187,7 @@ class Wjasip(wiring.Component):
         m.d.comb += self.idle.eq(
             sequencer.idle & selection.idle & ~self.raw.valid & ~self.handed_over.valid
         )
-        m.d.comb += control.quiet.eq(sequencer.idle & selection.idle)
+        m.d.sync += control.quiet.eq(sequencer.idle & selection.idle)
         wiring.connect(m, wiring.flipped(self.commands), control.commands)
         wiring.connect(m, control.responses, wiring.flipped(self.responses))
         m.d.comb += [

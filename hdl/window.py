@@ -306,7 +306,9 @@ class WindowBuffer(wiring.Component):
             verdicts.append((here & is_dead, here & ~is_dead & ~half, here & ~is_dead & half))
             if i == 0:
                 young_now = ~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())
-        # Who comes next is in the place of who leaves, and of who has left.
+        # Who comes next is in the place of who leaves, and of who has left. Where one leaves by `leaving` all
+        # are judged anew, so that what comes from outside is not in their way.
+        goes = Signal(range(_JUDGED))
         most = 2 * _JUDGED - 1
         verdicts += [(Const(0),) * 3] * (most - 1)
         for number, verdict in enumerate((dead, stays_at, late)):
@@ -317,7 +319,7 @@ class WindowBuffer(wiring.Component):
             ]
             for i in range(_JUDGED):
                 those = Array(still[i + gone] for gone in range(_JUDGED))
-                m.d.sync += verdict[i].eq(those[leave] & judged)
+                m.d.sync += verdict[i].eq(those[goes] & judged)
         # Who comes after another is younger still.
         young = Signal()
         with m.If(self._stored_now == 0):
@@ -348,7 +350,7 @@ class WindowBuffer(wiring.Component):
                     m.d.comb += self.settled.eq(~judges if name == "SETTLED" else 0)
                     with m.If(judges):
                         m.next = "JUDGE"
-                        m.d.comb += [leave.eq(gone), settles.eq(stays & room_now)]
+                        m.d.comb += [goes.eq(gone), leave.eq(gone), settles.eq(stays & room_now)]
                         m.d.comb += self.settled.eq(settles)
                         with m.If(settles):
                             m.next = "SETTLED"

@@ -210,7 +210,8 @@ class SequencerSends(Specification):
         behind = (context - unit.oldest)[:CONTEXT_BITS] <= (unit.context - unit.oldest)[
             :CONTEXT_BITS
         ]
-        self.claim(m, ~flies | (unit.busy & behind))
+        self.claim(m, ~flies | (active.any() & behind))
+        self.claim(m, unit.busy == before(m, active.any()))
         self.claim(m, ~unit.idle | ~(flies | unit.store.any() | unit.snapshot))
 
         # Once it is stored where it should be and seen, both at once, while the next is taken.
@@ -266,7 +267,7 @@ class SequencerSends(Specification):
         open_, oldest = within != 0, unit.oldest[_WITHIN:]
         beyond = (epoch_ahead + open_)[:EPOCH_BITS]  # the first epoch of which no context was given
         for number in range(1 << EPOCH_BITS):
-            full = (beyond == oldest) & unit.busy
+            full = (beyond == oldest) & active.any()
             used = (beyond - oldest)[:EPOCH_BITS]
             place = (number - oldest)[:EPOCH_BITS]
             self.claim(m, active[number] == (full | (place < used)))
