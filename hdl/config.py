@@ -54,6 +54,7 @@ class DeviceConfig:
     indexes             equality indexes of a join area, one a window attribute, 0 to 4
     comparisons         entries of a stream's selection table, 1 to 1024: its comparisons
                         and its admission masks (`Tables.selection_entries`)
+    selectors           of these, how many are looked at in one cycle: 1, 2, 4, 8 or 16
     comparators         factors a lane compares in one cycle, of each attribute as many; an area
                         with more of one attribute takes as many cycles a row as it needs
     probe_fifo_depth    probe tuples waiting before a join area
@@ -69,6 +70,7 @@ class DeviceConfig:
     lanes: int = 4
     indexes: int = 2
     comparisons: int = 256
+    selectors: int = 16
     comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
@@ -110,6 +112,7 @@ class DeviceConfig:
         check("lanes", self.lanes <= self.depth, f"no more than depth = {self.depth}")
         check("indexes", 0 <= self.indexes <= MAX_ATTRIBUTES, f"0 to {MAX_ATTRIBUTES}")
         check("comparisons", 1 <= self.comparisons <= 1024, "1 to 1024")
+        check("selectors", self.selectors in (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
         for fifo in ("probe_fifo_depth", "output_fifo_depth"):
             check(fifo, 1 <= getattr(self, fifo) <= MAX_DEPTH, f"1 to {MAX_DEPTH}")
         check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
@@ -189,9 +192,9 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product on an ECP5-85, whose block RAM holds three areas of it.
         DeviceConfig(name="default3", streams=3),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8, lanes=8),
+        DeviceConfig(name="thesis", attribute_width=8, lanes=8, selectors=1),
         # The smallest: the thesis's own way of executing, one comparison at a time.
-        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
+        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0, selectors=1),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",
@@ -200,6 +203,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             sequence_width=16,
             depth=16,
             lanes=2,
+            selectors=2,
             comparators=4,
             probe_fifo_depth=4,
             output_fifo_depth=4,

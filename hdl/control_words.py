@@ -158,25 +158,46 @@ OPERATION_BITS, TARGET_BITS, UNIT_BITS, ADDRESS_BITS, DATA_BITS = 3, 4, 2, 10, 6
 
 @dataclass(frozen=True, slots=True)
 class SelectionEntry:
-    """A row of a stream's selection table. A comparison takes part in the selection bit
-    `bit`: it starts it (`first`), or is combined with what came before (`every`: and, else
-    or). A row that `admits` has a mask in `constant`: a tuple with all these bits comes in;
-    with `first` it lets nothing in."""
+    """An entry of a stream's selection table. One that `compares` takes part in the selection bit `bit`: it
+    must hold with all others of the bit (`every`), or one of them must. It holds where the attribute is less
+    than the constant, or `equal` to it, or, `negated`, where it is not. One that `admits` has a mask in
+    `constant`: a tuple with all these bits comes in (`every`), or with one of them. One that does
+    neither is nothing."""
 
+    compares: bool = False
     admits: bool = False
-    attribute: int = 0
-    condition: isa.Condition = isa.Condition.FALSE
-    first: bool = False
     every: bool = False
     bit: int = 0
+    attribute: int = 0
+    equal: bool = False
+    negated: bool = False
     constant: int = 0
 
-    HEAD_BITS = 13
+    HEAD_BITS = 12
 
     def encode(self, last: bool) -> int:
-        head = last | self.admits << 1 | self.attribute << 2 | int(self.condition) << 4
-        head |= self.first << 7 | self.every << 8 | self.bit << 9
+        head = last | self.compares << 1 | self.admits << 2 | self.every << 3 | self.bit << 4
+        head |= self.attribute << 8 | self.equal << 10 | self.negated << 11
         return head | self.constant << self.HEAD_BITS
+
+    @classmethod
+    def of(cls, comparison: Comparison, every: bool, bit: int, width: int) -> SelectionEntry:
+        """A comparison of attributes of so many bits. More than c is not less than c + 1, if there is one."""
+        condition, constant = comparison.condition, comparison.constant
+        if condition in (isa.Condition.GT, isa.Condition.LE):
+            condition = isa.Condition.GE if condition is isa.Condition.GT else isa.Condition.LT
+            constant += 1
+            if constant >> width:
+                condition = (
+                    isa.Condition.TRUE if condition is isa.Condition.LT else isa.Condition.FALSE
+                )
+        if condition in (isa.Condition.TRUE, isa.Condition.FALSE):
+            # None is less than 0.
+            condition = isa.Condition.GE if condition is isa.Condition.TRUE else isa.Condition.LT
+            constant = 0
+        equal = condition in (isa.Condition.EQ, isa.Condition.NE)
+        negated = condition in (isa.Condition.GE, isa.Condition.NE)
+        return cls(True, False, every, bit, comparison.attribute, equal, negated, constant)
 
 
 def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) -> Iterator[Command]:
@@ -189,11 +210,11 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
             led = {tag for tag, route in tables.routes.items() if by_rows and unit in route.probes}
             yield from _area(unit, tables.areas[unit], programs[unit], led, config)
             stores = tables.routes[unit].insert
-            group, entries = tables.groups[unit], _selection_table(tables, unit)
+            group, entries = tables.groups[unit], _selection_table(tables, unit, config)
         else:  # a stream the image does not use
             unused = AreaProgram(_UNUSED_AREA.program)
             yield from _area(unit, _UNUSED_AREA, unused, set(), config)
-            stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
+            stores, group, entries = False, unit, [SelectionEntry()]
         yield Command(ControlOperation.WRITE, Target.SEED, unit, 0, seed)
         yield Command(ControlOperation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
         for address, entry in enumerate(entries):
@@ -331,18 +352,22 @@ def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:
     return list(dict.fromkeys(guard.window_attribute for guard in guards))[: config.indexes]
 
 
-def _selection_table(tables: Tables, unit: int) -> list[SelectionEntry]:
-    """Comparisons of every selection, then the masks that admit."""
+def _selection_table(tables: Tables, unit: int, config: DeviceConfig) -> list[SelectionEntry]:
+    """Comparisons of every selection, then the masks that admit; those of one bit are one mask."""
     entries = []
     for bit, selection in enumerate(tables.selections[unit]):
         # Of no comparisons at all, every one holds and none does.
         empty = isa.Condition.TRUE if selection.every else isa.Condition.FALSE
-        comparisons = selection.comparisons or (Comparison(0, empty, 0),)
         entries += [
-            SelectionEntry(
-                False, c.attribute, c.condition, number == 0, selection.every, bit, c.constant
-            )
-            for number, c in enumerate(comparisons)
+            SelectionEntry.of(comparison, selection.every, bit, config.attribute_width)
+            for comparison in selection.comparisons or (Comparison(0, empty, 0),)
         ]
-    entries += [SelectionEntry(admits=True, constant=mask) for mask in tables.admission[unit]]
-    return entries or [SelectionEntry(admits=True, first=True)]
+    single = sum({mask for mask in tables.admission[unit] if mask.bit_count() == 1})
+    if single:
+        entries.append(SelectionEntry(admits=True, constant=single))
+    entries += [
+        SelectionEntry(admits=True, every=True, constant=mask)
+        for mask in tables.admission[unit]
+        if mask.bit_count() != 1
+    ]
+    return entries or [SelectionEntry()]

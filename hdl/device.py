@@ -198,9 +198,10 @@ class Tables:
 
     def selection_entries(self, stream: int) -> int:
         """Entries of a stream's selection table: comparisons (an empty selection takes one,
-        that always or never holds) and admission masks."""
+        that always or never holds) and admission masks, of which those of one bit are one."""
         bits = (max(len(selection.comparisons), 1) for selection in self.selections[stream])
-        return sum(bits) + len(self.admission[stream])
+        masks = [mask.bit_count() for mask in self.admission[stream]]
+        return sum(bits) + len(masks) - max(0, masks.count(1) - 1)
 
 
 class LoadRefused(ValueError):

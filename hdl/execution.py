@@ -102,24 +102,47 @@ class ExecutionUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self._half = Signal()
-        m.d.sync += self._half.eq(self.half)  # changes only when nothing is executed
-        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
-        self._half_read = Signal(init=1)
-        m.d.sync += self._half_read.eq(self.half)
-        self._program = program = ProgramStore(m, self, self._half)
-        self._read = program.instructions.read_port()
-        self._destination = program.destinations.read_port()
-        self._decided = Signal()
-        m.submodules.emitter = self._emitter = emitter = Emitter(self.config)
-        self._probes = ProbeQueue(m, self, self._decided, emitter.ends, emitter.emitting)
-        m.submodules.decider = self._decider = RowDecider(self.config, self.number)
+        half = Signal()
+        m.d.sync += half.eq(self.half)  # changes only when nothing is executed
+        m.submodules.program = self._program = program = ProgramStore(self.config, self.number)
+        m.submodules.probes = self._probes = ProbeQueue(self.config)
+        m.submodules.decider = self._decider = decider = RowDecider(self.config, self.number)
+        m.submodules.emitter = self._emitter = Emitter(self.config)
         for name in write_signature().members:
-            m.d.comb += getattr(self._decider.write, name).eq(getattr(self.write, name))
-        m.d.comb += self._decider.half.eq(self._half)
+            for part in (program, decider):
+                m.d.comb += getattr(part.write, name).eq(getattr(self.write, name))
+        m.d.comb += [
+            program.half.eq(self.half),
+            decider.half.eq(half),
+            self.factors.eq(program.factors),
+            self.used.eq(program.used),
+            self.last_turn.eq(program.last_turn),
+        ]
+        self._queue(m)
         self._execute(m)
         self._emit(m)
         return m
+
+    def _queue(self, m: Module) -> None:
+        probes, emitter = self._probes, self._emitter
+        m.d.comb += [
+            probes.enter.eq(self.enter),
+            probes.entering.eq(self.entering),
+            self.may_enter.eq(probes.may_enter),
+            probes.sent.eq(emitter.ends),
+            probes.commit.eq(emitter.commit),
+            probes.left.slot.eq(emitter.emitting.slot),
+            probes.left.pc.eq(emitter.emitting.pc),
+            probes.rewind.eq(emitter.rewind),
+            probes.resume_level.eq(self.resume_level),
+            probes.resumed.eq(self.resumed),
+            self.resume.eq(probes.resume),
+            self.resume_slot.eq(probes.resume_slot),
+            self.level.eq(probes.level),
+            self.committed_level.eq(probes.committed_level),
+            self.context.eq(probes.context),
+            self.busy.eq(probes.busy),
+        ]
 
     def _emit(self, m: Module) -> None:
         """To the router, in the name of the probe whose turn it is."""
@@ -128,9 +151,8 @@ class ExecutionUnit(wiring.Component):
             self.waiting[level] & (level > probe.level) for level in range(self.layouts.levels)
         )
         m.d.comb += [
-            self._destination.addr.eq(Cat(emitter.tag, self._half_read)),
-            self._destination.en.eq(1),
-            emitter.leads.eq(self._destination.data),
+            self._program.tag.eq(emitter.tag),
+            emitter.leads.eq(self._program.destination),
             emitter.same_level.eq(self._probes.same_level),
             self.emit.eq(emitter.emit),
             self.destination.eq(emitter.destination),
@@ -151,7 +173,7 @@ class ExecutionUnit(wiring.Component):
         layouts, program, probes = self.layouts, self._program, self._probes
         probe, room = probes.deciding, self._emitter.room
         last = Signal(ADDRESS_BITS)
-        m.d.sync += last.eq(program.last[self._half])
+        m.d.sync += last.eq(program.last)
 
         # The pair that comes next, its selection bits read, and one more that may wait, so
         # that the scanner hears from a register whether there is room.
@@ -191,7 +213,7 @@ class ExecutionUnit(wiring.Component):
         read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         instruction = Signal(program.word)
         m.d.comb += address.eq(Mux(begin, program.start, pc))
-        m.d.comb += [self._read.addr.eq(Cat(address, self._half_read)), self._read.en.eq(go)]
+        m.d.comb += [program.address.eq(address), program.take.eq(go)]
         with m.If(go):
             m.d.sync += [
                 pc.eq(address + 1),
@@ -199,7 +221,7 @@ class ExecutionUnit(wiring.Component):
                 read_valid.eq(running | begin),
                 at.eq(read_pc),
                 valid.eq(read_valid),
-                instruction.eq(self._read.data),
+                instruction.eq(program.instruction),
             ]
 
         by_rows = probe.rows != 0
@@ -222,10 +244,10 @@ class ExecutionUnit(wiring.Component):
                 )
         ended = ~running & waits & pair.end
         with m.If(ended & room):
-            m.d.comb += [taken.eq(1), self._decided.eq(1)]
-        resumed = probes.resumed & (pair.slot == probes.resumed_slot)
+            m.d.comb += [taken.eq(1), probes.decided.eq(1)]
+        resumed = probes.was_left & (pair.slot == probes.left_slot)
         decider = self._decider
-        m.d.comb += [decider.ended.eq(self._decided), decider.clear.eq(self.rewind)]
+        m.d.comb += [decider.ended.eq(probes.decided), decider.clear.eq(self.rewind)]
         if self.config.lanes:
             step = Signal(ROWS_BITS)
             factors_held = Cat(pair.held, Const(0, _FACTORS - self.config.factors))
@@ -234,7 +256,7 @@ class ExecutionUnit(wiring.Component):
                 decider.has.eq(Cat(factors_held, self.hit_bits, probe.bits)),
                 decider.slot.eq(pair.slot),
                 decider.pc.eq(step),
-                decider.again.eq(resumed & (step < probes.resumed_pc)),
+                decider.again.eq(resumed & (step < probes.left_pc)),
             ]
             with m.If(waits & ~pair.end & by_rows & room):
                 m.d.comb += decider.asked.eq(1)
@@ -287,7 +309,7 @@ class ExecutionUnit(wiring.Component):
                 ),
             )
         here = Signal()  # of the slot where the probe was left, before its first instruction
-        m.d.sync += here.eq(probes.resumed & (slot == probes.resumed_slot))
+        m.d.sync += here.eq(probes.was_left & (slot == probes.left_slot))
         m.d.comb += [
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.AndRegisters].r)),
             next_does.writes.eq(is_[isa.AndRegisters] | is_[isa.OrRegisters] | is_[isa.Cmp]),
@@ -317,7 +339,7 @@ class ExecutionUnit(wiring.Component):
                 does.a.eq(operands["a"]),
                 does.b.eq(operands["b"]),
                 # What a probe that is taken up again had joined before it was left.
-                does.again.eq(here & (chosen.does.at < probes.resumed_pc)),
+                does.again.eq(here & (chosen.does.at < probes.left_pc)),
                 ready.eq(chosen_valid),
             ]
 

@@ -45,6 +45,9 @@ class Layouts:
     context     a raw tuple in flight: itself, and the sequence numbers of its time
     brought     what a raw tuple brings to an area
     raw_probe   a raw tuple on its way to an area
+    operand     what an entry of a selection table compares; `equal`: equal, else less; `negated`: it is not
+    selection_kind    what the entry is for: a comparison for a bit, or a mask of bits that admits
+    selection_entry   an entry, as `SelectionEntry` encodes it
     window_test a look at a joined tuple's ages and ranks
     query_set   queries that are left, the look that follows, and whether one does
     result      a joined tuple and the queries that it satisfies, a bit each
@@ -167,6 +170,18 @@ class Layouts:
                 "row": ROW_BITS,  # the first of its rows in `join_row`
                 "rows": ROWS_BITS,  # none: the program is run
             }
+        )
+        self.operand = data.StructLayout(
+            {
+                "attribute": 2,
+                "equal": 1,
+                "negated": 1,
+                "constant": max(config.attribute_width, SELECTIONS),  # or a mask
+            }
+        )
+        self.selection_kind = data.StructLayout({"compares": 1, "admits": 1, "every": 1, "bit": 4})
+        self.selection_entry = data.StructLayout(
+            {"last": 1, "kind": self.selection_kind, "operand": self.operand}
         )
         # Under what a pair joins: factors, selection bits of the window's tuple, of the probe.
         self.join_row = data.StructLayout({"needs": NEEDS_BITS, "tag": TAG_BITS, "first": 1})

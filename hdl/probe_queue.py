@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
-from seustream.hdl.layouts import Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, Layouts
 
 KNOWN = 32
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
@@ -30,31 +31,66 @@ def probe_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
-class ProbeQueue:
+class ProbeQueue(wiring.Component):
     """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
-    to thirty-two; where a probe of each level was left. A part of the execution unit: in its module
-    (`m`), at its ports.
+    to thirty-two; where a probe of each level was left.
 
     latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later; the next
                 is `deciding` in the cycle after `decided`, and `sending` in the one after `sent`
     throughput  one enters, one is decided and one is done a cycle
 
-    enter, entering, may_enter, commit, rewind, resume_level, resumed, resume, resume_slot,
-    level, committed_level, context, busy    ports of the unit
-    decided        pulse of the unit: all pairs of `deciding` have come
-    sent           pulse of the unit: `sending` is done; `commit` is a cycle later
-    left           what the unit emits, `slot` and `pc`: where `sending` is left with `rewind`
-    deciding, sending           registers
-    resumed, resumed_slot, resumed_pc   `deciding` was left, and where
+    enter, entering   a new probe
+    may_enter      one may; a second cycle's needs another look
+    decided        pulse: all pairs of `deciding` have come
+    sent, commit   pulses: `sending` is done, and was a cycle ago
+    left           slot and place in the program of what is emitted: where `sending` is left with `rewind`
+    rewind         pulse: it and all later ones are taken back
+    resume_level, resumed   which level the next one that enters is of; pulse: it is taken up again
+    resume, resume_slot     it was left before, and where
+    deciding, sending       registers
+    was_left, left_slot, left_pc   `deciding` was left, and where
     same_level     the probe after `sending`, if there is one, is of its level; a cycle late
+    level          of `sending`
+    committed_level, context   with `commit`
+    busy           there is one
     """
 
-    def __init__(
-        self, m: Module, unit: wiring.Component, decided: Value, sent: Value, left: data.View
-    ) -> None:
-        layouts = unit.layouts
-        shape = probe_layout(unit.config)
-        kept = data.StructLayout({"probe": shape, "resumed": 1})
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        shape, level = probe_layout(config), layouts.level_bits
+        place = data.StructLayout({"slot": layouts.slot_bits, "pc": ADDRESS_BITS})
+        super().__init__(
+            {
+                "enter": In(1),
+                "entering": In(shape),
+                "may_enter": Out(1),
+                "decided": In(1),
+                "sent": In(1),
+                "commit": In(1),
+                "left": In(place),
+                "rewind": In(1),
+                "resume_level": In(level),
+                "resumed": In(1),
+                "resume": Out(1),
+                "resume_slot": Out(layouts.slot_bits),
+                "deciding": Out(shape),
+                "sending": Out(shape),
+                "was_left": Out(1),
+                "left_slot": Out(layouts.slot_bits),
+                "left_pc": Out(ADDRESS_BITS),
+                "same_level": Out(1),
+                "level": Out(level),
+                "committed_level": Out(level),
+                "context": Out(CONTEXT_BITS),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        layouts = self.layouts
+        kept = data.StructLayout({"probe": probe_layout(self.config), "resumed": 1})
         m.submodules.queue = queue = memory.Memory(shape=kept, depth=KNOWN, init=[])
         bits = ceil_log2(KNOWN)
         end, to_decide, to_send = (
@@ -63,40 +99,39 @@ class ProbeQueue:
         write = queue.write_port()
         m.d.comb += [
             write.addr.eq(end[:-1]),
-            write.data.probe.eq(unit.entering),
-            write.data.resumed.eq(unit.resume),
-            write.en.eq(unit.enter),
+            write.data.probe.eq(self.entering),
+            write.data.resumed.eq(self.resume),
+            write.en.eq(self.enter),
         ]
         m.d.sync += [
-            end.eq(end + unit.enter),
-            to_decide.eq(to_decide + decided),
-            to_send.eq(to_send + sent),
+            end.eq(end + self.enter),
+            to_decide.eq(to_decide + self.decided),
+            to_send.eq(to_send + self.sent),
         ]
-        with m.If(unit.rewind):
+        with m.If(self.rewind):
             m.d.sync += Cat(end, to_decide, to_send).eq(0)
         # One less than there is room for: `enter` may be on its way.
-        m.d.sync += unit.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
-        m.d.comb += unit.busy.eq(end != to_send)
-        self.deciding, self.sending = Signal(shape), Signal(shape)
-        self.resumed = Signal()
+        m.d.sync += self.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
+        m.d.comb += self.busy.eq(end != to_send)
         decides, decides_next, sends, sends_next = (
             queue.read_port(domain="comb") for _ in range(4)
         )
         level = self.sending.level
-        self.same_level = Signal()
         m.d.sync += self.same_level.eq(sends_next.data.probe.level == level)
         m.d.comb += [
             decides.addr.eq(to_decide[:bits]),
             decides_next.addr.eq(to_decide[:bits] + 1),
             sends.addr.eq(to_send[:bits]),
             sends_next.addr.eq(to_send[:bits] + 1),
-            unit.level.eq(level),
+            self.level.eq(level),
         ]
         m.d.sync += [
-            Cat(self.deciding, self.resumed).eq(Mux(decided, decides_next.data, decides.data)),
-            self.sending.eq(Mux(sent, sends_next.data.probe, sends.data.probe)),
-            unit.committed_level.eq(level),
-            unit.context.eq(self.sending.reference.context),
+            Cat(self.deciding, self.was_left).eq(
+                Mux(self.decided, decides_next.data, decides.data)
+            ),
+            self.sending.eq(Mux(self.sent, sends_next.data.probe, sends.data.probe)),
+            self.committed_level.eq(level),
+            self.context.eq(self.sending.reference.context),
         ]
 
         resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
@@ -104,21 +139,22 @@ class ProbeQueue:
         pcs = Array(Signal(ADDRESS_BITS, name=f"pc_{n}") for n in range(layouts.levels))
         # Of each level, whether the probe that was left has yet to be taken up again.
         pending = Array(Signal(name=f"pending_{n}") for n in range(layouts.levels))
-        with m.If(unit.resumed):
-            m.d.sync += pending[unit.resume_level].eq(0)
-        with m.If(unit.rewind):
+        with m.If(self.resumed):
+            m.d.sync += pending[self.resume_level].eq(0)
+        with m.If(self.rewind):
             m.d.sync += [pending[n].eq(resumes[n] | (n == level)) for n in range(layouts.levels)]
         m.d.comb += [
-            unit.resume.eq(pending[unit.resume_level]),
-            unit.resume_slot.eq(slots[unit.resume_level]),
+            self.resume.eq(pending[self.resume_level]),
+            self.resume_slot.eq(slots[self.resume_level]),
+            self.left_slot.eq(slots[self.deciding.level]),
+            self.left_pc.eq(pcs[self.deciding.level]),
         ]
-        with m.If(unit.commit):
-            m.d.sync += resumes[unit.committed_level].eq(0)
-        with m.If(unit.rewind):
+        with m.If(self.commit):
+            m.d.sync += resumes[self.committed_level].eq(0)
+        with m.If(self.rewind):
             m.d.sync += [
                 resumes[level].eq(1),
-                slots[level].eq(left.slot),
-                pcs[level].eq(left.pc),
+                slots[level].eq(self.left.slot),
+                pcs[level].eq(self.left.pc),
             ]
-        self.resumed_slot = slots[self.deciding.level]
-        self.resumed_pc = pcs[self.deciding.level]
+        return m

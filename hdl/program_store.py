@@ -4,61 +4,88 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, Target
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.factors import FACTOR
-from seustream.hdl.layouts import TAG_BITS
+from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.table_bus import write_signature
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 
 
-class ProgramStore:
+class ProgramStore(wiring.Component):
     """Takes an area's program and all destinations from the table bus into the half that is not
-    in use, and works out of each program where its CMPs are. A part of the execution unit: in
-    its module (`m`), at its ports.
+    in use, and works out of each program where its CMPs are.
 
     latency     3 cycles from a word of the program to its place, 1 from a destination
     throughput  a word a cycle, those of a program in order; whatever is read, every cycle
 
-    write, factors, used, last_turn      ports of the unit
-    half           which half is in use
-    instructions, destinations   memories of both halves, for a reader's port
-    word           layout of `instructions`: the word, of a CMP its factor, whether it is a JOIN
-    last           by half, the address of the last instruction
+    write, half    table bus; which half is in use, from the next cycle on
+    factors, used, last_turn   CMPs of the program, how many, and in how many turns a row is compared
+    last           address of its last instruction
     start          after the leading run of CMPs (without lanes: 0)
     sources        per factor register, the factor of the last leading CMP that writes it
+    address, take  of an instruction; it is wanted
+    instruction    the word, of a CMP its factor, whether it is a JOIN; a cycle later
+    tag, destination   of a route tag where it leads, a cycle later
     """
 
-    def __init__(self, m: Module, unit: wiring.Component, half: Signal) -> None:
-        config = unit.config
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self.config, self.number = config, number
+        self.layouts = layouts = Layouts(config)
         factor_bits = ceil_log2(max(2, config.factors))
         self.word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits, "join": 1})
-        self.last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
+        source = data.StructLayout({"factor": factor_bits, "known": 1})
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
+                "used": Out(range(config.factors + 1)),
+                "last_turn": Out(range(config.turns)),
+                "last": Out(ADDRESS_BITS),
+                "start": Out(ADDRESS_BITS),
+                "sources": Out(data.ArrayLayout(source, _FACTORS)),
+                "address": In(ADDRESS_BITS),
+                "take": In(1),
+                "instruction": Out(self.word),
+                "tag": In(TAG_BITS),
+                "destination": Out(layouts.destination),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, bus = self.config, self.write
+        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        half, half_read = Signal(), Signal(init=1)
+        m.d.sync += [half.eq(self.half), half_read.eq(self.half)]
+        other, factor_bits = ~half, len(self.instruction.factor)
+        last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
         start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
         used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
         last_turn = Array(Signal(range(config.turns), name=f"last_turn_{h}") for h in range(2))
-        factors = Array(
-            Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
-        )
-        sources = Array(
-            Signal(data.ArrayLayout(data.StructLayout({"factor": factor_bits, "known": 1}), _FACTORS),
-                   name=f"sources_{h}")
-            for h in range(2)
-        )  # fmt: skip
-        m.submodules.instructions = self.instructions = instructions = memory.Memory(
+        factors = Array(Signal(self.factors.shape(), name=f"factors_{h}") for h in range(2))
+        sources = Array(Signal(self.sources.shape(), name=f"sources_{h}") for h in range(2))
+        m.submodules.instructions = instructions = memory.Memory(
             shape=self.word, depth=2 << ADDRESS_BITS, init=[]
         )
-        write = instructions.write_port()
-        other = ~half
-        bus = unit.write
+        write, read = instructions.write_port(), instructions.read_port()
+        m.d.comb += [
+            read.addr.eq(Cat(self.address, half_read)),
+            read.en.eq(self.take),
+            self.instruction.eq(read.data),
+        ]
         # First what word it is, then what follows from it.
         mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
         word, address = Signal(isa.WORD_BITS), Signal(ADDRESS_BITS)
         m.d.sync += [
-            mine.eq(bus.valid & (bus.unit == unit.number) & (bus.target == Target.INSTRUCTION)),
+            mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.INSTRUCTION)),
             begins.eq(bus.address == 0),
             is_cmp.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])),
             is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Emit])),
@@ -120,7 +147,7 @@ class ProgramStore:
             with m.If(stored.begins):
                 m.d.sync += [sources[other].eq(0), last_turn[other].eq(0)]
             m.d.sync += [
-                self.last[other].eq(stored.address),
+                last[other].eq(stored.address),
                 used[other].eq(stored.number + stored.cmp),
             ]
             with m.If(stored.still):
@@ -136,22 +163,26 @@ class ProgramStore:
                 with m.If(stored.still):
                     m.d.sync += sources[other][cmp.r[:4]].eq(Cat(stored.number[:factor_bits], 1))
         # In use from registers: the halves are exchanged when nothing is executed.
-        self.start, self.sources = Signal(ADDRESS_BITS), Signal(sources[0].shape())
+        m.d.comb += self.last.eq(last[half])
         m.d.sync += [
-            unit.factors.eq(factors[half]),
-            unit.used.eq(used[half]),
-            unit.last_turn.eq(last_turn[half]),
+            self.factors.eq(factors[half]),
+            self.used.eq(used[half]),
+            self.last_turn.eq(last_turn[half]),
             self.start.eq(start[half]),
             self.sources.eq(sources[half]),
         ]
 
         # Where each route tag leads.
-        m.submodules.destinations = self.destinations = destinations = memory.Memory(
-            shape=unit.layouts.destination, depth=2 << TAG_BITS, init=[]
+        m.submodules.destinations = destinations = memory.Memory(
+            shape=self.layouts.destination, depth=2 << TAG_BITS, init=[]
         )
-        write = destinations.write_port()
+        write, read = destinations.write_port(), destinations.read_port()
         m.d.comb += [
             write.addr.eq(Cat(bus.address[:TAG_BITS], other)),
             write.data.eq(bus.data[: len(write.data.as_value())]),
             write.en.eq(bus.valid & (bus.target == Target.DESTINATION)),
+            read.addr.eq(Cat(self.tag, half_read)),
+            read.en.eq(1),
+            self.destination.eq(read.data),
         ]
+        return m

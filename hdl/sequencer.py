@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import CONTEXT_BITS, EPOCH_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
-from seustream.hdl.probe_fifo import IN_FLIGHT
+from seustream.hdl.contexts import Contexts
+from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
 
 _NEAR_BITS = 5
 """Highest bits in which times, and sequence numbers, agree that are near each other."""
@@ -24,11 +23,8 @@ class Sequencer(wiring.Component):
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
     to be probed, and meanwhile begin with the next, whose time the windows know by then. While all windows
     are `calm` raw tuples flow: none waits for the windows to settle, which drop their dead when they
-    come to it. The last one is followed by a check of its own. Up to 128
-    are in flight, each under a context number of its own. What is in flight is counted by epochs of
-    eight contexts that follow each other. An epoch is free again when nothing of it is in flight, no
-    context of it is to be given, and all older ones are free. When nothing is in flight, the rest of
-    an epoch is left out.
+    come to it. The last one is followed by a check of its own. Each goes under a number of
+    its own (`Contexts`).
 
     The windows are far away: all that goes to them and comes from them does so by registers.
 
@@ -131,11 +127,18 @@ class Sequencer(wiring.Component):
             self.bits.eq(self.raw.bits),
         ]
         # The context of the tuple that is dealt with; whether there is one for the tuple of the next cycle.
-        ahead, numbered = Signal(CONTEXT_BITS, name="ahead"), Signal(name="numbered")
-        gives, gives_wide = Signal(name="gives"), Signal(name="gives_wide")
-        places = Signal(range(n + 2))  # where it goes to, with `snapshot`
+        m.submodules.contexts = contexts = Contexts(self.config)
+        ahead, numbered = contexts.number, contexts.numbered
+        gives, gives_wide = contexts.gives, contexts.gives_wide
         offer = Signal(range(OFFERS))
-        flies = self._contexts(m, ahead, numbered, gives, gives_wide, places)
+        m.d.comb += [
+            contexts.sent.eq(self.sent),
+            contexts.sent_context.eq(self.sent_context),
+            contexts.done.eq(self.done),
+            contexts.done_contexts.eq(self.done_contexts),
+            self.busy.eq(contexts.busy),
+            self.oldest.eq(contexts.oldest),
+        ]
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
         # Begun otherwise they stay registers of their own.
@@ -221,7 +224,7 @@ class Sequencer(wiring.Component):
             m.d.sync += [
                 self.snapshot.eq(1),
                 self.context.eq(ahead),
-                places.eq(sum(leads)),
+                contexts.places.eq(sum(leads)),
                 self.probe.eq(leads[:n]),
                 offer.eq(offer + leads[n]),
             ]
@@ -261,10 +264,9 @@ class Sequencer(wiring.Component):
                     reference.stream.eq(raw.stream),
                     reference.carries.eq(1 << raw.stream),
                 ]
-        m.d.sync += self.idle.eq(
-            fsm.ongoing("WAIT")
-            & ~(self.selected.valid | have | flies | self.snapshot | self.store.any() | owes)
-        )
+        here = self.selected.valid | have
+        follows = self.snapshot | self.store.any() | owes
+        m.d.sync += self.idle.eq(fsm.ongoing("WAIT") & ~(here | follows | contexts.flies))
         with m.If(self.clear):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]
         return m
@@ -356,84 +358,3 @@ class Sequencer(wiring.Component):
             got.eq(got + goes),
             self.raw.component.attributes.eq(read.data),
         ]
-
-    def _contexts(
-        self,
-        m: Module,
-        ahead: Signal,
-        numbered: Signal,
-        gives: Signal,
-        gives_wide: Signal,
-        places: Signal,
-    ) -> Value:
-        """Counts the tuples of each epoch that are in flight, and says which context is next. Returns
-        whether any is in flight."""
-        config = self.config
-        most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
-                + config.output_fifo_depth + IN_FLIGHT + 2 * config.streams + 1)  # fmt: skip
-        within = CONTEXT_BITS - EPOCH_BITS
-        active = Signal(1 << EPOCH_BITS)
-        oldest, epoch, open_ = Signal(EPOCH_BITS), ahead[within:], ahead[:within] != 0
-        here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the same, decoded
-        gave, was_here = Signal(name="gave"), Signal.like(here)  # of the cycle before
-        m.d.sync += [gave.eq(gives_wide), was_here.eq(here)]
-        # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
-        # a context longer. A raw tuple is counted when it goes.
-        sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
-        m.d.sync += [sent.eq(self.sent), sent_context.eq(self.sent_context)]
-        done, done_contexts = self.done, self.done_contexts
-        for stage in range(3):
-            later = Signal.like(done, name=f"done{stage}")
-            later_contexts = Signal.like(done_contexts, name=f"done_contexts{stage}")
-            m.d.sync += [later.eq(done), later_contexts.eq(done_contexts)]
-            done, done_contexts = later, later_contexts
-        finished = Signal(1 << EPOCH_BITS)
-        for number in range(1 << EPOCH_BITS):
-            count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
-            more = Mux(sent_context[within:] == number, sent, 0)
-            begins = Signal(name=f"begins_{number}")  # with `snapshot`, of a context of this epoch
-            m.d.comb += begins.eq(gave & was_here[number])
-            less = sum(
-                done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
-            )
-            # A cycle later, all of it: a sum of so many would be a long way for one.
-            change, began = (
-                Signal(signed(len(count)), name=f"change_{number}"),
-                Signal(name=f"began_{number}"),
-            )
-            m.d.sync += [change.eq(more + Mux(begins, places, 0) - less), began.eq(begins)]
-            m.d.sync += count.eq(count + change)
-            m.d.sync += finished[number].eq(active[number] & (count == 0) & ~began & ~begins)
-        # That one is finished comes late: one was given meanwhile, or it is about the epoch before.
-        of_oldest, moved, ends, skips = Signal(), Signal(), Signal(), Signal()
-        late = moved | (gave & of_oldest)
-        m.d.sync += [of_oldest.eq(epoch == oldest), self.busy.eq(active.any())]
-        m.d.comb += [
-            self.oldest.eq(Cat(Const(0, within), oldest)),
-            ends.eq(finished.bit_select(oldest, 1) & ~late),
-            skips.eq(ends & open_ & (epoch == oldest)),
-        ]
-        # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
-        crosses, free, next_free = (
-            ahead[:within].all(),
-            Signal(name="free"),
-            Signal(name="next_free"),
-        )
-        m.d.sync += [
-            free.eq(Mux(gives, ~crosses | next_free, open_ | ~(active & here).any())),
-            next_free.eq(~(active & here.rotate_left(1)).any()),
-        ]
-        m.d.comb += numbered.eq(Mux(gives, ~crosses | next_free, free))
-        with m.If(Mux(gives, crosses, skips)):
-            m.d.sync += here.eq(here.rotate_left(1))
-        with m.If(gives):
-            m.d.sync += ahead.eq(ahead + 1)
-        with m.Elif(skips):
-            m.d.sync += ahead.eq(Cat(Const(0, within), (epoch + 1)[:EPOCH_BITS]))
-        ended, moves = Signal(1 << EPOCH_BITS), ends & ~(open_ & (epoch == oldest))
-        m.d.sync += moved.eq(moves)
-        with m.If(moves):
-            m.d.comb += ended.eq(1 << oldest)
-            m.d.sync += oldest.eq(oldest + 1)
-        m.d.sync += active.eq((active & ~ended) | Mux(gives_wide, here, 0))
-        return active.any()

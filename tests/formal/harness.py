@@ -120,6 +120,15 @@ def build(m: Module, name: str, component: wiring.Component) -> Module:
     return made
 
 
+def part(made: Module, name: str) -> Module:
+    """Puts a part of a built component in as it is built, and gives its insides."""
+    component, where = made._named_submodules[name]
+    within = component.elaborate(None)
+    component._MustUse__used = True
+    made._named_submodules[name] = within, where
+    return within
+
+
 def inside(made: Module, name: str) -> Signal:
     """The one signal of that name that a built component drives."""
     found = [driven for driven in made._driving if driven.name == name]
@@ -151,7 +160,9 @@ def drive(m: Module, component: wiring.Component, *but: str) -> None:
 def small(**members: int) -> DeviceConfig:
     """A configuration with members narrower than any build's: proofs find the same mistakes in
     few bits as in many, and sooner."""
-    config = DeviceConfig(name="formal", streams=2, attribute_width=8, depth=2, lanes=1, indexes=0)
+    config = DeviceConfig(
+        name="formal", streams=2, attribute_width=8, depth=2, lanes=1, indexes=0, selectors=1
+    )
     for name, value in members.items():
         object.__setattr__(config, name, value)
     return config

@@ -4,14 +4,12 @@ is said to follow does (P8, P1)."""
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from amaranth.hdl import Array, Module, Signal
 
 from seustream.hdl.decider import join_layout
 from seustream.hdl.emitter import Emitter
-from seustream.hdl.layouts import CONTEXT_BITS, Layouts
 from seustream.hdl.probe_queue import ProbeQueue, probe_layout
 from tests.formal.harness import (
     Case,
@@ -53,25 +51,18 @@ class EmitterSendsAll(Specification):
         config = small(streams=3, depth=2, factors=2, attribute_width=1)
         emitter = altered(Emitter, *self.emitter, **TAG, **JOINS, _WAITING=self.WAITING)(config)
         m.submodules.emitter = emitter
-        layouts = Layouts(config)
         shape = probe_layout(config)
-        shapes = {
-            "enter": 1, "entering": shape, "may_enter": 1, "busy": 1, "resume": 1, "resumed": 1,
-            "resume_level": layouts.level_bits, "resume_slot": layouts.slot_bits, "commit": 1,
-            "level": layouts.level_bits, "committed_level": layouts.level_bits, "rewind": 1,
-            "context": CONTEXT_BITS,
-        }  # fmt: skip
-        signals = {name: Signal(each, name=name) for name, each in shapes.items()}
-        unit = SimpleNamespace(config=config, layouts=layouts, **signals)
-        decided = Signal()
-        make = altered(ProbeQueue, *self.probes, **ADDRESS, KNOWN=self.KNOWN)
-        probes = make(m, unit, decided, emitter.ends, emitter.emitting)
-        rewind = emitter.rewind
+        probes = altered(ProbeQueue, *self.probes, **ADDRESS, KNOWN=self.KNOWN)(config)
+        m.submodules.probes = probes
+        decided, rewind = probes.decided, emitter.rewind
         m.d.comb += [
-            unit.rewind.eq(rewind),
-            unit.commit.eq(emitter.commit),
-            unit.resume_level.eq(unit.entering.level),
-            unit.resumed.eq(unit.enter),
+            probes.sent.eq(emitter.ends),
+            probes.left.slot.eq(emitter.emitting.slot),
+            probes.left.pc.eq(emitter.emitting.pc),
+            probes.rewind.eq(rewind),
+            probes.commit.eq(emitter.commit),
+            probes.resume_level.eq(probes.entering.level),
+            probes.resumed.eq(probes.enter),
             emitter.same_level.eq(probes.same_level),
             emitter.higher.eq(anything(m, 1, "higher")),
         ]
@@ -80,8 +71,8 @@ class EmitterSendsAll(Specification):
         entered, entered_n, decided_n, done = (Signal(5, name=f"count{i}") for i in range(4))
         which = constant(m, 5, "which")
         its, entering = Signal(shape), anything(m, shape, "entering")
-        enters = anything(m, 1, "enters") & before(m, unit.may_enter) & ~before(m, unit.enter)
-        m.d.comb += [unit.enter.eq(enters & ~rewind), unit.entering.eq(entering)]
+        enters = anything(m, 1, "enters") & before(m, probes.may_enter) & ~before(m, probes.enter)
+        m.d.comb += [probes.enter.eq(enters & ~rewind), probes.entering.eq(entering)]
         m.d.comb += entered_n.eq(entered)
         known = before(m, entered)  # two cycles after it was entered
         m.d.comb += decided.eq(anything(m, 1, "decided") & (decided_n < known) & ~rewind)
@@ -90,11 +81,11 @@ class EmitterSendsAll(Specification):
             m.d.sync += [entered.eq(0), decided_n.eq(0), done.eq(0)]
         with m.Else():
             m.d.sync += [
-                entered.eq(entered + unit.enter),
+                entered.eq(entered + probes.enter),
                 decided_n.eq(decided_n + decided),
                 done.eq(done + emitter.ends),
             ]
-        with m.If(unit.enter & (entered == which)):
+        with m.If(probes.enter & (entered == which)):
             m.d.sync += its.eq(entering)
         lately = before(m, rewind)
         there = ~lately & ~rewind & (known > which)
@@ -103,12 +94,12 @@ class EmitterSendsAll(Specification):
         with m.If(there & (decided_n == which)):
             self.claim(m, probes.deciding == its)
         with m.If(there & (done == which)):
-            self.claim(m, (probes.sending == its) & (unit.level == its.level))
+            self.claim(m, (probes.sending == its) & (probes.level == its.level))
         its_end = before(m, emitter.ends & (done == which))
         with m.If(its_end):
-            self.claim(m, unit.commit & (unit.committed_level == its.level))
-            self.claim(m, unit.context == its.reference.context)
-        self.claim(m, unit.commit == before(m, emitter.ends))
+            self.claim(m, probes.commit & (probes.committed_level == its.level))
+            self.claim(m, probes.context == its.reference.context)
+        self.claim(m, probes.commit == before(m, emitter.ends))
 
         # What comes, in order; how many came and how many are done with.
         came, out, ended = Signal(6), Signal(6), Signal(5)
@@ -167,7 +158,7 @@ class EmitterSendsAll(Specification):
         # What it says of the next one is so.
         said = before(m, granted & emitter.follows)
         to = emitter.destination.as_value() == before(m, emitter.follows_to.as_value())
-        self.claim(m, ~said | (emitter.emit & to & (unit.level == before(m, unit.level))))
+        self.claim(m, ~said | (emitter.emit & to & (probes.level == before(m, probes.level))))
         # It goes on.
         idle = Signal(4)
         with m.If((came != out) & ~emitter.emit & ~emitter.ends & ~rewind):
@@ -198,7 +189,9 @@ STALE_LEVEL = sends(
 )
 TOO_MANY = sends(emitter=(("_WAITING - _IN_FLIGHT)", "_WAITING - 1)"),))
 OLD_DESTINATION = sends(emitter=(("write.data.to.eq(to)", "write.data.to.eq(self.leads)"),))
-DECIDES_LATE = sends(probes=(("Mux(decided, decides_next.data, decides.data)", "decides.data"),))
+DECIDES_LATE = sends(
+    probes=(("Mux(self.decided, decides_next.data, decides.data)", "decides.data"),)
+)
 
 
 @pytest.mark.parametrize(

@@ -302,8 +302,8 @@ class ExecutionIsTheProgram(Specification):
         is_mine = (held != 0) & ~first.high & (first.which == mine)
         # Of the probe whose pairs are decided, which may be ahead.
         decided = Signal(3)
-        m.d.sync += decided.eq(Mux(unit.rewind, 0, decided + unit._decided - unit.commit))
-        self.claim(m, ~unit._decided | (decided < held))
+        m.d.sync += decided.eq(Mux(unit.rewind, 0, decided + unit._probes.decided - unit.commit))
+        self.claim(m, ~unit._probes.decided | (decided < held))
         self.claim(m, ~unit.commit | (decided != 0))
         decides = Array(queue)[decided[:2]]
         decides_mine = (decided < held) & ~decides.high & (decides.which == mine)
@@ -455,10 +455,10 @@ def runs(
 
 
 OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
-REPEATS = ("(chosen.does.at < probes.resumed_pc)", "0")
+REPEATS = ("(chosen.does.at < probes.left_pc)", "0")
 ANY_ROW = ("holds.eq(~(row.needs & ~here.has).any())", "holds.eq((row.needs & here.has).any())")
 TWICE = ("& decided.holds & ~before &", "& decided.holds &")
-FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.resumed_pc)")
+FORGETS = ("(chosen.does.at < probes.left_pc)", "(chosen.does.at <= probes.left_pc)")
 
 
 @pytest.mark.parametrize(

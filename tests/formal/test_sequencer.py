@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
+from seustream.hdl.contexts import Contexts
 from seustream.hdl.layouts import OFFERS
 from seustream.hdl.sequencer import Sequencer
 from tests.formal.harness import (
@@ -23,20 +24,13 @@ from tests.formal.harness import (
     drive,
     in_state,
     inside,
+    part,
     proof,
     small,
 )
 
-CONTEXT_BITS, EPOCH_BITS = 2, 1
+CONTEXT_BITS, EPOCH_BITS = 2, 1  # fewer than a build has
 _WITHIN = CONTEXT_BITS - EPOCH_BITS
-SMALL = (
-    (
-        "from seustream.hdl.layouts import CONTEXT_BITS, EPOCH_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts",
-        "from seustream.hdl.layouts import OFFERS, SELECTIONS, STREAM_BITS, Layouts\n\n"
-        f"CONTEXT_BITS, EPOCH_BITS = {CONTEXT_BITS}, {EPOCH_BITS}\n",
-    ),
-)
-"""Fewer contexts than a build has."""
 
 
 class SequencerSends(Specification):
@@ -47,15 +41,18 @@ class SequencerSends(Specification):
     be done. A tuple in flight may become any number of tuples before it is done.
     """
 
-    def __init__(self, *fault: tuple[str, str]) -> None:
+    def __init__(self, *fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__()
-        self.make = altered(Sequencer, *SMALL, *fault)
+        numbers = altered(Contexts, *contexts, CONTEXT_BITS=CONTEXT_BITS, EPOCH_BITS=EPOCH_BITS)
+        self.make = altered(Sequencer, *fault, CONTEXT_BITS=CONTEXT_BITS, Contexts=numbers)
 
     def describe(self, m: Module) -> None:
         n = 2
         config = small(streams=n, attribute_width=1, timestamp_width=4, sequence_width=4)
         unit = self.make(config)
         made = build(m, "unit", unit)
+        numbers = made.submodules.contexts
+        counts = part(made, "contexts")
         drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "calm", "rooms",
               "taking", "granted", "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
         for name in ("groups", "stores", "destinations"):
@@ -204,7 +201,7 @@ class SequencerSends(Specification):
             ),
         ]
 
-        active, ahead = inside(made, "active"), inside(made, "ahead")
+        active, ahead = inside(counts, "active"), numbers.number
         flies = (flying != 0) | its | (unit.snapshot & (unit.context == context))
         self.claim(m, ~(unit.snapshot & (unit.context == context) & (flying != 0)))
         behind = (context - unit.oldest)[:CONTEXT_BITS] <= (unit.context - unit.oldest)[
@@ -274,11 +271,11 @@ class SequencerSends(Specification):
         self.claim(m, ~open_ | active.bit_select(epoch_ahead, 1))
         # Whether there is a context is known by registers.
         next_epoch = (epoch_ahead + 1)[:EPOCH_BITS]
-        self.claim(m, inside(made, "here") == 1 << epoch_ahead)
-        self.claim(m, ~inside(made, "free") | open_ | ~active.bit_select(epoch_ahead, 1))
+        self.claim(m, inside(counts, "here") == 1 << epoch_ahead)
+        self.claim(m, ~inside(counts, "free") | open_ | ~active.bit_select(epoch_ahead, 1))
         self.claim(
             m,
-            ~(inside(made, "next_free") & within.all()) | ~active.bit_select(next_epoch, 1),
+            ~(inside(counts, "next_free") & within.all()) | ~active.bit_select(next_epoch, 1),
         )
 
         def given(which: Value) -> Value:
@@ -292,7 +289,7 @@ class SequencerSends(Specification):
         # The rest of an epoch is left out only when nothing is in flight.
         self.claim(m, ~flies | (ahead == (unit.context + 1)[:CONTEXT_BITS]))
         counted, change, begun_then = (
-            Array(inside(made, f"{name}_{e}") for e in range(1 << EPOCH_BITS))[epoch]
+            Array(inside(counts, f"{name}_{e}") for e in range(1 << EPOCH_BITS))[epoch]
             for name in ("in_flight", "change", "began")
         )
         # What was sent is counted four cycles after the grant, what is done five; a raw tuple in the
@@ -305,23 +302,23 @@ class SequencerSends(Specification):
             sent_lately.append(before(m, sent_lately[-1]))
         m.d.comb += [less_late.eq(sum(lately)), more_late.eq(sum(sent_lately))]
         its_begins = unit.snapshot & (unit.context[_WITHIN:] == epoch)
-        counted_now = Array(inside(made, f"begins_{e}") for e in range(1 << EPOCH_BITS))
+        counted_now = Array(inside(counts, f"begins_{e}") for e in range(1 << EPOCH_BITS))
         self.claim(m, counted_now[epoch] == its_begins)
-        placed_late = before(m, Mux(its_begins, inside(made, "places"), 0))
+        placed_late = before(m, Mux(its_begins, numbers.places, 0))
         self.claim(m, begun_then == before(m, its_begins))
         self.claim(m, change + lately[-1] == sent_lately[-1] + placed_late)
         offered = sum(owned[i] & ~begins[i] for i in range(OFFERS))
         self.claim(m, counted + more_late + placed_late == together + less_late + offered)
-        self.claim(m, ~unit.snapshot | (inside(made, "places") == sum(led)))
+        self.claim(m, ~unit.snapshot | (numbers.places == sum(led)))
         self.claim(m, sum(own) <= 1)
         # Told by a register that an epoch is finished, nothing of it has come since.
-        finished = inside(made, "finished")
+        finished = inside(counts, "finished")
         its_end = (finished & active).bit_select(epoch, 1)
         # ... but for one that was given meanwhile.
         self.claim(m, ~its_end | its_begins | ~((together != 0) | of_epoch | (more_late != 0)))
-        self.claim(m, inside(made, "gave") == unit.snapshot)
+        self.claim(m, inside(counts, "gave") == unit.snapshot)
         self.claim(
-            m, ~unit.snapshot | (its_begins == inside(made, "was_here").bit_select(epoch, 1))
+            m, ~unit.snapshot | (its_begins == inside(counts, "was_here").bit_select(epoch, 1))
         )
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
         self.claim(m, have == inside(made, "have"))
@@ -364,7 +361,7 @@ class SequencerSends(Specification):
         for name in ("may", "settled"):
             self.claim(m, first | (inside(made, name) == inside(made, f"{name}_wide")))
         self.claim(m, ~first | (in_state(made, "WAIT") & ~seen & ~inside(made, "may_wide")))
-        self.claim(m, inside(made, "gives") == inside(made, "gives_wide"))
+        self.claim(m, numbers.gives == numbers.gives_wide)
         sure = (settles | flowing) & inside(made, "may") & inside(made, "sends")
         self.claim(m, ~sure | open_ | ~active.bit_select(epoch_ahead, 1))
         held = unit.emit & ~granted
@@ -389,8 +386,8 @@ class SequencerSends(Specification):
         )
 
 
-def sends(*fault: tuple[str, str]) -> object:
-    return lambda: SequencerSends(*fault)
+def sends(*fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -> object:
+    return lambda: SequencerSends(*fault, contexts=contexts)
 
 
 @pytest.mark.parametrize(
@@ -402,14 +399,14 @@ def sends(*fault: tuple[str, str]) -> object:
         proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
-            sends((" & ~began & ~begins)", ")")),
+            sends(contexts=((" & ~began & ~begins)", ")"),)),
             "search",
             16,
             "FAIL",
         ),
         proof(
             "done-too-soon",
-            sends(("for stage in range(3):", "for stage in range(1):")),
+            sends(contexts=(("for stage in range(3):", "for stage in range(1):"),)),
             "search",
             16,
             "FAIL",
@@ -430,7 +427,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "context-twice",
-            sends(("open_ | ~(active & here).any()", "1")),
+            sends(contexts=(("open_ | ~(active & here).any()", "1"),)),
             "search",
             24,
             "FAIL",
@@ -460,7 +457,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "owes-nothing",
-            sends(("| self.store.any() | owes)", "| self.store.any())")),
+            sends(("self.store.any() | owes", "self.store.any()")),
             "search",
             12,
             "FAIL",
@@ -474,7 +471,11 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "two-of-one-context",
-            sends(("numbered.eq(Mux(gives, ~crosses | next_free, free))", "numbered.eq(free)")),
+            sends(
+                contexts=(
+                    ("numbered.eq(Mux(gives, ~crosses | next_free, free))", "numbered.eq(free)"),
+                )
+            ),
             "search",
             20,
             "FAIL",
@@ -488,7 +489,7 @@ def sends(*fault: tuple[str, str]) -> object:
         ),
         proof(
             "ends-while-open",
-            sends(("ends & ~(open_ & (epoch == oldest))\n", "ends\n")),
+            sends(contexts=(("ends & ~(open_ & (epoch == oldest))\n", "ends\n"),)),
             "search",
             24,
             "FAIL",

@@ -19,10 +19,10 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
+from seustream.hdl.contexts import Contexts
 from seustream.hdl.control_words import Command, ControlOperation, Verdict, load_commands
 from seustream.hdl.device import Area, Retention, Route, Tables, Window, WindowKind
 from seustream.hdl.output import Output
-from seustream.hdl.sequencer import Sequencer
 from seustream.hdl.top import Wjasip
 from tests.formal.harness import (
     Case,
@@ -306,7 +306,7 @@ REPEATS = (
 )  # fmt: skip
 """A record comes again."""
 NEVER_DONE = (
-    Sequencer, "number) for i in range(config.streams + 1)",
+    Contexts, "number) for i in range(config.streams + 1)",
     "number) for i in range(config.streams)"
 )  # fmt: skip
 """What the output is done with stays in flight."""

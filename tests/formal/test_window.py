@@ -118,7 +118,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "judged-before",
-            faulty("those[leave]", "those[0]"),
+            faulty("those[goes]", "those[0]"),
             "search",
             24,
             "FAIL",

@@ -43,7 +43,7 @@ GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2), (0, 0), (0, 0, 2), (0, 1, 0)]
 CONFIG = dataclasses.replace(
     CONFIGURATIONS["tiny"],
     streams=3, timestamp_width=16, sequence_width=8,
-    factors=8, comparators=4, tags=64, queries=8, comparisons=32,
+    factors=8, comparators=4, tags=64, queries=8, comparisons=32, selectors=2,
 )  # fmt: skip
 """The tiny configuration, with counters that come round within a case and tables that are soon
 loaded."""

@@ -31,6 +31,7 @@ SMALL = DeviceConfig(
     tags=64,
     queries=4,
     comparisons=32,
+    selectors=2,
     indexes=1,
 )
 """Narrow and shallow, so that all that can come round or fill up soon does; quick to build."""

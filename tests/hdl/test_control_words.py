@@ -19,17 +19,17 @@ from seustream.hdl.control_words import (
     Verdict,
     load_commands,
 )
-from seustream.hdl.device import Tables
+from seustream.hdl.device import Comparison, Tables
 from seustream.hdl.hashing import seed_of
 from seustream.hdl.isa import Condition
 from seustream.hdl.layouts import Layouts
 from seustream.hdl.program import AreaProgram
-from seustream.hdl.selection import entry_layout
 from seustream.hdl.window import RangeKind
 from seustream.hdl.window_tests import WindowTests
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import build
 from tests.hdl.bench import pack, unpack
+from tests.hdl.test_selection_and_selectors import HOLDS
 from tests.hdl.test_top_and_area import with_guards
 
 TINY = CONFIGURATIONS["tiny"]
@@ -54,27 +54,30 @@ def test_a_command_is_its_members(seed: int) -> None:
 def test_a_selection_entry_is_read_as_it_was_meant(name: str) -> None:
     config, chance = CONFIGURATIONS[name], random.Random(name)
     for _ in range(100):
-        entry = SelectionEntry(
-            admits=chance.random() < 0.5,
-            attribute=chance.randrange(4),
-            condition=Condition(chance.randrange(8)),
-            first=chance.random() < 0.5,
-            every=chance.random() < 0.5,
-            bit=chance.randrange(16),
-            constant=chance.getrandbits(max(config.attribute_width, 16)),
-        )
+        members = {
+            name: chance.getrandbits(width)
+            for name, width in (
+                ("compares", 1), ("admits", 1), ("every", 1), ("bit", 4),
+                ("attribute", 2), ("equal", 1), ("negated", 1),
+                ("constant", max(config.attribute_width, 16)),
+            )
+        }  # fmt: skip
         last = chance.random() < 0.5
-        read = unpack(entry_layout(config), entry.encode(last))
-        assert read == {
-            "last": last,
-            "admits": entry.admits,
-            "attribute": entry.attribute,
-            "condition": entry.condition,
-            "first": entry.first,
-            "every": entry.every,
-            "bit": entry.bit,
-            "constant": entry.constant,
-        }
+        read = unpack(Layouts(config).selection_entry, SelectionEntry(**members).encode(last))
+        assert read.pop("last") == last
+        assert read["kind"] | read["operand"] == members
+
+
+@pytest.mark.parametrize("condition", Condition)
+def test_a_comparison_is_less_or_equal_or_not(condition: Condition) -> None:
+    width = 3
+    for constant in range(1 << width):
+        entry = SelectionEntry.of(Comparison(2, condition, constant), True, 5, width)
+        assert (entry.compares, entry.attribute, entry.every, entry.bit) == (True, 2, True, 5)
+        assert 0 <= entry.constant < 1 << width
+        for value in range(1 << width):
+            found = value == entry.constant if entry.equal else value < entry.constant
+            assert found ^ entry.negated == HOLDS[condition](value, constant)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -215,5 +218,6 @@ def test_a_stream_that_is_not_used_lets_nothing_in() -> None:
     tables = build([random_queries(random.Random(0), (0, 1))[0]], (0, 1))
     (entry,) = [c for c in load_commands(tables, config)
                 if c.target is Target.SELECTION and c.unit == 2]  # fmt: skip
-    read = unpack(entry_layout(config), entry.data)
-    assert read["last"] == read["admits"] == read["first"] == 1
+    read = unpack(Layouts(config).selection_entry, entry.data)
+    assert read["last"]
+    assert not any(read["kind"].values())

@@ -7,69 +7,21 @@ from collections import Counter
 
 import cocotb
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
 
-from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
-from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
-from seustream.hdl.probe_queue import KNOWN, ProbeQueue, probe_layout
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.probe_queue import KNOWN, ProbeQueue
 from tests.hdl.bench import PACES, Bench, simulate
 
 CASES = {
     f"{streams} streams": (
-        lambda streams=streams: Alone(dataclasses.replace(CONFIGURATIONS["tiny"], streams=streams))
+        lambda streams=streams: ProbeQueue(
+            dataclasses.replace(CONFIGURATIONS["tiny"], streams=streams)
+        )
     )
     for streams in (2, 4)
 }
-
-
-class Alone(wiring.Component):
-    """The queue without the rest of the unit."""
-
-    def __init__(self, config: DeviceConfig) -> None:
-        self.config = config
-        self.layouts = layouts = Layouts(config)
-        super().__init__(
-            {
-                "enter": In(1),
-                "entering": In(probe_layout(config)),
-                "may_enter": Out(1),
-                "decided": In(1),
-                "sent": In(1),
-                "commit": In(1),
-                "rewind": In(1),
-                "left": In(data.StructLayout({"slot": layouts.slot_bits, "pc": ADDRESS_BITS})),
-                "resume_level": In(layouts.level_bits),
-                "resumed": In(1),
-                "resume": Out(1),
-                "resume_slot": Out(layouts.slot_bits),
-                "level": Out(layouts.level_bits),
-                "committed_level": Out(layouts.level_bits),
-                "context": Out(CONTEXT_BITS),
-                "busy": Out(1),
-                "deciding": Out(probe_layout(config)),
-                "sending": Out(probe_layout(config)),
-                "same_level": Out(1),
-                "was_left": Out(1),
-                "left_slot": Out(layouts.slot_bits),
-                "left_pc": Out(ADDRESS_BITS),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        probes = ProbeQueue(m, self, self.decided, self.sent, self.left)
-        m.d.comb += [
-            self.deciding.eq(probes.deciding),
-            self.sending.eq(probes.sending),
-            self.same_level.eq(probes.same_level),
-            self.was_left.eq(probes.resumed),
-            self.left_slot.eq(probes.resumed_slot),
-            self.left_pc.eq(probes.resumed_pc),
-        ]
-        return m
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -7,17 +7,11 @@ from collections import Counter
 
 import cocotb
 import pytest
-from amaranth.hdl import Cat, Module
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
 
 from seustream.hdl import isa
-from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, ControlOperation, Target
-from seustream.hdl.factors import FACTOR
-from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import LAST_WORD, Command, ControlOperation, Target
 from seustream.hdl.program_store import ProgramStore
-from seustream.hdl.table_bus import write_signature
 from tests.hdl.bench import Bench, Load, simulate
 from tests.hdl.programs import places_of, random_program
 
@@ -25,53 +19,11 @@ _NUMBER = 1
 _FACTOR_BITS = 4
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4)
 CASES = {
-    "lanes": lambda: Alone(_CONFIG),
-    "two comparators": lambda: Alone(dataclasses.replace(_CONFIG, comparators=2)),
-    "eight comparators": lambda: Alone(dataclasses.replace(_CONFIG, comparators=8)),
-    "serial": lambda: Alone(dataclasses.replace(_CONFIG, lanes=0, indexes=0)),
+    "lanes": lambda: ProgramStore(_CONFIG, _NUMBER),
+    "two comparators": lambda: ProgramStore(dataclasses.replace(_CONFIG, comparators=2), _NUMBER),
+    "eight comparators": lambda: ProgramStore(dataclasses.replace(_CONFIG, comparators=8), _NUMBER),
+    "serial": lambda: ProgramStore(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _NUMBER),
 }
-
-
-class Alone(wiring.Component):
-    """The store without the rest of the unit; an address and a route tag are read."""
-
-    def __init__(self, config: DeviceConfig) -> None:
-        self.config, self.number = config, _NUMBER
-        self.layouts = layouts = Layouts(config)
-        source = data.StructLayout({"factor": _FACTOR_BITS, "known": 1})
-        super().__init__(
-            {
-                "write": In(write_signature()),
-                "half": In(1),
-                "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
-                "used": Out(range(config.factors + 1)),
-                "last_turn": Out(range(config.turns)),
-                "last": Out(ADDRESS_BITS),
-                "start": Out(ADDRESS_BITS),
-                "sources": Out(data.ArrayLayout(source, len(isa.FACTOR_REGISTERS))),
-                "address": In(ADDRESS_BITS),
-                "instruction": Out(
-                    data.StructLayout({"word": isa.WORD_BITS, "factor": _FACTOR_BITS, "join": 1})
-                ),
-                "tag": In(TAG_BITS),
-                "destination": Out(layouts.destination),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        store = ProgramStore(m, self, self.half)
-        words, leads = store.instructions.read_port(), store.destinations.read_port()
-        m.d.comb += [
-            self.last.eq(store.last[self.half]),
-            self.start.eq(store.start),
-            self.sources.eq(store.sources),
-            words.addr.eq(Cat(self.address, self.half)),
-            self.instruction.eq(words.data),
-            leads.addr.eq(Cat(self.tag, self.half)),
-            self.destination.eq(leads.data),
-        ]
-        return m
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -84,6 +36,7 @@ async def every_word_and_what_is_known_of_it(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, config = bench.chance, bench.component.config
     await bench.reset()
+    bench.set("take", 1)
     load = Load(bench)
     seen: Counter = Counter()
     before: tuple | None = None

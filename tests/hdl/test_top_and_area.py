@@ -25,6 +25,7 @@ CONFIG = dataclasses.replace(
     CONFIGURATIONS["tiny"],
     streams=2, attribute_width=8, timestamp_width=16, sequence_width=8, depth=8,
     probe_fifo_depth=2, output_fifo_depth=2, tags=32, queries=8, factors=8, comparisons=32,
+    selectors=4,
 )  # fmt: skip
 CASES = {"two streams": lambda: Wjasip(CONFIG)}
 

@@ -26,7 +26,7 @@ SEPARATE = (
     # overwritten in `newest` is what is wanted of it);
     "older",
     # tables: only the half not in use is written;
-    "plans", "instructions", "destinations", "routes", "tests", "sets", "table",
+    "plans", "instructions", "destinations", "routes", "tests", "sets", "operands*", "kinds",
     # fetch: nobody asks for a raw tuple before it is kept;
     "arrivals",
     # queues: what is pushed can be taken in the next cycle at the earliest;
@@ -39,7 +39,7 @@ APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "outp
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "storage", "comparisons*")
 # Deep enough for block RAM, though yosys would not say so.
-BLOCKS = ("views",)
+BLOCKS = ("views", "operands*", "kinds")
 # Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
 DEEP = ("network*.waiting", "network*.gathered", "usb*.coming", "usb*.going")
 

@@ -10,7 +10,7 @@ from seustream.hdl.config import DeviceConfig
 
 SMALL = DeviceConfig(
     name="small", streams=2, attribute_width=8, timestamp_width=16, sequence_width=8, depth=8,
-    lanes=2, indexes=1, comparisons=16, comparators=1, probe_fifo_depth=2, output_fifo_depth=2,
+    lanes=2, indexes=1, comparisons=16, selectors=2, comparators=1, probe_fifo_depth=2, output_fifo_depth=2,
     factors=4, selections=2, probe_selections=2, tags=16, instructions=64, queries=4,
 )  # fmt: skip
 

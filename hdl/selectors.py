@@ -1,0 +1,172 @@
+"""Selectors: look at a row of a selection table for a raw tuple."""
+
+from __future__ import annotations
+
+import itertools
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import Target
+from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.table_bus import write_signature
+
+
+class Selectors(wiring.Component):
+    """`selectors` entries a cycle. Comparisons make selection bits, and masks of bits let the tuple in; rows of
+    a tuple follow each other, and masks are in the last row with a comparison, or after it.
+
+    latency     7 cycles
+    throughput  a row a cycle
+
+    write, half        tables, and which half of them is in use
+    valid, first       a row is wanted; it is the first of its tuple
+    row, stream, attributes   which one, of which table, and for what
+    bits, admitted     7 cycles later: what this row and those before it come to
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        self.count = config.selectors
+        self.row_bits = ceil_log2(-(-config.comparisons // config.selectors))
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "valid": In(1),
+                "first": In(1),
+                "row": In(self.row_bits),
+                "stream": In(STREAM_BITS),
+                "attributes": In(layouts.attributes),
+                "bits": Out(SELECTIONS),
+                "admitted": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        valids, firsts = (
+            [Signal(name=f"{name}{i}") for i in range(7)] for name in ("valid", "first")
+        )
+        for stages, now in ((valids, self.valid), (firsts, self.first)):
+            m.d.sync += [after.eq(before) for before, after in itertools.pairwise([now, *stages])]
+        kinds, operands = self._tables(m)
+        outcomes = self._compare(m, operands)
+        # Stages: memory, row, value, outcome, what comes to which bit, bits, verdict of each mask.
+        masks = self._collect(m, kinds, operands, outcomes, valids[4], firsts[4])
+        admitted = Signal()  # by a row before
+        m.d.comb += self.admitted.eq(masks.any() | (admitted & ~firsts[6]))
+        with m.If(valids[6]):
+            m.d.sync += admitted.eq(self.admitted)
+        return m
+
+    def _tables(self, m: Module) -> tuple[data.View, data.View]:
+        """Returns what the entries of the row are for, and what they compare, in its third cycle."""
+        shape, layouts = self.layouts.selection_entry, self.layouts
+        bus, lane_bits = self.write, ceil_log2(self.count)
+        entry = data.View(shape, bus.data[: shape.size])
+        row, lane = bus.address[lane_bits:][: self.row_bits], bus.address[:lane_bits]
+        depth = 2 << STREAM_BITS + self.row_bits
+        writes, place = Signal(), Signal(range(depth))
+        at = Cat(self.row, self.half, self.stream)
+        m.d.comb += [
+            writes.eq(bus.valid & (bus.target == Target.SELECTION)),
+            place.eq(Cat(row, ~self.half, bus.unit)),
+        ]
+
+        operands = Signal(data.ArrayLayout(layouts.operand, self.count))
+        for number in range(self.count):
+            m.submodules[f"operands{number}"] = one = memory.Memory(
+                shape=layouts.operand, depth=depth, init=[]
+            )
+            write, read = one.write_port(), one.read_port()
+            m.d.comb += [
+                write.addr.eq(place),
+                write.data.eq(entry.operand),
+                write.en.eq(writes & (lane == number)),
+                read.addr.eq(at),
+                read.en.eq(1),
+            ]
+            m.d.sync += operands[number].eq(read.data)
+
+        # Entries come in order: a row is written with each, and what has not come is nothing.
+        row_of = data.ArrayLayout(layouts.selection_kind, self.count)
+        m.submodules.kinds = whole = memory.Memory(shape=row_of, depth=depth, init=[])
+        write, read = whole.write_port(), whole.read_port()
+        gathered, kinds = Signal(row_of), Signal(row_of)
+        with m.If(writes):
+            for number in range(self.count):
+                with m.If(lane == number):
+                    m.d.sync += gathered[number].eq(entry.kind)
+                with m.Elif(lane < number):
+                    m.d.sync += gathered[number].eq(0)
+        m.d.sync += [write.en.eq(writes), write.addr.eq(place), kinds.eq(read.data)]
+        m.d.comb += [write.data.eq(gathered), read.addr.eq(at), read.en.eq(1)]
+        return kinds, operands
+
+    def _compare(self, m: Module, operands: data.View) -> Signal:
+        """Returns whether each comparison holds, two cycles later."""
+        width = self.config.attribute_width
+        attributes = [Signal.like(self.attributes, name=f"attributes{i}") for i in range(2)]
+        m.d.sync += [attributes[0].eq(self.attributes), attributes[1].eq(attributes[0])]
+        outcomes = Signal(self.count)
+        for number in range(self.count):
+            own, value = operands[number], Signal(width, name=f"value{number}")
+            does = Signal(own.shape(), name=f"does{number}")
+            m.d.sync += [value.eq(attributes[1][own.attribute]), does.eq(own)]
+            constant = does.constant[:width]
+            holds = Mux(does.equal, value == constant, value < constant) ^ does.negated
+            m.d.sync += outcomes[number].eq(holds)
+        return outcomes
+
+    def _collect(
+        self,
+        m: Module,
+        kinds: data.View,
+        operands: data.View,
+        outcomes: Signal,
+        valid: Signal,
+        first: Signal,
+    ) -> Signal:
+        """Makes the selection bits of a row's outcomes. Returns which masks let the tuple in, three cycles
+        later."""
+        later = [Signal.like(kinds, name=f"kinds{i}") for i in range(4)]
+        masks = [
+            Signal(data.ArrayLayout(SELECTIONS, self.count), name=f"masks{i}") for i in range(4)
+        ]
+        m.d.sync += [after.eq(before) for before, after in itertools.pairwise([kinds, *later])]
+        m.d.sync += [after.eq(before) for before, after in itertools.pairwise(masks)]
+        m.d.sync += [masks[0][i].eq(operands[i].constant) for i in range(self.count)]
+
+        # Of a bit that every comparison must hold for, that one does not; of others, that one does.
+        found, every = Signal(SELECTIONS), Signal(SELECTIONS)
+        own = later[1]
+        for bit in range(SELECTIONS):
+            here = [own[i].compares & (own[i].bit == bit) for i in range(self.count)]
+            m.d.sync += [
+                found[bit].eq(
+                    Cat(here[i] & (outcomes[i] ^ own[i].every) for i in range(self.count)).any()
+                ),
+                every[bit].eq(Cat(here[i] & own[i].every for i in range(self.count)).any()),
+            ]
+        # With the rows before.
+        found_before, every_before = Signal(SELECTIONS), Signal(SELECTIONS)
+        all_found, all_every = Signal(SELECTIONS), Signal(SELECTIONS)
+        bits, admits = Signal(SELECTIONS), Signal(self.count)
+        m.d.comb += [
+            all_found.eq(found | Mux(first, 0, found_before)),
+            all_every.eq(every | Mux(first, 0, every_before)),
+        ]
+        with m.If(valid):
+            m.d.sync += [found_before.eq(all_found), every_before.eq(all_every)]
+        m.d.sync += [bits.eq(all_found ^ all_every), self.bits.eq(bits)]
+        for number in range(self.count):
+            kind, mask = later[3][number], masks[3][number]
+            # All bits of the mask, or any.
+            misses = (mask & (bits ^ kind.every.replicate(SELECTIONS))).any()
+            m.d.sync += admits[number].eq(kind.admits & (misses ^ kind.every))
+        return admits
