@@ -353,7 +353,7 @@ def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:
 
 
 def _selection_table(tables: Tables, unit: int, config: DeviceConfig) -> list[SelectionEntry]:
-    """Comparisons of every selection, then the masks that admit; those of one bit are one mask."""
+    """Comparisons of every selection, then the masks that admit."""
     entries = []
     for bit, selection in enumerate(tables.selections[unit]):
         # Of no comparisons at all, every one holds and none does.
@@ -362,12 +362,8 @@ def _selection_table(tables: Tables, unit: int, config: DeviceConfig) -> list[Se
             SelectionEntry.of(comparison, selection.every, bit, config.attribute_width)
             for comparison in selection.comparisons or (Comparison(0, empty, 0),)
         ]
-    single = sum({mask for mask in tables.admission[unit] if mask.bit_count() == 1})
-    if single:
-        entries.append(SelectionEntry(admits=True, constant=single))
     entries += [
-        SelectionEntry(admits=True, every=True, constant=mask)
-        for mask in tables.admission[unit]
-        if mask.bit_count() != 1
+        SelectionEntry(admits=True, every=every, constant=mask)
+        for mask, every in tables.masks(unit)
     ]
     return entries or [SelectionEntry()]

@@ -196,12 +196,20 @@ class Tables:
     def streams(self) -> int:
         return len(self.groups)
 
+    def masks(self, stream: int) -> list[tuple[int, bool]]:
+        """The admission masks of a stream, and whether a raw tuple must have all bits of it: those of one
+        bit are one mask, of which any bit is enough."""
+        masks = self.admission[stream]
+        single = sum({mask for mask in masks if mask.bit_count() == 1})
+        return [(single, False)] * (single != 0) + [
+            (mask, True) for mask in masks if mask.bit_count() != 1
+        ]
+
     def selection_entries(self, stream: int) -> int:
         """Entries of a stream's selection table: comparisons (an empty selection takes one,
-        that always or never holds) and admission masks, of which those of one bit are one."""
+        that always or never holds) and admission masks."""
         bits = (max(len(selection.comparisons), 1) for selection in self.selections[stream])
-        masks = [mask.bit_count() for mask in self.admission[stream]]
-        return sum(bits) + len(masks) - max(0, masks.count(1) - 1)
+        return sum(bits) + len(self.masks(stream))
 
 
 class LoadRefused(ValueError):

@@ -72,7 +72,7 @@ def allocate(
             "comparisons",
             tables.selection_entries(slot),
             config.comparisons,
-            f"stream {layout.slots[slot].name}, {len(tables.admission[slot])} of them to admit",
+            f"stream {layout.slots[slot].name}, {len(tables.masks(slot))} of them to admit",
         )
     return tables
 

@@ -147,11 +147,11 @@ def picked(count: int) -> str:
 
 
 def test_comparisons() -> None:
-    """Those of all selections of a stream, and a mask for each alternative that admits."""
+    """Those of all selections of a stream, and a mask for all alternatives of one selection that admit."""
     compiled_all(f"{JOIN} AND {picked(255)} WINDOW 1")
     text = f"{JOIN} AND {picked(256)} WINDOW 1"
     exceeds(text, "q0", "comparisons", 257, 256, "stream R, 1 of them to admit")
-    text = f"{JOIN} AND {picked(100)} WINDOW 1;\n{JOIN} AND {picked(153)} WINDOW 1;\n"
+    text = f"{JOIN} AND {picked(100)} WINDOW 1;\n{JOIN} AND {picked(155)} WINDOW 1;\n"
     compiled_all(text)
     exceeds(
         text + f"{JOIN} AND R.c = 1 WINDOW 1",
@@ -159,7 +159,7 @@ def test_comparisons() -> None:
         "comparisons",
         257,
         256,
-        "stream R, 3 of them to admit",
+        "stream R, 1 of them to admit",
     )
 
 
@@ -263,7 +263,7 @@ def test_every_limit_of_a_configuration_is_tried() -> None:
         "sequence_width": "rows of a ROWS window",
     }
     shapes = {"name", "attribute_width", "depth", "lanes", "indexes", "comparators"}
-    shapes |= {"probe_fifo_depth", "output_fifo_depth"}
+    shapes |= {"selectors", "probe_fifo_depth", "output_fifo_depth"}
     assert {field.name for field in dataclasses.fields(DeviceConfig)} == set(limits) | shapes
 
 
