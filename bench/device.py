@@ -179,7 +179,7 @@ def workloads() -> Iterator[Workload]:
     for window in (1_024, CONFIG.capacity):
         yield Workload(
             f"3-way equi-join, 1 match, window {window:,}",
-            THREE + _THREE_EQUAL.format(window), 3 * window, 12_000,
+            THREE + _THREE_EQUAL.format(window), 3 * window, 48_000,
             in_turn(_keys(window), [0, 1, 2]),
         )  # fmt: skip
     for matches in (2, 4, 10, 100):
@@ -190,7 +190,7 @@ def workloads() -> Iterator[Workload]:
         )  # fmt: skip
     yield Workload(
         "64 queries on one join, 32 results a tuple",
-        STREAMS + "".join(EQUAL.format(16 * (n + 1)) for n in range(64)), 2_048, 1_000,
+        STREAMS + "".join(EQUAL.format(16 * (n + 1)) for n in range(64)), 2_048, 16_000,
         in_turn(_keys(2_048)),  # every second tuple meets one, in all windows
     )  # fmt: skip
     yield Workload(

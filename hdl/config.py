@@ -70,7 +70,7 @@ class DeviceConfig:
     lanes: int = 4
     indexes: int = 2
     comparisons: int = 256
-    selectors: int = 16
+    selectors: int = 4
     comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64

@@ -60,9 +60,9 @@ def subqueries(where: s.Expression | None) -> list[tree.Select]:
 
 
 def _grouped(query: tree.Select) -> bool:
-    """Says if a subquery has more than FROM and WHERE."""
-    ordered = query.order_by or query.limit is not None or query.qualify is not None
-    return bool(query.group_by) or query.having is not None or bool(ordered)
+    """Says if a subquery has more than FROM and WHERE, and an ORDER BY that changes nothing."""
+    chosen = query.limit is not None or query.qualify is not None
+    return bool(query.group_by) or query.having is not None or chosen
 
 
 def selects(select: tree.Select) -> Iterator[tree.Select]:
@@ -189,7 +189,7 @@ class JoinBinder:
         if not isinstance(query, tree.Select) or _grouped(query):
             self.problems.add(
                 "subquery-form",
-                f"the subquery of {what} groups, orders, limits or unites rows",
+                f"the subquery of {what} groups, limits or unites rows",
                 of.span,
                 "make a stream of it: CREATE STREAM name AS SELECT ..., and read that",
             )
@@ -202,6 +202,7 @@ class JoinBinder:
             terms.append(equal)
         else:
             self._bind_items(query, (visible(inner), *levels))
+        self._bind_order(query, (visible(inner), *levels))
         for e in terms:
             self._reachable(e, near, of)
         kind = JoinKind.ANTI if negated else JoinKind.SEMI
@@ -253,6 +254,15 @@ class JoinBinder:
                 f"write NOT EXISTS (SELECT ... WHERE {x.show(value)} = {x.show(operand)})",
             )
         return binder.compare(Condition.EQ, operand, value, of.span)
+
+    def _bind_order(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
+        """Finds mistakes in an ORDER BY of which nothing else is wanted."""
+        binder = Binder(self.scope(levels, "the ORDER BY of a subquery"), self.problems)
+        aliases = {item.alias.text.lower() for item in query.items if item.alias is not None}
+        for item in query.order_by:
+            e = item.expression
+            if not (isinstance(e, s.Reference) and str(e).lower() in aliases):
+                binder.value(e)
 
     def _bind_items(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
         """Finds mistakes in a SELECT list of which nothing else is wanted."""

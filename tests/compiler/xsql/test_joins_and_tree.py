@@ -168,7 +168,14 @@ def test_a_limit_changes_nothing_in_exists(limit: str, negated: str) -> None:
 
 def test_a_limit_in_in_is_refused() -> None:
     (problem,) = wrong("SELECT a FROM R WHERE a IN (SELECT d FROM S LIMIT 1) WINDOW 9")
-    assert problem.message == "the subquery of IN groups, orders, limits or unites rows"
+    assert problem.message == "the subquery of IN groups, limits or unites rows"
+
+
+def test_an_order_in_a_subquery_names_what_there_is() -> None:
+    (problem,) = wrong(
+        "SELECT a FROM R WHERE EXISTS (SELECT 1 FROM S ORDER BY nothing LIMIT 1) WINDOW 9"
+    )
+    assert problem.kind == "unknown-column"
 
 
 def test_streams_of_from_as_they_are_written() -> None:

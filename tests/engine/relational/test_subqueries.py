@@ -91,10 +91,12 @@ def test_a_name_is_that_of_the_part_around_it() -> None:
         "coalesce(a, 0) NOT IN (SELECT coalesce(k, 2) FROM S)",
         "EXISTS (SELECT 1 FROM S WHERE S.k = R.a LIMIT 1)",
         "NOT EXISTS (SELECT 1 FROM S WHERE S.k = R.a AND v > 2 LIMIT 2)",
+        "EXISTS (SELECT k AS key FROM S WHERE S.k = R.a ORDER BY key, v DESC LIMIT 3)",
+        "a IN (SELECT k FROM S WHERE v > 1 ORDER BY v)",
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_not_in_without_null_and_exists_with_a_limit(where: str, seed: int) -> None:
+def test_not_in_without_null_and_what_changes_nothing(where: str, seed: int) -> None:
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, 40), "S": s_stream(chance, 6)}
     asked = f"SELECT a, b FROM R WHERE {where}"
