@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -135,7 +135,8 @@ class WindowBuffer(wiring.Component):
         self._head = Signal(self.layouts.pointer_bits)
         self._tail = Signal(self.layouts.pointer_bits)
         self._stored_now = Signal(self.layouts.pointer_bits)
-        self._due = Signal(name="_due")  # one more is to be stored
+        # One more is to be stored; it is since this cycle.
+        self._due, self._falls_due = Signal(name="_due"), Signal(name="_falls_due")
         m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
         m.d.comb += self.occupancy.eq(self._stored_now)
         self._memories(m)
@@ -232,20 +233,23 @@ class WindowBuffer(wiring.Component):
         m.d.sync += [self.tail.eq(asked.data.tail), self.count.eq(asked.data.count)]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
-        busy, tail, held = Signal(), Signal(pointer), Signal(pointer)
+        busy, tail = Signal(), Signal(pointer)
         kept_from = Signal(pointer)
-        m.d.sync += [busy.eq(self.busy), tail.eq(self._tail)]
+        held = Signal(pointer)
+        due = Signal()
+        m.d.sync += [busy.eq(self.busy), tail.eq(self._tail), due.eq(self._due)]
         m.d.comb += kept_from.eq(Mux(busy, oldest.data.tail, tail))
-        m.d.comb += held.eq(self._head - kept_from)
         # Registers: the oldest context only moves on, so they err towards waiting. What is yet
-        # to come is counted.
+        # to come is counted, and was when that many were held.
+        m.d.sync += held.eq(self._head - kept_from)
         depth, capacity = self.config.depth, self.config.capacity
-        m.d.sync += self._room.eq(held != Mux(self._due, depth - 1, depth))
+        most = Array((depth, depth - 1, depth - 1, depth - 2))[Cat(due, self._falls_due)]
+        m.d.sync += self._room.eq(held != most)
         # Of tuples that only their rank keeps there are never more alive than there are ranks.
         self._spare, bounded = Signal(), Signal()
         m.d.sync += bounded.eq((self.kind == RangeKind.NONE) & (self.rows <= capacity))
         few = bounded | (self._stored_now <= capacity - _MARGIN)
-        spare = (held <= depth - _MARGIN) & few
+        spare = (held < depth - _MARGIN) & few
         m.d.sync += self._spare.eq(spare if capacity > _MARGIN else 0)
 
     def _eviction(self, m: Module) -> None:
@@ -308,18 +312,17 @@ class WindowBuffer(wiring.Component):
                 young_now = ~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())
         # Who comes next is in the place of who leaves, and of who has left. Where one leaves by `leaving` all
         # are judged anew, so that what comes from outside is not in their way.
-        goes = Signal(range(_JUDGED))
-        most = 2 * _JUDGED - 1
-        verdicts += [(Const(0),) * 3] * (most - 1)
+        goes, far, nearer = Signal(range(_JUDGED)), Signal(_JUDGED), Signal(_JUDGED)
+        m.d.comb += [
+            far.eq(Cat(judged & (goes + gone_now == by) for by in range(_JUDGED))),
+            nearer.eq(Cat(judged & (goes == by) for by in range(_JUDGED))),
+        ]
         for number, verdict in enumerate((dead, stays_at, late)):
-            still = [
-                Array(verdicts[i + gone][number] for gone in range(_JUDGED))[gone_now]
-                | (stored == i if verdict is stays_at else 0)
-                for i in range(most)
-            ]
             for i in range(_JUDGED):
-                those = Array(still[i + gone] for gone in range(_JUDGED))
-                m.d.sync += verdict[i].eq(those[goes] & judged)
+                those = [far[by] & verdicts[i + by][number] for by in range(_JUDGED - i)]
+                if verdict is stays_at:
+                    those += [nearer[by] & (stored == i + by) for by in range(_JUDGED)]
+                m.d.sync += verdict[i].eq(Cat(those).any())
         # Who comes after another is younger still.
         young = Signal()
         with m.If(self._stored_now == 0):
@@ -373,17 +376,21 @@ class WindowBuffer(wiring.Component):
                         m.d.comb += leave.eq(1)
                         m.next = after
         m.d.comb += judged.eq(fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE"))
+        falls_due = settles & wanted & ~self.flow
+        m.d.sync += self._falls_due.eq(falls_due)
         with m.If(settles):
-            m.d.sync += self._due.eq(wanted & ~self.flow)
+            m.d.sync += self._due.eq(falls_due)
         with m.Elif(self.store | self.clear):
             m.d.sync += self._due.eq(0)
-        looks = self.check | ~fsm.ongoing("SETTLED")
+        looks, bits = self.check | ~fsm.ongoing("SETTLED"), layouts.pointer_bits
         m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + leave),
             self._head.eq(self._head + self.store),
             # The distance of the two, kept by itself: a difference would come late.
-            self._stored_now.eq(self._stored_now + self.store - leave),
+            self._stored_now.eq(
+                Array((self._stored_now + self.store - by)[:bits] for by in range(_JUDGED))[leave]
+            ),
         ]
         with m.If(self.clear):
             m.d.sync += [self._head.eq(0), self._tail.eq(0), self._stored_now.eq(0)]

@@ -58,7 +58,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "waits-for-what-flowed",
-            flows_faulty("wanted & ~self.flow)", "wanted)"),
+            flows_faulty("settles & wanted & ~self.flow", "settles & wanted"),
             "search",
             16,
             "FAIL",
@@ -118,7 +118,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "judged-before",
-            faulty("those[goes]", "those[0]"),
+            faulty("(goes + gone_now == by)", "(gone_now == by)"),
             "search",
             24,
             "FAIL",
@@ -132,7 +132,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "room-for-one-twice",
-            faulty("Mux(self._due, depth - 1, depth)", "depth"),
+            faulty("held != most", "held != depth"),
             "search",
             24,
             "FAIL",
