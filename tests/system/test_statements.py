@@ -7,7 +7,8 @@ import random
 from hypothesis import note
 
 from tests.chances import random_cases
-from tests.system.statements import Judge, StatementCase, check
+from tests.system.statement_cases import StatementCase
+from tests.system.statements import Judge, check
 
 
 def test_random_statements() -> None:
