@@ -244,7 +244,18 @@ def _read_tables(r: _ImageReader) -> Tables:
 
 
 def _config_text(config: DeviceConfig) -> bytes:
-    return json.dumps(config.to_json(), separators=(",", ":")).encode()
+    """Without what is the device's own affair and later than the first images, which stay as they are."""
+    known = {name: value for name, value in config.to_json().items() if name != "selectors"}
+    return json.dumps(known, separators=(",", ":")).encode()
+
+
+def differing(built_for: DeviceConfig, config: DeviceConfig) -> list[str]:
+    """In what a device is not one that an image was built for."""
+    return [
+        f"{member} {getattr(built_for, member)} (device: {getattr(config, member)})"
+        for member in _BOUND_TO
+        if getattr(built_for, member) != getattr(config, member)
+    ]
 
 
 def _check_config(head: bytes, config: DeviceConfig) -> None:
@@ -252,11 +263,7 @@ def _check_config(head: bytes, config: DeviceConfig) -> None:
         built_for = DeviceConfig.from_json(head.decode("utf-8", "replace"))
     except ConfigError as error:
         raise LoadRefused(f"its configuration is malformed: {error}") from None
-    differ = [
-        f"{member} {getattr(built_for, member)} (device: {getattr(config, member)})"
-        for member in _BOUND_TO
-        if getattr(built_for, member) != getattr(config, member)
-    ]
+    differ = differing(built_for, config)
     if differ:
         raise LoadRefused(
             f"built for configuration {built_for.name!r}, this device is {config.name!r}: "

@@ -12,6 +12,7 @@ from typing import Any
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.manifest import ManifestRefused, compilation_of
 from seustream.compiler.pipeline import Compilation
+from seustream.compiler.wjasip.image import differing
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.hdl.device import Device
@@ -61,16 +62,16 @@ def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) ->
 
 
 def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
-    """An image is for one configuration of a device."""
+    """An image is for devices that have room for as much, however fast they are."""
     config = compilation.options.config
     for device in devices:
-        if config == device.config:
-            continue
-        raise BridgeError(
-            "refused",
-            f"the image is for configuration {config.name}, the device is {device.config.name}",
-            f"compile with --config {device.config.name}, or serve another device",
-        )
+        if differ := differing(config, device.config):
+            raise BridgeError(
+                "refused",
+                f"the image is for configuration {config.name}, the device is {device.config.name}:"
+                f" {', '.join(differ)}",
+                f"compile with --config {device.config.name}, or serve another device",
+            )
 
 
 def load_of(load: dict[str, Any] | None) -> p.Load:
