@@ -11,6 +11,9 @@ import pytest
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.loading import check_config
+from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import QUERIES, bridge, compiled, goes_on, refused
 
 
@@ -51,3 +54,15 @@ def test_a_wrong_query_set_is_refused(fault: str, kind: str, tmp_path: Path) -> 
         assert refused(lambda: client.act("load", load)).kind == kind
         client.load(compiled())
         goes_on(client)
+
+
+def test_a_device_may_differ_in_its_own_affairs() -> None:
+    compilation = compiled()
+    config = compilation.options.config
+    check_config(compilation, [GoldenDevice(replace(config, lanes=8, comparators=8, selectors=1))])
+    with pytest.raises(BridgeError) as caught:
+        check_config(compilation, [GoldenDevice(replace(config, name="other", depth=8))])
+    assert str(caught.value) == (
+        f"the image is for configuration {config.name}, the device is other:"
+        f" depth {config.depth} (device: 8)"
+    )
