@@ -53,8 +53,7 @@ def place(
     arguments = [
         part.option, "--package", part.package, "--speed", part.speed,
         "--json", "top.json", "--seed", str(seed), "--freq", f"{clock:g}", "--placer", PLACER,
-        # What is too slow once all is routed is routed again.
-        "--tmg-ripup", "--timing-allow-fail", "--report", f"{seed}.report.json",
+        "--timing-allow-fail", "--report", f"{seed}.report.json",
         "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
     ]  # fmt: skip
     for pins in constraints:

@@ -16,7 +16,6 @@ _OVERLAP = re.compile(r"overlap: .*COMB=([\d.]+)%")
 _REFINED = re.compile(r"at iteration #(\d+): temp = .*wirelen = (\d+)")
 _ARCS = re.compile(r"Routing (\d+) arcs")
 _LEFT = re.compile(r"Info: +\d+ \|.*\| +(\d+)\|[^|]*\|$")
-_AGAIN = re.compile(r"(\d+) arcs ripped up due to negative slack WNS=-?([\d.]+)ns")
 STEP = 5
 """Percent of the overlap, or of the arcs, between two notes."""
 
@@ -49,8 +48,6 @@ class FlowProgress:
             if share >= self._routed + STEP:
                 self._routed = share - share % STEP
                 self._tell(f"routing, {self._routed} % of {self._arcs:,} wires")
-        elif found := _AGAIN.search(text):
-            self._tell(f"routing {int(found[1]):,} wires again, the slowest {found[2]} ns late")
 
     def _tell(self, what: str) -> None:
         self._note(f"{self._what}: {what}")
