@@ -18,7 +18,7 @@ class Contexts(wiring.Component):
     flight, no context of it is to be given, and all older ones are free. When nothing is in flight, the
     rest of an epoch is left out.
 
-    latency     an epoch is free 6 cycles after the last of it is done
+    latency     an epoch is free 7 cycles after the last of it is done
     throughput  a context a cycle
 
     gives, gives_wide   pulse: the context goes to a raw tuple; the same, for registers that lie apart

@@ -183,20 +183,16 @@ class SelectionEntry:
     @classmethod
     def of(cls, comparison: Comparison, every: bool, bit: int, width: int) -> SelectionEntry:
         """A comparison of attributes of so many bits. More than c is not less than c + 1, if there is one."""
-        condition, constant = comparison.condition, comparison.constant
-        if condition in (isa.Condition.GT, isa.Condition.LE):
-            condition = isa.Condition.GE if condition is isa.Condition.GT else isa.Condition.LT
+        is_, condition, constant = isa.Condition, comparison.condition, comparison.constant
+        equal = condition in (is_.EQ, is_.NE)
+        negated = condition in (is_.NE, is_.GE, is_.GT, is_.TRUE)
+        if condition in (is_.GT, is_.LE):
             constant += 1
-            if constant >> width:
-                condition = (
-                    isa.Condition.TRUE if condition is isa.Condition.LT else isa.Condition.FALSE
-                )
-        if condition in (isa.Condition.TRUE, isa.Condition.FALSE):
-            # None is less than 0.
-            condition = isa.Condition.GE if condition is isa.Condition.TRUE else isa.Condition.LT
-            constant = 0
-        equal = condition in (isa.Condition.EQ, isa.Condition.NE)
-        negated = condition in (isa.Condition.GE, isa.Condition.NE)
+        if constant >> width:
+            # All are less than that, and not less than 0.
+            negated, constant = not negated, 0
+        if condition in (is_.TRUE, is_.FALSE):
+            constant = 0  # none is less
         return cls(True, False, every, bit, comparison.attribute, equal, negated, constant)
 
 

@@ -14,7 +14,7 @@ class Replay(wiring.Component):
     """Goes through every stored tuple, oldest first: fetches it, has its selection bits worked
     out by the new tables, writes them, and puts the tuple into the equality indexes.
 
-    latency     about 10 cycles a stored tuple
+    latency     of a stored tuple that of its fetch and of the selection unit, and 6 cycles
     throughput  one run at a time
 
     start, busy      pulse; a run is under way

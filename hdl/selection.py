@@ -13,12 +13,11 @@ from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
-from seustream.hdl.selectors import Selectors
+from seustream.hdl.selectors import LATENCY, Selectors
 from seustream.hdl.table_bus import write_signature
 
 _WAITING = 16
 """Raw tuples in the selectors and behind them."""
-_STAGES = 7
 
 
 class SelectionUnit(wiring.Component):
@@ -129,8 +128,8 @@ class SelectionUnit(wiring.Component):
         )
         m.submodules.raws = raws = fifo.SyncFIFO(width=width, depth=_WAITING)
         m.submodules.results = results = fifo.SyncFIFO(width=SELECTIONS + 1, depth=_WAITING)
-        here = [Signal(name=f"here{i}") for i in range(_STAGES)]
-        kinds = [Signal(kind, name=f"kind{i}") for i in range(_STAGES)]
+        here = [Signal(name=f"here{i}") for i in range(LATENCY)]
+        kinds = [Signal(kind, name=f"kind{i}") for i in range(LATENCY)]
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([goes, *here])]
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([of, *kinds])]
         ended, done = kinds[-1], Signal()

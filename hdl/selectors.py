@@ -14,6 +14,8 @@ from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
 from seustream.hdl.table_bus import write_signature
 
+LATENCY = 7
+
 
 class Selectors(wiring.Component):
     """`selectors` entries a cycle. Comparisons make selection bits, and masks of bits let the tuple in; rows of
@@ -50,7 +52,7 @@ class Selectors(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         valids, firsts = (
-            [Signal(name=f"{name}{i}") for i in range(7)] for name in ("valid", "first")
+            [Signal(name=f"{name}{i}") for i in range(LATENCY)] for name in ("valid", "first")
         )
         for stages, now in ((valids, self.valid), (firsts, self.first)):
             m.d.sync += [after.eq(before) for before, after in itertools.pairwise([now, *stages])]
@@ -59,8 +61,8 @@ class Selectors(wiring.Component):
         # Stages: memory, row, value, outcome, what comes to which bit, bits, verdict of each mask.
         masks = self._collect(m, kinds, operands, outcomes, valids[4], firsts[4])
         admitted = Signal()  # by a row before
-        m.d.comb += self.admitted.eq(masks.any() | (admitted & ~firsts[6]))
-        with m.If(valids[6]):
+        m.d.comb += self.admitted.eq(masks.any() | (admitted & ~firsts[-1]))
+        with m.If(valids[-1]):
             m.d.sync += admitted.eq(self.admitted)
         return m
 

@@ -382,14 +382,17 @@ class WindowBuffer(wiring.Component):
             m.d.sync += self._due.eq(falls_due)
         with m.Elif(self.store | self.clear):
             m.d.sync += self._due.eq(0)
-        looks, bits = self.check | ~fsm.ongoing("SETTLED"), layouts.pointer_bits
+        looks = self.check | ~fsm.ongoing("SETTLED")
         m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + leave),
             self._head.eq(self._head + self.store),
             # The distance of the two, kept by itself: a difference would come late.
             self._stored_now.eq(
-                Array((self._stored_now + self.store - by)[:bits] for by in range(_JUDGED))[leave]
+                Array(
+                    (self._stored_now + self.store - by)[: layouts.pointer_bits]
+                    for by in range(_JUDGED)
+                )[leave]
             ),
         ]
         with m.If(self.clear):

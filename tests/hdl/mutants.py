@@ -162,7 +162,7 @@ FAULTS = [
           "(mask & (bits ^ kind.every.replicate(SELECTIONS))).any()", "(mask & ~bits).any()"),
     Fault("entries of the tables before in a row that is not full", "selectors.py",
           "m.d.sync += gathered[number].eq(0)", "pass", "test_selection_and_selectors.py"),
-    Fault("let in by a row of the tuple before", "selectors.py", "(admitted & ~firsts[6])", "admitted"),
+    Fault("let in by a row of the tuple before", "selectors.py", "(admitted & ~firsts[-1])", "admitted"),
     Fault("limit of a window off by one", "query_search.py",
           "under_high[s].eq(free | (value < high))", "under_high[s].eq(free | (value <= high))"),
     Fault("rank of a component for its age", "query_search.py",
