@@ -52,9 +52,9 @@ class DeviceConfig:
     lanes               window tuples a join area compares in one cycle, a power of two;
                         0: no factor array, one serial execution unit compares too
     indexes             equality indexes of a join area, one a window attribute, 0 to 4
-    comparisons         entries of a stream's selection table, 1 to 1024: its comparisons
-                        and its admission masks (`Tables.selection_entries`)
-    selectors           of these, how many are looked at in one cycle: 1, 2, 4, 8 or 16
+    comparisons         entries of a stream's selection table, 1 to 1024, in rows of `selectors`: its
+                        comparisons and its admission masks (`Tables.selection_entries`)
+    selectors           entries that are looked at in one cycle: 1, 2, 4, 8 or 16
     comparators         factors a lane compares in one cycle, of each attribute as many; an area
                         with more of one attribute takes as many cycles a row as it needs
     probe_fifo_depth    probe tuples waiting before a join area
@@ -69,8 +69,8 @@ class DeviceConfig:
     depth: int = 2048
     lanes: int = 4
     indexes: int = 2
-    comparisons: int = 256
-    selectors: int = 4
+    comparisons: int = 1024
+    selectors: int = 16
     comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
@@ -192,9 +192,11 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product on an ECP5-85, whose block RAM holds three areas of it.
         DeviceConfig(name="default3", streams=3),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8, lanes=8, selectors=1),
+        DeviceConfig(name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1),
         # The smallest: the thesis's own way of executing, one comparison at a time.
-        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0, selectors=1),
+        DeviceConfig(
+            name="serial", attribute_width=8, lanes=0, indexes=0, comparisons=256, selectors=1
+        ),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",
@@ -203,6 +205,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             sequence_width=16,
             depth=16,
             lanes=2,
+            comparisons=256,
             selectors=2,
             comparators=4,
             probe_fifo_depth=4,

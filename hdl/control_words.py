@@ -21,6 +21,7 @@ device may answer.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -158,8 +159,9 @@ OPERATION_BITS, TARGET_BITS, UNIT_BITS, ADDRESS_BITS, DATA_BITS = 3, 4, 2, 10, 6
 
 @dataclass(frozen=True, slots=True)
 class SelectionEntry:
-    """An entry of a stream's selection table. One that `compares` takes part in the selection bit `bit`: it
-    must hold with all others of the bit (`every`), or one of them must. It holds where the attribute is less
+    """An entry of a stream's selection table. One that `compares` takes part in a selection bit, which its place
+    in a row says, and of configurations with fewer selectors than bits the row's `group`: it must hold with
+    all others of the bit (`every`), or one of them must. It holds where the attribute is less
     than the constant, or `equal` to it, or, `negated`, where it is not. One that `admits` has a mask in
     `constant`: a tuple with all these bits comes in (`every`), or with one of them. One that does
     neither is nothing."""
@@ -167,7 +169,7 @@ class SelectionEntry:
     compares: bool = False
     admits: bool = False
     every: bool = False
-    bit: int = 0
+    group: int = 0
     attribute: int = 0
     equal: bool = False
     negated: bool = False
@@ -176,12 +178,12 @@ class SelectionEntry:
     HEAD_BITS = 12
 
     def encode(self, last: bool) -> int:
-        head = last | self.compares << 1 | self.admits << 2 | self.every << 3 | self.bit << 4
+        head = last | self.compares << 1 | self.admits << 2 | self.every << 3 | self.group << 4
         head |= self.attribute << 8 | self.equal << 10 | self.negated << 11
         return head | self.constant << self.HEAD_BITS
 
     @classmethod
-    def of(cls, comparison: Comparison, every: bool, bit: int, width: int) -> SelectionEntry:
+    def of(cls, comparison: Comparison, every: bool, group: int, width: int) -> SelectionEntry:
         """A comparison of attributes of so many bits. More than c is not less than c + 1, if there is one."""
         is_, condition, constant = isa.Condition, comparison.condition, comparison.constant
         equal = condition in (is_.EQ, is_.NE)
@@ -193,7 +195,7 @@ class SelectionEntry:
             negated, constant = not negated, 0
         if condition in (is_.TRUE, is_.FALSE):
             constant = 0  # none is less
-        return cls(True, False, every, bit, comparison.attribute, equal, negated, constant)
+        return cls(True, False, every, group, comparison.attribute, equal, negated, constant)
 
 
 def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) -> Iterator[Command]:
@@ -349,17 +351,28 @@ def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:
 
 
 def _selection_table(tables: Tables, unit: int, config: DeviceConfig) -> list[SelectionEntry]:
-    """Comparisons of every selection, then the masks that admit."""
-    entries = []
-    for bit, selection in enumerate(tables.selections[unit]):
-        # Of no comparisons at all, every one holds and none does.
-        empty = isa.Condition.TRUE if selection.every else isa.Condition.FALSE
-        entries += [
-            SelectionEntry.of(comparison, selection.every, bit, config.attribute_width)
-            for comparison in selection.comparisons or (Comparison(0, empty, 0),)
-        ]
-    entries += [
-        SelectionEntry(admits=True, every=every, constant=mask)
-        for mask, every in tables.masks(unit)
-    ]
-    return entries or [SelectionEntry()]
+    """Rows of comparisons, each in the place of its selection bit, then the masks that admit, in the last place."""
+    places, width = config.selectors, config.attribute_width
+    rows: list[list[SelectionEntry]] = []
+    selections = tables.selections[unit]
+    for group, first in enumerate(range(0, len(selections), places)):
+        columns = []
+        for selection in selections[first : first + places]:
+            # Of no comparisons at all, every one holds and none does.
+            empty = isa.Condition.TRUE if selection.every else isa.Condition.FALSE
+            comparisons = selection.comparisons or (Comparison(0, empty, 0),)
+            columns.append(
+                [SelectionEntry.of(c, selection.every, group, width) for c in comparisons]
+            )
+        columns += [[]] * (places - len(columns))
+        rows += map(list, itertools.zip_longest(*columns, fillvalue=_NOTHING))
+    last_row = len(rows) - 1
+    for mask, every in tables.masks(unit):
+        if last_row < 0 or rows[last_row][-1] != _NOTHING:
+            rows.append([_NOTHING] * places)
+            last_row = len(rows) - 1
+        rows[last_row][-1] = SelectionEntry(admits=True, every=every, constant=mask)
+    return list(itertools.chain(*rows)) or [_NOTHING]
+
+
+_NOTHING = SelectionEntry()

@@ -205,11 +205,15 @@ class Tables:
             (mask, True) for mask in masks if mask.bit_count() != 1
         ]
 
-    def selection_entries(self, stream: int) -> int:
-        """Entries of a stream's selection table: comparisons (an empty selection takes one,
-        that always or never holds) and admission masks."""
-        bits = (max(len(selection.comparisons), 1) for selection in self.selections[stream])
-        return sum(bits) + len(self.masks(stream))
+    def selection_entries(self, stream: int, places: int) -> int:
+        """Entries of a stream's selection table in rows of so many: a row for each comparison of as many
+        selections (an empty one takes one, that always or never holds), and in the last place the masks."""
+        bits = [max(len(selection.comparisons), 1) for selection in self.selections[stream]]
+        groups = [bits[first : first + places] for first in range(0, len(bits), places)]
+        masks = len(self.masks(stream))
+        if (groups and len(groups[-1]) < places) or (groups and groups[-1][-1] < max(groups[-1])):
+            masks -= masks > 0
+        return places * (sum(map(max, groups)) + masks)
 
 
 class LoadRefused(ValueError):

@@ -179,7 +179,9 @@ class Layouts:
                 "constant": max(config.attribute_width, SELECTIONS),  # or a mask
             }
         )
-        self.selection_kind = data.StructLayout({"compares": 1, "admits": 1, "every": 1, "bit": 4})
+        self.selection_kind = data.StructLayout(
+            {"compares": 1, "admits": 1, "every": 1, "group": 4}
+        )
         self.selection_entry = data.StructLayout(
             {"last": 1, "kind": self.selection_kind, "operand": self.operand}
         )

@@ -24,7 +24,7 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, a row a cycle, and lets in what its bits admit
     (`Selectors`). A tick goes by as if its table had one row.
 
-    latency     10 cycles and one a row after the first
+    latency     9 cycles and one a row after the first
     throughput  a row a cycle
 
     write, half      tables, and which half of them is in use

@@ -14,20 +14,21 @@ from seustream.hdl.control_words import Target
 from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
 from seustream.hdl.table_bus import write_signature
 
-LATENCY = 7
+LATENCY = 6
 
 
 class Selectors(wiring.Component):
-    """`selectors` entries a cycle. Comparisons make selection bits, and masks of bits let the tuple in; rows of
-    a tuple follow each other, and masks are in the last row with a comparison, or after it.
+    """`selectors` entries a cycle. The place of a comparison in its row, and the row's group, say which selection
+    bit it is for; in the last place may be a mask of bits that lets the tuple in. Rows of a tuple follow
+    each other, masks in the last row with a comparison, or after it.
 
-    latency     7 cycles
+    latency     6 cycles
     throughput  a row a cycle
 
     write, half        tables, and which half of them is in use
     valid, first       a row is wanted; it is the first of its tuple
     row, stream, attributes   which one, of which table, and for what
-    bits, admitted     7 cycles later: what this row and those before it come to
+    bits, admitted     6 cycles later: what this row and those before it come to
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -58,10 +59,10 @@ class Selectors(wiring.Component):
             m.d.sync += [after.eq(before) for before, after in itertools.pairwise([now, *stages])]
         kinds, operands = self._tables(m)
         outcomes = self._compare(m, operands)
-        # Stages: memory, row, value, outcome, what comes to which bit, bits, verdict of each mask.
-        masks = self._collect(m, kinds, operands, outcomes, valids[4], firsts[4])
+        # Stages: memory, row, value, outcome, bits, verdict on the mask.
+        mask = self._collect(m, kinds, operands, outcomes, valids[3], firsts[3])
         admitted = Signal()  # by a row before
-        m.d.comb += self.admitted.eq(masks.any() | (admitted & ~firsts[-1]))
+        m.d.comb += self.admitted.eq(mask | (admitted & ~firsts[-1]))
         with m.If(valids[-1]):
             m.d.sync += admitted.eq(self.admitted)
         return m
@@ -96,14 +97,16 @@ class Selectors(wiring.Component):
             m.d.sync += operands[number].eq(read.data)
 
         # Entries come in order: a row is written with each, and what has not come is nothing.
-        row_of = data.ArrayLayout(layouts.selection_kind, self.count)
+        group_bits = ceil_log2(SELECTIONS // self.count)
+        kind = data.StructLayout({"compares": 1, "admits": 1, "every": 1, "group": group_bits})
+        row_of = data.ArrayLayout(kind, self.count)
         m.submodules.kinds = whole = memory.Memory(shape=row_of, depth=depth, init=[])
         write, read = whole.write_port(), whole.read_port()
         gathered, kinds = Signal(row_of), Signal(row_of)
         with m.If(writes):
             for number in range(self.count):
                 with m.If(lane == number):
-                    m.d.sync += gathered[number].eq(entry.kind)
+                    m.d.sync += gathered[number].eq(entry.kind.as_value()[: kind.size])
                 with m.Elif(lane < number):
                     m.d.sync += gathered[number].eq(0)
         m.d.sync += [write.en.eq(writes), write.addr.eq(place), kinds.eq(read.data)]
@@ -134,41 +137,31 @@ class Selectors(wiring.Component):
         valid: Signal,
         first: Signal,
     ) -> Signal:
-        """Makes the selection bits of a row's outcomes. Returns which masks let the tuple in, three cycles
+        """Makes the selection bits of a row's outcomes. Returns whether its mask lets the tuple in, two cycles
         later."""
-        later = [Signal.like(kinds, name=f"kinds{i}") for i in range(4)]
-        masks = [
-            Signal(data.ArrayLayout(SELECTIONS, self.count), name=f"masks{i}") for i in range(4)
-        ]
+        later = [Signal.like(kinds, name=f"kinds{i}") for i in range(3)]
+        masks = [Signal(SELECTIONS, name=f"mask{i}") for i in range(3)]
         m.d.sync += [after.eq(before) for before, after in itertools.pairwise([kinds, *later])]
-        m.d.sync += [after.eq(before) for before, after in itertools.pairwise(masks)]
-        m.d.sync += [masks[0][i].eq(operands[i].constant) for i in range(self.count)]
-
-        # Of a bit that every comparison must hold for, that one does not; of others, that one does.
-        found, every = Signal(SELECTIONS), Signal(SELECTIONS)
-        own = later[1]
-        for bit in range(SELECTIONS):
-            here = [own[i].compares & (own[i].bit == bit) for i in range(self.count)]
-            m.d.sync += [
-                found[bit].eq(
-                    Cat(here[i] & (outcomes[i] ^ own[i].every) for i in range(self.count)).any()
-                ),
-                every[bit].eq(Cat(here[i] & own[i].every for i in range(self.count)).any()),
-            ]
-        # With the rows before.
-        found_before, every_before = Signal(SELECTIONS), Signal(SELECTIONS)
-        all_found, all_every = Signal(SELECTIONS), Signal(SELECTIONS)
-        bits, admits = Signal(SELECTIONS), Signal(self.count)
-        m.d.comb += [
-            all_found.eq(found | Mux(first, 0, found_before)),
-            all_every.eq(every | Mux(first, 0, every_before)),
+        m.d.sync += [
+            after.eq(before)
+            for before, after in itertools.pairwise([operands[-1].constant[:SELECTIONS], *masks])
         ]
+        # Of a bit that every comparison must hold for, that one does not; of others, that one does: in this row
+        # and those before.
+        found, every = Signal(SELECTIONS), Signal(SELECTIONS)
+        found_before, every_before = Signal(SELECTIONS), Signal(SELECTIONS)
+        for bit in range(SELECTIONS):
+            entry, holds = later[1][bit % self.count], outcomes[bit % self.count]
+            here = entry.compares & (entry.group == bit // self.count)
+            m.d.comb += [
+                found[bit].eq((here & (holds ^ entry.every)) | (found_before[bit] & ~first)),
+                every[bit].eq((here & entry.every) | (every_before[bit] & ~first)),
+            ]
+        bits, admits, kind = Signal(SELECTIONS), Signal(), later[2][-1]
         with m.If(valid):
-            m.d.sync += [found_before.eq(all_found), every_before.eq(all_every)]
-        m.d.sync += [bits.eq(all_found ^ all_every), self.bits.eq(bits)]
-        for number in range(self.count):
-            kind, mask = later[3][number], masks[3][number]
-            # All bits of the mask, or any.
-            misses = (mask & (bits ^ kind.every.replicate(SELECTIONS))).any()
-            m.d.sync += admits[number].eq(kind.admits & (misses ^ kind.every))
+            m.d.sync += [found_before.eq(found), every_before.eq(every)]
+        m.d.sync += [bits.eq(found ^ every), self.bits.eq(bits)]
+        # All bits of the mask, or any.
+        misses = (masks[2] & (bits ^ kind.every.replicate(SELECTIONS))).any()
+        m.d.sync += admits.eq(kind.admits & (misses ^ kind.every))
         return admits

@@ -70,9 +70,9 @@ def allocate(
     for slot in slots:
         within(
             "comparisons",
-            tables.selection_entries(slot),
+            tables.selection_entries(slot, config.selectors),
             config.comparisons,
-            f"stream {layout.slots[slot].name}, {len(tables.masks(slot))} of them to admit",
+            f"stream {layout.slots[slot].name}, in rows of {config.selectors}",
         )
     return tables
 

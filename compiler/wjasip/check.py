@@ -109,10 +109,10 @@ def _check_selections(tables: Tables, config: DeviceConfig) -> None:
             all(mask >> len(bits) == 0 for mask in masks),
             where + "an admission mask names a selection that is not there",
         )
-        entries, most = tables.selection_entries(stream), config.comparisons
+        entries, most = tables.selection_entries(stream, config.selectors), config.comparisons
         _want(
             entries <= most,
-            where + f"{entries} comparisons and admission masks, at most {most}",
+            where + f"{entries} places for comparisons and admission masks, at most {most}",
         )
 
 

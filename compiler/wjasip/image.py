@@ -39,14 +39,13 @@ from seustream.hdl.isa import Condition
 MAGIC = b"WJAS"
 VERSION = 2
 
-# What an image depends on; lanes, indexes and FIFO depths are the device's own affair.
+# What an image depends on. How fast a device looks is its own affair, and what it has room for is checked.
 _BOUND_TO = (
     "streams",
     "attribute_width",
     "timestamp_width",
     "sequence_width",
     "depth",
-    "comparisons",
     "attributes",
     "factors",
     "scratch_registers",

@@ -57,7 +57,7 @@ def test_a_selection_entry_is_read_as_it_was_meant(name: str) -> None:
         members = {
             name: chance.getrandbits(width)
             for name, width in (
-                ("compares", 1), ("admits", 1), ("every", 1), ("bit", 4),
+                ("compares", 1), ("admits", 1), ("every", 1), ("group", 4),
                 ("attribute", 2), ("equal", 1), ("negated", 1),
                 ("constant", max(config.attribute_width, 16)),
             )
@@ -73,7 +73,7 @@ def test_a_comparison_is_less_or_equal_or_not(condition: Condition) -> None:
     width = 3
     for constant in range(1 << width):
         entry = SelectionEntry.of(Comparison(2, condition, constant), True, 5, width)
-        assert (entry.compares, entry.attribute, entry.every, entry.bit) == (True, 2, True, 5)
+        assert (entry.compares, entry.attribute, entry.every, entry.group) == (True, 2, True, 5)
         assert 0 <= entry.constant < 1 << width
         for value in range(1 << width):
             found = value == entry.constant if entry.equal else value < entry.constant

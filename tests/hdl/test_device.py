@@ -72,11 +72,12 @@ def test_load_refusals_say_where(refusal: LoadRefused, text: str) -> None:
 
 def test_selection_entries_are_comparisons_and_masks() -> None:
     """An empty selection takes an entry, too: it is a bit that is always or never set. Masks of one bit
-    take one together."""
+    take one together, in the last place of a row, where the last row may have room."""
     test = Comparison(0, Condition.EQ, 1)
     bits = (Selection(True, (test, test)), Selection(False, ()), Selection(True, (test,)))
     tables = Tables((0, 1, 2), (bits, bits[:1], ()), ((1, 2), (), (0,)), (), {}, ())
-    assert [tables.selection_entries(stream) for stream in range(3)] == [5, 2, 1]
+    for places, entries in {1: [5, 2, 1], 2: [6, 4, 2], 4: [8, 8, 4]}.items():
+        assert [tables.selection_entries(stream, places) for stream in range(3)] == entries
 
 
 def test_areas_differ_by_their_guards_and_can_be_hashed() -> None:

@@ -292,7 +292,7 @@ def uses(scope: View) -> tuple[Use, ...]:
         for program in programs
     ]
 
-    entries = [c.tables.selection_entries(slot) for slot in areas] or [0]
+    entries = [c.tables.selection_entries(slot, limits.selectors) for slot in areas] or [0]
 
     def most(resource: str, used: list[int], limit: int) -> Use:
         largest = max(used)

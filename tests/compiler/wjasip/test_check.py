@@ -274,9 +274,9 @@ def compared(attribute: int, constant: int) -> tuple[tuple[Selection, ...], ...]
         (change(admission=((0b100,), (), ())), "stream 0: an admission mask names a selection"),
         (
             change(
-                selections=((), (Selection(False, ()),) * 2, ()), admission=((), (3,) * 255, ())
+                selections=((), (Selection(False, ()),) * 2, ()), admission=((), (3,) * 128, ())
             ),
-            "stream 1: 257 comparisons and admission masks, at most 256",
+            "stream 1: 258 places for comparisons and admission masks, at most 256",
         ),
         (change(windows=GOOD.windows * 65), "65 queries, at most 64"),
         (change(windows=(GOOD.windows[0][:2],)), "query 0: 2 windows for 3 streams"),
@@ -308,7 +308,7 @@ def test_tables_refused(tables: Tables, reason: str) -> None:
         ({"selections": 0}, "stream 0: 1 selections, at most 0"),
         ({"attributes": 1}, "stream 1: selection on attribute 1"),
         ({"tags": 8}, "route tag 8, at most 7"),
-        ({"comparisons": 1}, "stream 0: 2 comparisons and admission masks, at most 1"),
+        ({"comparisons": 1}, "stream 0: 2 places for comparisons and admission masks, at most 1"),
         ({"comparisons": 2}, None),
         ({"attribute_width": 8}, None),
     ],

@@ -228,7 +228,6 @@ def test_a_program_at_fault_is_refused_with_its_place() -> None:
         ("timestamp_width", 48),
         ("sequence_width", 17),
         ("depth", 32),
-        ("comparisons", 255),
         ("attributes", 3),
         ("factors", 15),
         ("scratch_registers", 8),
