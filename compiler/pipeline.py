@@ -312,24 +312,26 @@ def _through(passes: Sequence[Pass], state: Compilation) -> Compilation:
 # --- placement ----------------------------------------------------------------
 
 
-def _joins(c: Compilation) -> list[logical.Query]:
+def _candidates(c: Compilation) -> list[logical.Query]:
     return [query for query in c.program.queries if uses_device(query)]
 
 
 def _placed(c: Compilation) -> Compilation:
-    """All joins in the engine where no device is asked for, else all on the first device."""
+    """All queries in the engine where no device is asked for, else all on the first device."""
     if c.options.devices != 0:
         return c
-    return replace(c, placement=everything(_joins(c), "no device is asked for"))
+    return replace(c, placement=everything(_candidates(c), "no device is asked for"))
 
 
 def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
-    """Spreads queries that are over a limit, unless that is to be an error."""
-    options, joins = c.options, _joins(c)
+    """Spreads queries that are over a limit, unless that is to be an error. A selection has its place in the
+    engine, as long as the joins are in devices."""
+    options, some = c.options, _candidates(c)
     placement = place(
-        joins, lambda some: _over(c, some), options.config, options.statistics, options.devices
+        some, lambda some: _over(c, some), options.config, options.statistics, options.devices
     )
-    if options.fit == "strict" and placement.software:
+    joins = {query.name for query in some if len(query.sources) > 1}
+    if options.fit == "strict" and joins & placement.software.keys():
         raise over
     return replace(c, placement=placement)
 
@@ -359,7 +361,7 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     def fits(queries: Sequence[logical.Query]) -> bool:
         return _over(c, queries) is None
 
-    queries = c.program.queries
+    queries = [query for query in c.program.queries if len(query.sources) > 1]
     first = first_over(queries, fits)
     query = queries[first]
     # The whole set may be over another limit than this query is.

@@ -11,7 +11,7 @@ end only decides who leaves early.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -272,7 +272,7 @@ class GoldenDevice:
                 continue
             route = tables.routes[tag]
             if route.queries:
-                yield _deliver(route.queries, tables.windows, probes, block, counters)
+                yield _deliver(route.queries, tables, probes, block, counters)
             for area in route.probes:
                 for post, joined in self._probe(
                     tables.areas[area], area, tag, probes, sights[area]
@@ -369,16 +369,18 @@ def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) ->
 
 def _deliver(
     queries: Iterable[int],
-    windows: Sequence[tuple[Window, ...]],
+    tables: Tables,
     probes: _Probes,
     block: Batch,
     counters: Ints,
 ) -> tuple[Ints, Results]:
-    """The output check: a tuple is of the queries all whose windows it fits."""
+    """The output check: a tuple is of the queries all whose windows it fits, a raw one of those whose filter it
+    passes."""
     newest = block.timestamp[probes.row]
     maps = np.zeros(len(probes), np.uint64)
     for query in queries:
-        fits = _fits(windows[query], probes, newest, counters)
+        fits = _fits(tables.windows[query], probes, newest, counters)
+        fits &= probes.bits & tables.needs(query) == tables.needs(query)
         maps |= fits.astype(np.uint64) << np.uint64(query)
     some = maps != 0
     carried = probes.sequence[some] != NOT_IN_RESULT

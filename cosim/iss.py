@@ -291,7 +291,12 @@ class IssDevice:
         while in_flight:
             probe = in_flight.pop()
             route = tables.routes[probe.tag]
-            fit = [q for q in route.queries if self._in_windows(tables, q, probe.parts)]
+            fit = [
+                query
+                for query in route.queries
+                if not tables.needs(query) & ~probe.bits
+                and self._in_windows(tables, query, probe.parts)
+            ]
             if fit:
                 self._deliver(fit, probe.parts)
             for probed in sorted(route.probes):

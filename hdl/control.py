@@ -11,6 +11,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import (
     ADDRESS_BITS,
     DATA_BITS,
+    FILTER_BITS,
     JOIN_ROWS,
     OPERATION_BITS,
     TARGET_BITS,
@@ -302,6 +303,7 @@ class ControlUnit(wiring.Component):
             Target.ROWS: address != 0,
             Target.SEED: address != 0,
             Target.JOIN_ROW: address >= JOIN_ROWS,
+            Target.FILTER: address >= 1 << FILTER_BITS,
         }
         with m.Switch(command.target):
             for table, too_far in reaches.items():

@@ -63,6 +63,8 @@ class Target(enum.IntEnum):
     SEED         unit, data: seed of the hash of its indexes
     JOIN_ROW     unit, row, under what a pair joins as which route tag (`Layouts.join_row`)
     SET          set, its queries; before it, as PART, the test that follows
+    FILTER       unit, place of four selection bits << 4 | what they are: of the queries over this stream
+                 alone, those that need no other of them
     PART         data of a table that is wider than a command, the last two are kept
     """
 
@@ -81,6 +83,7 @@ class Target(enum.IntEnum):
     JOIN_ROW = 12
     SET = 13
     PART = 14
+    FILTER = 15
 
 
 class Verdict(enum.IntEnum):
@@ -129,6 +132,10 @@ def units(streams: int) -> list[str]:
     return [*_UNITS, *(f"{unit} {area}" for area in range(streams) for unit in _UNITS_OF_AREA)]
 
 
+FILTERED = 4
+"""Selection bits that the output looks up at once."""
+FILTER_BITS = 6
+"""An address of these tables: which selection bits, and what they are."""
 TERMS = 4
 """Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
 ROW_BITS, ROWS_BITS = 7, 5
@@ -226,7 +233,20 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
             areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
             output = bool(route.queries) << config.streams
         yield Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, areas | output)
+    for stream in range(tables.streams):
+        if queries := tables.routes[stream].queries:
+            yield from _filters(tables, stream, queries)
     yield from output_commands(tables, config)
+
+
+def _filters(tables: Tables, stream: int, queries: frozenset[int]) -> Iterator[Command]:
+    """Of all values of some selection bits, the queries over one stream whose filters they pass."""
+    for address in range(1 << FILTER_BITS):
+        place, bits = divmod(address, 1 << FILTERED)
+        missing = ~bits & (1 << FILTERED) - 1
+        passed = (q for q in queries if not tables.needs(q) >> FILTERED * place & missing)
+        word = sum(1 << query for query in passed)
+        yield Command(ControlOperation.WRITE, Target.FILTER, stream, address, word)
 
 
 def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:

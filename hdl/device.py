@@ -16,6 +16,8 @@ Rules of the contract, the same for every device (models, RTL, board):
    device, after `flush`. Each combination is delivered once per route tag, as one record
    for all queries of the tag that it satisfies; a query with overlapping terms may see it
    more than once, always for the same raw tuple. Their order within one raw tuple is free.
+   A query over one stream has a raw tuple for a result if it has the selection bits that the
+   query `needs`.
 5. *Windows.* A result is delivered only if every component was in its stream's
    window of that query when the latest component arrived.
 6. *Overflow.* A device keeps `DeviceConfig.capacity` tuples a stream. When one more is
@@ -183,6 +185,8 @@ class Tables:
     admission   per stream, masks of selection bits: a raw tuple that has all bits of
                 none of them is dropped at the door
     windows     per query, per stream, the output window
+    filters     per query, the selection bits that a raw tuple needs to be a result of it by itself, 0
+                for a join; nothing at all if every query is a join
     """
 
     groups: tuple[int, ...]
@@ -191,10 +195,15 @@ class Tables:
     areas: tuple[Area, ...]
     routes: dict[int, Route]
     windows: tuple[tuple[Window, ...], ...]
+    filters: tuple[int, ...] = ()
 
     @property
     def streams(self) -> int:
         return len(self.groups)
+
+    def needs(self, query: int) -> int:
+        """The selection bits that a raw tuple needs to be a result of a query."""
+        return self.filters[query] if self.filters else 0
 
     def masks(self, stream: int) -> list[tuple[int, bool]]:
         """The admission masks of a stream, and whether a raw tuple must have all bits of it: those of one

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import Target
-from seustream.hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
+from seustream.hdl.control_words import FILTER_BITS, FILTERED, Target
+from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, STREAM_BITS, TAG_BITS, Layouts
 from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.query_search import PLACE_BITS, PLACES, QuerySearch
 from seustream.hdl.table_bus import write_signature
@@ -21,7 +23,8 @@ _COUNTED = 8
 
 class Output(wiring.Component):
     """Fetches a tuple's components, works out their ages and ranks, has the queries of its route
-    tag searched for those in whose windows it is, and delivers it once with all of them.
+    tag searched for those in whose windows it is, and delivers it once with all of them. A raw tuple goes
+    to the queries over its stream alone whose filters it passes.
 
     latency     21 cycles from the fetch's response for a tuple of one window test, 8 more for each other
     throughput  a window test a cycle (`seustream.hdl.query_search`): a tuple a cycle if all its queries
@@ -146,9 +149,9 @@ class Output(wiring.Component):
             search.keys.carries.eq(works[0].carries),
             search.keys.ages.eq(ages),
             search.keys.ranks.eq(ranks),
-            search.queries.eq(read.data.queries),
             search.test.eq(read.data.test),
         ]
+        self._pass(m, search, read.data.queries)
         greatest: list[Value] = [ages[s] for s in range(n)]
         for level in range(stages - 2):
             pairs = [greatest[at : at + 2] for at in range(0, len(greatest), 2)]
@@ -164,6 +167,38 @@ class Output(wiring.Component):
         m.d.sync += end.eq(end + came[-1])
         m.d.comb += [port.addr.eq(end), port.data.eq(works[-1]), port.en.eq(came[-1])]
         return kept.read_port(domain="comb")
+
+    def _pass(self, m: Module, search: QuerySearch, queries: Value) -> None:
+        """Says to the search which queries a tuple may be for: of a raw one those whose filters it passes, for
+        which its selection bits are looked up some at a time."""
+        bus, reference = self.write, self.fetched.reference
+        is_joined, of_tag = Signal(), Signal(self.config.queries, reset_less=True)
+        m.d.sync += [
+            is_joined.eq(reference.carries != 1 << self.fetched.stream),
+            of_tag.eq(queries),
+        ]
+        passed = []
+        for number in range(SELECTIONS // FILTERED):
+            bits = self.fetched.bits[number * FILTERED :][:FILTERED]
+            m.submodules[f"filters{number}"] = filters = memory.Memory(
+                shape=self.config.queries, depth=2 << STREAM_BITS + FILTERED, init=[]
+            )
+            write, read = filters.write_port(), filters.read_port()
+            m.d.comb += [
+                write.addr.eq(Cat(bus.address[:FILTERED], bus.unit, ~self.half)),
+                write.data.eq(bus.data),
+                write.en.eq(
+                    bus.valid
+                    & (bus.target == Target.FILTER)
+                    & (bus.address[FILTERED:FILTER_BITS] == number)
+                ),
+                read.addr.eq(Cat(bits, self.fetched.stream, self.half)),
+                read.en.eq(1),
+            ]
+            kept = Signal(self.config.queries, name=f"passed{number}", reset_less=True)
+            m.d.sync += kept.eq(read.data | is_joined.replicate(len(kept)))
+            passed.append(kept)
+        m.d.sync += search.queries.eq(functools.reduce(operator.and_, passed, of_tag))
 
     def _deliver(
         self, m: Module, search: QuerySearch, kept: memory.ReadPort, leaves: Signal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -32,7 +32,8 @@ class QuerySearch(wiring.Component):
     write, half      tables, and which half of them is in use
     came             a tuple, at the place after the one before it, which is free
     keys             the streams that it carries, and their ages and ranks
-    queries, test    queries that its route tag leads to, and their first test
+    test             the first test of the queries that its route tag leads to
+    queries          these, a cycle after `came`
     found, place     pulse: the queries of the tuple at this place are known
     some             with `found`, there are any
     read, left       a place, and the queries found there; held from `found` on
@@ -72,13 +73,13 @@ class QuerySearch(wiring.Component):
         m = Module()
         layouts = self.layouts
         end, begun = Signal(PLACE_BITS + 1), Signal(PLACE_BITS + 1)
-        keys, queries, firsts = (
-            self._kept(m, name, content, end[:-1])
-            for name, content in (
-                ("keys_kept", self.keys), ("queries_kept", self.queries), ("firsts", self.test)
-            )
-        )  # fmt: skip
-        m.d.sync += end.eq(end + self.came)
+        came, before = Signal(), Signal(PLACE_BITS)  # a cycle ago
+        m.d.sync += [came.eq(self.came), before.eq(end[:-1]), end.eq(end + self.came)]
+        keys, firsts = (
+            self._kept(m, name, content, self.came, end[:-1])
+            for name, content in (("keys_kept", self.keys), ("firsts", self.test))
+        )
+        queries = self._kept(m, "queries_kept", self.queries, came, before)
 
         # The ring. What comes round goes before what is new.
         item = data.StructLayout({"place": PLACE_BITS, "first": 1, "test": TEST_BITS})
@@ -200,9 +201,11 @@ class QuerySearch(wiring.Component):
         ]
         return m
 
-    def _kept(self, m: Module, name: str, content: Signal, place: Signal) -> memory.ReadPort:
+    def _kept(
+        self, m: Module, name: str, content: Signal, comes: Value, place: Value
+    ) -> memory.ReadPort:
         """Keeps something of each tuple at its place."""
         m.submodules[name] = kept = memory.Memory(shape=content.shape(), depth=PLACES, init=[])
         write = kept.write_port()
-        m.d.comb += [write.addr.eq(place), write.data.eq(content), write.en.eq(self.came)]
+        m.d.comb += [write.addr.eq(place), write.data.eq(content), write.en.eq(comes)]
         return kept.read_port(domain="comb")

@@ -88,12 +88,22 @@ class WindowTests:
             for tag, route in sorted(tables.routes.items())
             if route.queries
         }
+        # A raw tuple is in the windows of its time.
+        raw = [
+            tag
+            for tag in queries
+            if tag < tables.streams
+            and all(_has_newest(tables.windows[query][tag]) for query in tables.routes[tag].queries)
+        ]
+        for tag in raw:
+            del queries[tag]
         windows = [
             (*row, *(Window(WindowKind.UNUSED),) * (streams - len(row))) for row in tables.windows
         ]
         found = cls._with(windows, queries, streams, shared=False)
         found = found or cls._with(windows, queries, streams, shared=True)
         assert found is not None, "one tree has room"
+        found.first |= dict.fromkeys(raw, 0)
         return found
 
     @classmethod
@@ -169,6 +179,10 @@ class WindowTests:
             at += part
         self.tests[number] = WindowTest(kinds, (low, high), (goes[0], goes[1], goes[2]))
         return number
+
+
+def _has_newest(window: Window) -> bool:
+    return window.kind is not WindowKind.ROWS or window.size > 0
 
 
 def _thirds(count: int) -> tuple[int, int, int]:

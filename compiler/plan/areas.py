@@ -39,6 +39,8 @@ def allocate(
         _windows(one, len(slots), config) for one in normalised if one.division.on_device
     )
     within("queries", len(windows), config.queries)
+    joined = [row for row in windows if sum(window != UNUSED for window in row) > 1]
+    filters = _filters(requests, len(windows))
     areas = []
     for slot in slots:
         numbers = factor_numbers(slot, routes)
@@ -52,7 +54,7 @@ def allocate(
                 factors,
                 routes.combinations(slot, positions),
                 (),
-                Retention.over(per_query[slot] for per_query in windows),
+                Retention.over(per_query[slot] for per_query in joined),
             )
         )
     names = [slot.stream.name for slot in layout.slots]
@@ -66,6 +68,7 @@ def allocate(
             for tag in routes.tags
         },
         windows,
+        filters if any(filters) else (),
     )
     for slot in slots:
         within(
@@ -75,6 +78,16 @@ def allocate(
             f"stream {layout.slots[slot].name}, in rows of {config.selectors}",
         )
     return tables
+
+
+def _filters(requests: Requests, queries: int) -> tuple[int, ...]:
+    """The selection bits that the queries over one stream need."""
+    filters = [0] * queries
+    for row in requests.rows:
+        if len(row.slots) == 1:
+            for query in row.subquery.parents:
+                filters[query] = sum(1 << bit for _, bit in row.selections)
+    return tuple(filters)
 
 
 def _windows(one: Normalised, slots: int, config: DeviceConfig) -> tuple[Window, ...]:

@@ -40,7 +40,7 @@ class _Node:
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
     trees = [_tree(raw, requests, estimate) for raw in range(slots)]
-    return _Merge(slots).run(trees)
+    return _Merge(slots).run(trees, requests)
 
 
 # --- trees --------------------------------------------------------------------
@@ -107,11 +107,13 @@ class _Merge:
         self.classes: dict[_Meaning, int] = {}
         self.class_of: dict[int, int] = {}  # by id of the node
 
-    def run(self, trees: list[_Node]) -> RoutePlan:
+    def run(self, trees: list[_Node], requests: Requests) -> RoutePlan:
         for root in trees:
             for node in root.next.values():
                 self._classify(node)
-        routes = RoutePlan.start(self.slots)
+        routes = RoutePlan.start(self.slots, requests)
+        for tag, root in zip(routes.tags, trees, strict=True):
+            tag.queries |= root.queries
         numbers: dict[int, int] = {}
         level = [(raw, root) for raw, root in enumerate(trees)]
         while level:

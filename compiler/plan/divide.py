@@ -127,7 +127,8 @@ def _divide(
         divider = _Divider(query, slots, layout)
         conjuncts = zip(x.conjuncts(query.where), x.conjuncts(where), strict=True)
         parts = tuple(divider.part(written, compared) for written, compared in conjuncts)
-        return Division(query, slots, True, "joins run in the device", parts)
+        what = "joins run" if len(slots) > 1 else "its selection runs"
+        return Division(query, slots, True, f"{what} in the device", parts)
     return Division(query, (), False, why, ())
 
 
@@ -135,7 +136,7 @@ def _no_join(query: Query) -> str:
     if query.where == x.FALSE:
         return "its condition is never true"
     if len(query.sources) == 1:
-        return "one stream, nothing to join"
+        return "one stream, no comparison with a constant to select by"
     table = any(source.stream.table for source in query.sources)
     return f"it reads a {'table' if table else 'derived stream'}"
 

@@ -15,6 +15,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.program import Program, Query
+from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.plan.computed import Computed, is_time
 from seustream.compiler.plan.encoding import Codec, Encoding, digits_of
 from seustream.hdl.config import MAX_ATTRIBUTES
@@ -48,13 +49,30 @@ class Layout:
 
 
 def uses_device(query: Query) -> bool:
-    """Says whether a query joins base streams and can have a result at all."""
-    if len(query.sources) < 2:
-        return False
+    """Says whether a query joins base streams, or selects of one, and can have a result at all."""
     for source in query.sources:
         if source.stream.defined_by is not None or source.stream.table:
             return False
-    return query.where != x.FALSE
+    return query.where != x.FALSE and (len(query.sources) > 1 or _selects(query))
+
+
+def _selects(query: Query) -> bool:
+    """Says whether the one stream of a query has rows that comparisons with constants leave out. What may have a
+    fault is the engine's, which counts the faults of all rows."""
+    if not is_plain(query.sources[0].window):
+        return False
+    if any(isinstance(part, x.Call | x.Cast) for part in x.walk(query.where)):
+        return False
+    return any(map(_compares_constants, x.conjuncts(query.where)))
+
+
+def _compares_constants(e: x.Expression) -> bool:
+    match e:
+        case x.And() | x.Or():
+            return all(map(_compares_constants, e.terms))
+        case x.Compare(_, x.ColumnReference(), x.Literal()):
+            return True
+    return False
 
 
 def lay_out(

@@ -4,6 +4,11 @@ before  (R.c = S.e OR S.e = T.f) AND R.a = S.d
 after   R.c = S.e AND R.a = S.d
         S.e = T.f AND R.a = S.d
 
+A condition on one stream is a conjunction of selection bits instead, each all or any of some tests:
+
+before  R.a > 1 AND (R.b = 2 OR R.c < 3 AND R.d = 4)
+after   [R.a > 1] AND [R.b = 2 OR R.c < 3] AND [R.b = 2 OR R.d = 4]
+
 The form can explode: past `max_terms` the device gets the leaves common to all terms, which
 the condition implies, and the whole condition becomes residual.
 """
@@ -42,7 +47,7 @@ def _normalise(division: Division, max_terms: int) -> Normalised:
     if not division.on_device:
         return Normalised(division, (), (), False)
     whole = Every(tuple(part.device for part in division.parts))
-    terms = _terms(whole, max_terms)
+    terms = _terms(whole, max_terms) if len(division.slots) > 1 else _clauses(whole, max_terms)
     if terms is None:
         implied = tuple(_implied(whole))
         # A conjunct that is itself a leaf is still decided by the device.
@@ -83,6 +88,33 @@ def _terms(formula: Formula, most: int) -> list[Term] | None:
                 return None
         return product
     return [(formula,)]
+
+
+def _clauses(formula: Formula, most: int) -> list[Term] | None:
+    """A condition on one stream as one conjunction; None if it has more than `most` parts."""
+    # Alternatives and conjunctions exchanged, a form of the one kind is one of the other.
+    found = _terms(_exchanged(formula), most)
+    if found is None:
+        return None
+    clauses = []
+    for clause in _absorbed(tuple(found)):
+        some = [leaf for leaf in clause if isinstance(leaf, SelectionTerm)]
+        if len(some) > 1:
+            tests = tuple(sorted({test for one in some for test in one.tests}))
+            text = " OR ".join(one.text for one in some)
+            spans = tuple(span for one in some for span in one.spans)
+            some = [SelectionTerm(some[0].slot, False, tests, text, spans)]
+        clauses += some
+    return [tuple(clauses)]
+
+
+def _exchanged(formula: Formula) -> Formula:
+    match formula:
+        case Every(parts):
+            return Any(tuple(map(_exchanged, parts)))
+        case Any(parts):
+            return Every(tuple(map(_exchanged, parts)))
+    return formula
 
 
 def _choices(parts: tuple[Formula, ...], most: int) -> Iterator[list[Term] | None]:

@@ -132,7 +132,9 @@ class _Filling:
 
 def worth(query: Query, statistics: Statistics) -> float:
     """Estimates the rows the engine looks at for an arrival: a window whole, or a small part
-    of it where an equality leads there."""
+    of it where an equality leads there; none of a window for a selection."""
+    if len(query.sources) == 1:
+        return 0.0
     equated = set[int]()
     for conjunct in x.conjuncts(query.where):
         match conjunct:

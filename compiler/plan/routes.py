@@ -53,8 +53,11 @@ class RoutePlan:
     steps: list[Step]
 
     @classmethod
-    def start(cls, slots: int) -> RoutePlan:
-        return cls([Tag(slot, frozenset((slot,)), inserts=True) for slot in range(slots)], [])
+    def start(cls, slots: int, requests: Requests) -> RoutePlan:
+        """Raw tuples, which are stored where others meet them."""
+        met = {slot for row in requests.rows if len(row.slots) > 1 for slot in row.slots}
+        tags = [Tag(slot, frozenset((slot,)), inserts=slot in met) for slot in range(slots)]
+        return cls(tags, [])
 
     def new_tag(self, bound: frozenset[int]) -> Tag:
         tag = Tag(len(self.tags), bound)

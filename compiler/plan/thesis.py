@@ -14,7 +14,7 @@ from seustream.compiler.plan.statistics import Estimate
 
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
-    routes = RoutePlan.start(slots)
+    routes = RoutePlan.start(slots, requests)
     for request in requests.rows:
         mine = request.slots
         for arriving in (*range(1, len(mine)), 0):

@@ -147,6 +147,16 @@ def _check_routes(tables: Tables, config: DeviceConfig) -> None:
             all(query < queries for query in route.queries),
             f"route tag {tag} satisfies a query not there",
         )
+    if not tables.filters:
+        return
+    _want(len(tables.filters) == queries, f"{len(tables.filters)} filters for {queries} queries")
+    for tag, route in tables.routes.items():
+        bits = len(tables.selections[tag]) if tag < n else 0
+        for query in route.queries:
+            _want(
+                tables.filters[query] >> bits == 0,
+                f"route tag {tag} satisfies query {query}, whose filter names a selection that it has not",
+            )
 
 
 def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.Instruction]:

@@ -168,6 +168,8 @@ def _written(tables: Tables) -> _Writer:
     w.many(tables.areas, area, "areas")
     w.many(tuple(sorted(tables.routes.items())), route, "routes")
     w.many(tables.windows, lambda q: w.many(q, window), "windows")
+    if tables.filters:  # an image of joins ends before it
+        w.many(tables.filters, lambda mask: w.put("H", mask), "filters")
     return w
 
 
@@ -239,7 +241,9 @@ def _read_tables(r: _ImageReader) -> Tables:
     routes = dict(rows)
     if len(routes) != len(rows):
         raise LoadRefused("a route tag has two rows")
-    return Tables(groups, selections, admission, areas, routes, r.many(lambda: r.many(window)))
+    windows = r.many(lambda: r.many(window))
+    filters = r.many(lambda: r.get("H")) if r.at < len(r.data) else ()
+    return Tables(groups, selections, admission, areas, routes, windows, filters)
 
 
 def _config_text(config: DeviceConfig) -> bytes:

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     on_device = len(c.device_queries)
     print(
-        f"\n{plural(len(c.program.names), 'query', 'queries')}, {on_device} with joins in the device;"
+        f"\n{plural(len(c.program.names), 'query', 'queries')}, {on_device} in the device;"
         f" {plural(len(c.subqueries), 'subquery', 'subqueries')},"
         f" {plural(len(c.routes.tags), 'route tag')},"
         f" {plural(sum(map(len, c.programs)), 'instruction')} (plan {c.options.plan},"

@@ -122,7 +122,8 @@ def summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str
 def _joined_by(run: GraphRun, backend: str) -> str:
     """Says where base streams were joined, and what that took."""
     if not run.devices:
-        joins = any(uses_device(query) for query in run.compilation.program.queries)
+        queries = run.compilation.program.queries
+        joins = any(len(query.sources) > 1 and uses_device(query) for query in queries)
         return "; joined by the engine" if joins else ""
     found, join = [device.status() for device in run.devices], run.report.join
     several = f"{len(found)} devices, " if len(found) > 1 else ""

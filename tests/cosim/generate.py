@@ -27,16 +27,18 @@ def random_queries(chance: random.Random, groups: tuple[int, ...]) -> list[Query
 
     queries = []
     for _ in range(chance.randrange(1, 4)):
-        streams = chance.sample(range(len(groups)), chance.randrange(2, len(groups) + 1))
+        streams = chance.sample(range(len(groups)), chance.randrange(1, len(groups) + 1))
         terms = []
         for _ in range(chance.choice([1, 1, 2])):
             term = []
-            for _ in range(chance.randrange(len(streams) + 1)):
+            for _ in range(chance.randrange(len(streams) + 1) if len(streams) > 1 else 0):
                 x, y = chance.sample(streams, 2)
                 a, b = chance.randrange(4), chance.randrange(4)
                 term.append(On(x, a, chance.choice(SYMBOLS), y, b))
             terms.append(tuple(term))
-        selected = {s: where() for s in streams if chance.random() < 0.3}
+        selected = {
+            s: where() for s in streams if chance.random() < (0.3 if len(streams) > 1 else 0.8)
+        }
         queries.append(Query({s: window() for s in streams}, tuple(terms), selected))
     # Some have the same join with other windows.
     for query in queries[:]:

@@ -108,6 +108,7 @@ def build(queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)) -> Tabl
         )
 
     alike: dict[object, list[int]] = {}
+    filters = [0] * len(queries)
     for number, query in enumerate(queries):
         key = frozenset(query.windows), query.terms, tuple(sorted(query.where.items()))
         alike.setdefault(key, []).append(number)
@@ -120,6 +121,8 @@ def build(queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)) -> Tabl
             order += [s for s in sorted(query.windows) if s < stream]
             if not order:
                 widen(stream, False, (), numbers)
+                for number in numbers:
+                    filters[number] = admission[stream][-1]
                 continue
             widen(stream, True, order[:1], ())
             for term in query.terms:
@@ -144,6 +147,7 @@ def build(queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)) -> Tabl
         ),
         routes,
         tuple(tuple(q.windows.get(stream, UNUSED) for stream in range(n)) for q in queries),
+        tuple(filters) if any(filters) else (),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
 
 from seustream.hdl.control_words import Target
 from seustream.hdl.output import Output
@@ -28,6 +28,7 @@ from tests.formal.harness import (
 from tests.formal.test_query_search import PLACES, QUERIES, SMALL, tiny
 
 TAGS = 2
+FILTERS = {"SELECTIONS": 2, "FILTERED": 1, "FILTER_BITS": 2, "STREAM_BITS": 1}
 LATE = 4
 """Cycles from the router's look at `room` to its push (see `test_router`)."""
 SOONEST = 4
@@ -64,7 +65,7 @@ class OutputDelivers(Specification):
             searches.append(AnySearch(config))
             return searches[-1]
 
-        own = {"PLACES": PLACES, "PLACE_BITS": 2, "TAG_BITS": 1, "QuerySearch": made}
+        own = {"PLACES": PLACES, "PLACE_BITS": 2, "TAG_BITS": 1, "QuerySearch": made, **FILTERS}
         output = altered(Output, *self.fault, **own)(config)
         build(m, "output", output)
         (search,) = searches
@@ -77,15 +78,21 @@ class OutputDelivers(Specification):
         writes: list[tuple] = []
         for tag in range(TAGS):
             writes += [(Target.PART, 0, firsts[tag]), (Target.QUERIES, tag, queries[tag])]
+        filters = {}
+        for unit in range(2):
+            for address in range(4):
+                filters[unit, address] = constant(m, QUERIES, f"filter{unit}_{address}")
+                writes.append((Target.FILTER, address, filters[unit, address], unit))
         clock = Signal(range(len(writes) + 1))
         loaded = clock == len(writes)
         with m.If(~loaded):
             m.d.sync += clock.eq(clock + 1)
         bus = output.write
         m.d.comb += [bus.valid.eq(~loaded), output.half.eq(loaded)]
-        for number, (target, address, word) in enumerate(writes):
+        for number, (target, address, word, *unit) in enumerate(writes):
             with m.If(clock == number):
                 m.d.comb += [bus.target.eq(target), bus.address.eq(address), bus.data.eq(word)]
+                m.d.comb += bus.unit.eq(*(unit or (0,)))
 
         # How many came, were requested, and are done; `followed` is the one that is followed.
         came, asked, answered, done = (Signal(6) for _ in range(4))
@@ -121,6 +128,7 @@ class OutputDelivers(Specification):
         ]
         tuple_ = output.fetched.shape()(whole)
         self.assume(m, tuple_.reference.as_value() == mine)
+        self.assume(m, ~tuple_.stream[1])
 
         # The search: what comes is found once, and stays.
         begun, arrived, pending, taken = Signal(6), Signal(6), Signal(PLACES), Signal(PLACES)
@@ -160,8 +168,18 @@ class OutputDelivers(Specification):
         counted = [Mux(carried[s], ages[s], 0) for s in range(n)]
         m.d.comb += greatest.eq(Mux(counted[0] > counted[1], *counted))
         tag = reference.tag[:1]
+        # Of a raw tuple the two selection bits are looked up one by one.
+        of_stream = tuple_.stream[:1]
+        passed = Array(
+            filters[unit, bits & 1] & filters[unit, 2 | bits >> 1]
+            for bits in range(4)
+            for unit in range(2)
+        )[Cat(of_stream, tuple_.bits[:2])]
+        is_raw = reference.carries == 1 << of_stream
+        of_tag = Array(queries)[tag]
+        with m.If(before(m, search.came & (begun == followed))):
+            self.claim(m, search.queries == Mux(is_raw, of_tag & passed, of_tag))
         with m.If(search.came & (begun == followed)):
-            self.claim(m, search.queries == Array(queries)[tag])
             self.claim(m, search.test == Array(firsts)[tag])
             self.claim(m, search.keys.carries == reference.carries)
             for s in range(n):
@@ -203,6 +221,9 @@ class OutputDelivers(Specification):
         self.reach(m, (came - asked)[:6] == config.output_fifo_depth + LATE)
         # A place is used again.
         self.reach(m, now & output.commit & (followed == PLACES))
+        self.reach(
+            m, now & output.commit & is_raw & (of_tag == 3) & (passed == 2) & (expected == 2)
+        )
 
 
 def delivers(*fault: tuple[str, str]) -> object:
@@ -218,6 +239,15 @@ def delivers(*fault: tuple[str, str]) -> object:
         proof(
             "age-of-another",
             delivers(("search.keys.ages.eq(ages)", "search.keys.ages.eq(ranks)")),
+            "search",
+            26,
+            "FAIL",
+        ),
+        proof(
+            "all-filters-passed",
+            delivers(
+                ("read.data | is_joined.replicate(len(kept))", "~is_joined.replicate(len(kept))")
+            ),
             "search",
             26,
             "FAIL",

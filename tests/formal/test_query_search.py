@@ -20,6 +20,7 @@ from tests.formal.harness import (
     Specification,
     altered,
     anything,
+    before,
     check,
     constant,
     drive,
@@ -99,7 +100,8 @@ class SearchFinds(Specification):
             mine[name] = constant(m, width, f"mine_{name}")
             other = anything(m, width, f"other_{name}")
             as_bits = port.as_value() if hasattr(port, "as_value") else port
-            m.d.comb += as_bits.eq(Mux(is_it, mine[name], other))
+            late = name == "queries"
+            m.d.comb += as_bits.eq(Mux(before(m, is_it) if late else is_it, mine[name], other))
         m.d.comb += search.came.eq(comes)
 
         found = search.found

@@ -13,6 +13,7 @@ from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.control import COUNTED, ControlUnit
 from seustream.hdl.control_words import (
+    FILTER_BITS,
     JOIN_ROWS,
     LAST_WORD,
     Command,
@@ -122,6 +123,8 @@ class _Rules:
                 good = c.address < config.indexes
             case Target.JOIN_ROW:
                 good = c.address < JOIN_ROWS
+            case Target.FILTER:
+                good = c.address < 1 << FILTER_BITS
             case Target.RAW_ROUTE | Target.ROWS | Target.SEED | Target.PART:
                 good = c.address == 0
         return Verdict.OK if good else Verdict.BAD_ADDRESS

@@ -43,9 +43,10 @@ def walk(
     raise AssertionError("it never ends")
 
 
-def tables(windows: list[tuple[Window, ...]], routes: dict[int, set[int]]) -> Tables:
+def tables(windows: list[tuple[Window, ...]], routes: dict[int, set[int]], raw: int = 0) -> Tables:
+    """The first `raw` route tags are those of raw tuples."""
     return Tables(
-        groups=tuple(range(len(windows[0]))),
+        groups=tuple(range(raw)),
         selections=(),
         admission=(),
         areas=(),
@@ -177,3 +178,11 @@ def test_a_test_has_the_widest_limit() -> None:
     tests = WindowTests.of(tables(windows, {3: {0}}), 2)
     limits = [limit for test in tests.tests for limit in test.limits]
     assert max(limits) == 1 << config.timestamp_width - 1
+
+
+def test_a_raw_tuple_is_in_every_window_that_has_its_newest() -> None:
+    windows = [(Window(RANGE, 0), UNUSED), (Window(ROWS, 1), UNUSED), (Window(ROWS, 0), UNUSED)]
+    found = WindowTests.of(tables(windows, {0: {0, 1}}, raw=2), 2)
+    assert (found.first, len(found.tests)) == ({0: 0}, 1)
+    found = WindowTests.of(tables(windows, {0: {0, 1, 2}}, raw=2), 2)
+    assert found.first[0] != 0

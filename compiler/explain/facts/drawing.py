@@ -56,7 +56,7 @@ class _Routes:
     def _tag(self, tag: TagFacts) -> Box:
         """A raw tuple's stream and the columns the device sees, or the tag and what it carries."""
         key, layer = f"tag-{tag.tag}", len(tag.carries) - 1
-        if tag.inserts:
+        if len(tag.carries) == 1:
             stream = tag.carries[0]
             seen = [a.column for a in self.requests.attributes if a.stream == stream]
             about = f"tag {tag.tag}: a tuple arrives on {stream}"

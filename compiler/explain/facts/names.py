@@ -65,7 +65,7 @@ class View:
         return frozenset(
             tag.number
             for tag in self.c.routes.tags
-            if (tag.inserts and tag.bound <= slots) or tag.subqueries & wanted
+            if (len(tag.bound) == 1 and tag.bound <= slots) or tag.subqueries & wanted
         )
 
     @cached_property

@@ -58,6 +58,16 @@ class StepFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectFacts:
+    """Queries over a stream alone, of which a tuple of it is a result under these selections."""
+
+    stream: str
+    selections: tuple[str, ...]
+    conditions: tuple[str, ...]
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CrossProduct:
     """A place where every tuple of one side meets every tuple of the other. `asked_for` if the condition
     itself leaves its streams unconnected, not the plan."""
@@ -101,6 +111,7 @@ class Routes:
     tags: tuple[TagFacts, ...]
     steps: tuple[StepFacts, ...]
     cross_products: tuple[CrossProduct, ...]
+    selects: tuple[SelectFacts, ...]
 
     @property
     def crossing(self) -> NamedLines:
@@ -129,16 +140,29 @@ class Routes:
         for step in self.steps if self.is_wide else ():
             names = (*map(circled, step.factors), *step.selections)
             signs |= zip(names, step.conditions, strict=True)
+        for one in self.selects if self.is_wide else ():
+            signs |= zip(one.selections, one.conditions, strict=True)
         order = sorted(signs, key=lambda mark: ("σ" in mark, len(mark), mark))
         return NamedLines("", tuple((mark, signs[mark]) for mark in order))
 
     def _arrivals(self, brief: bool = False) -> tuple[Arrival, ...]:
         tags = {tag.tag: tag for tag in self.tags}
         found = []
-        for raw in (tag for tag in self.tags if tag.inserts):
+        for raw in (tag for tag in self.tags if len(tag.carries) == 1):
+            own = [one for one in self.selects if one.stream == raw.carries[0]]
             rows = list(_follow(self.steps, tags, raw.tag, 1, set()))
-            leads = branches([0, *(depth for depth, _, _ in rows)])[1:]
+            leads = branches([0, *(1 for _ in own), *(depth for depth, _, _ in rows)])[1:]
             ways = [
+                WayStep(
+                    f"{lead}select  {' '.join(one.selections) if brief else ', '.join(one.conditions)}".replace(
+                        " ", GLUE
+                    ),
+                    "",
+                    f"⇒ {', '.join(one.queries)}",
+                )
+                for lead, one in zip(leads, own, strict=False)
+            ]
+            ways += [
                 WayStep(
                     f"{lead}probe {step.area}  {step.marks if brief else step.words}".replace(
                         " ", GLUE
@@ -147,7 +171,7 @@ class Routes:
                     + ("" if brief else f" ({','.join(tags[step.post].carries)})"),
                     end,
                 )
-                for lead, (_, step, end) in zip(leads, rows, strict=True)
+                for lead, (_, step, end) in zip(leads[len(own) :], rows, strict=True)
             ]
             found.append(Arrival(raw.carries[0], tuple(ways)))
         return tuple(found)
@@ -189,7 +213,23 @@ def routes(scope: View) -> Routes:
         ),
         tuple(_step(scope, step) for step in steps),
         cross_products(scope),
+        tuple(_selects(scope)),
     )
+
+
+def _selects(scope: View) -> Iterator[SelectFacts]:
+    for row in scope.c.requests.rows:
+        queries = scope.device_queries(row.subquery.parents)
+        if len(row.slots) == 1 and queries:
+            yield SelectFacts(
+                scope.slot(row.slots[0]),
+                tuple(scope.selection_mark(*pair) for pair in row.selections),
+                tuple(
+                    bracketed(scope.c.requests.selections[slot][bit])
+                    for slot, bit in row.selections
+                ),
+                queries,
+            )
 
 
 def _step(scope: View, step: Step) -> StepFacts:
@@ -246,7 +286,7 @@ def _crossing(scope: View, row: Request) -> list[Step]:
         for step in scope.c.routes.steps
         if step.is_cross_product
         and number in tags[step.post].subqueries
-        and (tags[step.pre].inserts or number in tags[step.pre].subqueries)
+        and (len(tags[step.pre].bound) == 1 or number in tags[step.pre].subqueries)
     ]
 
 
