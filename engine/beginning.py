@@ -17,8 +17,9 @@ from seustream.compiler.logical.levels import Node, reads
 from seustream.compiler.logical.program import Query
 from seustream.engine.assembly import OperatorWork, text_of
 from seustream.engine.completeness import looks_back, selects
+from seustream.engine.host.answers import selection_of
 from seustream.engine.host.driver import DEVICE_JOIN
-from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
+from seustream.engine.host.stages import SOFTWARE_JOIN
 from seustream.engine.host.state import KeptRows, united
 from seustream.engine.stream.merge import Merger
 from seustream.engine.stream.operator import Operator
@@ -38,7 +39,6 @@ class Graph(Protocol):
     work: dict[str, OperatorWork]
 
     def runs(self, own: str) -> bool: ...
-    def answers_at(self, node: Node) -> str: ...
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table: ...
 
 
@@ -112,8 +112,5 @@ def _past(
         if not selects_them:
             yield rows.waiting
     elif isinstance(node, Query) and selects(node):
-        join = run.operators[run.answers_at(node)]
-        if isinstance(join, SoftwareJoin):
-            for some in _past(run, node.sources[0].stream.name, kept, selects_them=True):
-                for found in join.selected(node, some):
-                    yield run.as_stream(stream, found)
+        for some in _past(run, node.sources[0].stream.name, kept, selects_them=True):
+            yield run.as_stream(stream, selection_of(node, some))

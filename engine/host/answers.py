@@ -25,8 +25,8 @@ from seustream.engine.host.grouping import (
 )
 from seustream.engine.host.join import Side, WindowJoin, combination
 from seustream.engine.host.rows import leaves
-from seustream.engine.stream.answers import no_results
-from seustream.engine.stream.evaluate import Leaves
+from seustream.engine.stream.answers import as_rows, no_results
+from seustream.engine.stream.evaluate import Leaves, survivors
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.numbers import order_of
@@ -164,6 +164,15 @@ def results_of_join(
     ordered = sequences if order is None else sequences[order]
     with faults.naming(lambda row: combination(sides, ordered[row])):
         return grouping.add(arrivals, new, faults)
+
+
+def selection_of(query: Query, rows: pa.Table) -> pa.Table:
+    """What a selection gives of rows of its stream that came before it began."""
+    batch, faults = StreamRows(rows, 0, query.sources[0].alias), Faults()
+    kept = survivors(
+        x.conjuncts(query.where), lambda e, some: batch.leaves([e], some), len(batch), faults
+    )
+    return as_rows(query, batch.answer(query, None, kept, faults))
 
 
 class Blaming:

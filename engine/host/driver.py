@@ -27,6 +27,7 @@ from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.rows import RowStore, leaves
+from seustream.engine.host.stages import keeps_rows, retentions
 from seustream.engine.host.state import JoinInputs
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
@@ -149,16 +150,9 @@ class HostDriver(JoinInputs):
         self.merger = Merger(self.inputs, on_late=never_late)
         self.slots = compilation.layout.slots
         copies = {name: sum(s.stream.name == name for s in self.slots) for name in own}
-        keep = {
-            name: Retention.over(
-                window
-                for row in compilation.tables.windows
-                for slot, window in zip(self.slots, row, strict=True)
-                if slot.stream.name == name
-            )
-            for name in own
-        }
-        self.stores = Stores(self.streams, copies, keep)
+        self.stores = Stores(
+            self.streams, copies, retentions(own, filter(keeps_rows, self.queries))
+        )
         self.joins = [
             WindowJoin(
                 x.conjuncts(one.division.query.where), self._sides(one.division), device=True

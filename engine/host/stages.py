@@ -90,7 +90,7 @@ class SoftwareJoin(JoinInputs):
         self.groupings: dict[str, Grouping] = {}
         self.joins = list(filter(_is_join, queries))
         copies = dict.fromkeys(own, 0) | needed
-        self.stores = Stores(self.streams, copies, _retentions(own, self.keepers))
+        self.stores = Stores(self.streams, copies, retentions(own, self.keepers))
         self.windows: dict[str, WindowJoin] = {}
         self._live = {query.name: query for query in queries}
         self._plans = [self._packed(queries)]
@@ -154,7 +154,7 @@ class SoftwareJoin(JoinInputs):
         self.queries, self.joins, self.faults = tuple(queries), joins, faults
         self.keepers = keepers
         self._live = {query.name: query for query in queries}
-        self.stores.keep = _retentions(read, keepers)
+        self.stores.keep = retentions(read, keepers)
         alike = {q.name for q in queries if q.name in before and before[q.name].text == q.text}
         fresh = [q for q in queries if q.aggregated and q.name not in alike]
         for name in self.groupings.keys() - alike:
@@ -190,13 +190,6 @@ class SoftwareJoin(JoinInputs):
                     batch = StreamRows(rows, self.seen[name] - rows.num_rows, name)
                     family = self._plan([query], {query.name: faults}).alone[0][2]
                     deque(self._given(family.answers(batch, self._skips)), maxlen=0)
-
-    def selected(self, query: Query, rows: pa.Table) -> list[pa.Table]:
-        """Returns what a selection gives of rows of its stream, which came before it began."""
-        faults = {query.name: QueryFaults(source=self.faults[query.name].source)}
-        batch = StreamRows(rows, 0, query.sources[0].alias)
-        family = self._plan([query], faults).alone[0][2]
-        return [found for _, found in self._given(family.answers(batch, self._skips))]
 
     def _keeps(self, query: Query) -> bool:
         return _is_join(query) or (self.living and keeps_rows(query))
@@ -353,7 +346,7 @@ def _needs(queries: Iterable[Query], keepers: Iterable[Query]) -> tuple[set[str]
     return read, copies
 
 
-def _retentions(names: Iterable[str], keepers: Iterable[Query]) -> dict[str, Retention]:
+def retentions(names: Iterable[str], keepers: Iterable[Query]) -> dict[str, Retention]:
     """The rows of each stream that queries need."""
     windows: dict[str, set[Window]] = {name: set() for name in names}
     for query in keepers:
