@@ -135,10 +135,11 @@ def _divide(
 def _no_join(query: Query) -> str:
     if query.where == x.FALSE:
         return "its condition is never true"
-    if len(query.sources) == 1:
-        return "one stream, no comparison with a constant to select by"
-    table = any(source.stream.table for source in query.sources)
-    return f"it reads a {'table' if table else 'derived stream'}"
+    if any(source.stream.table for source in query.sources):
+        return "it reads a table"
+    if any(source.stream.defined_by is not None for source in query.sources):
+        return "it reads a derived stream"
+    return "one stream, no comparison with a constant to select by"
 
 
 @dataclass

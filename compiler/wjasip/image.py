@@ -242,7 +242,11 @@ def _read_tables(r: _ImageReader) -> Tables:
     if len(routes) != len(rows):
         raise LoadRefused("a route tag has two rows")
     windows = r.many(lambda: r.many(window))
-    filters = r.many(lambda: r.get("H")) if r.at < len(r.data) else ()
+    filters: tuple[int, ...] = ()
+    if r.at < len(r.data):
+        filters = r.many(lambda: r.get("H"))
+        if not filters:
+            raise LoadRefused("its list of filters has nothing in it")
     return Tables(groups, selections, admission, areas, routes, windows, filters)
 
 

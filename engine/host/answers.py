@@ -169,10 +169,7 @@ def results_of_join(
 def selection_of(query: Query, rows: pa.Table) -> pa.Table:
     """What a selection gives of rows of its stream that came before it began."""
     batch, faults = StreamRows(rows, 0, query.sources[0].alias), Faults()
-    kept = survivors(
-        x.conjuncts(query.where), lambda e, some: batch.leaves([e], some), len(batch), faults
-    )
-    return as_rows(query, batch.answer(query, None, kept, faults))
+    return as_rows(query, batch.answer(query, None, _selected(query, batch, faults), faults))
 
 
 class Blaming:
@@ -196,6 +193,19 @@ class Blaming:
             f"{what}: {located(error.place, self._faults.source)}, {error.row}",
             "exclude such rows with another condition; without strict the value is NULL",
         ) from None
+
+
+def _selected(query: Query, batch: StreamRows, faults: Faults) -> Ints:
+    return survivors(
+        x.conjuncts(query.where), lambda e, some: batch.leaves([e], some), len(batch), faults
+    )
+
+
+def fill_group_of_stream(
+    query: Query, grouping: Grouping, batch: StreamRows, faults: Faults
+) -> None:
+    """Gives a group over one stream that begins now what is in its window."""
+    batch.answer(query, grouping, _selected(query, batch, faults), faults)
 
 
 def fill_group(query: Query, grouping: Grouping, sides: list[Side], faults: Faults) -> None:

@@ -16,11 +16,18 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.logical.program import Query
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.divide import Division
 from seustream.compiler.plan.layout import Slot
 from seustream.compiler.plan.normalise import Normalised
-from seustream.engine.host.answers import Blaming, fill_group, results_of_join
+from seustream.engine.host.answers import (
+    Blaming,
+    StreamRows,
+    fill_group,
+    fill_group_of_stream,
+    results_of_join,
+)
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
@@ -195,8 +202,19 @@ class HostDriver(JoinInputs):
             if query.aggregated and state.plain["groups"].get(query.name) != query.text:
                 faults = QueryFaults(source=self.compilation.source)
                 with self.failures.of(query.name):
-                    sides = self._sides(one.division)
-                    fill_group(query, self.groupings[query.name], sides, faults)
+                    self._fill(one.division, faults)
+
+    def _fill(self, division: Division, faults: Faults) -> None:
+        """Gives a group that begins now what is in its windows."""
+        query = division.query
+        grouping = self.groupings[query.name]
+        if len(query.sources) > 1:
+            fill_group(query, grouping, self._sides(division), faults)
+            return
+        (source,) = query.sources
+        rows = self.stores[source.stream.name].table
+        before = self.seen[source.stream.name] - rows.num_rows
+        fill_group_of_stream(query, grouping, StreamRows(rows, before, source.alias), faults)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they
@@ -210,7 +228,7 @@ class HostDriver(JoinInputs):
         """Stores and encodes a slice, lets the device join it, completes the results."""
         for stream, rows in zip(self.streams, part.rows, strict=True):
             self.seen[stream.name] += rows.num_rows
-        yield from self._complete(*self._enter(part))
+        yield from self._complete(part, *self._enter(part))
         self.stores.trim(self.slice_rows)
 
     def _enter(self, part: Slice) -> tuple[Results, list[Ints]]:
@@ -311,7 +329,7 @@ class HostDriver(JoinInputs):
 
     # --- results --------------------------------------------------------------
 
-    def _complete(self, results: Results, new: list[Ints]) -> Iterator[Answer]:
+    def _complete(self, part: Slice, results: Results, new: list[Ints]) -> Iterator[Answer]:
         """Device results and the host's own joins as result rows, query by query."""
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
@@ -326,13 +344,26 @@ class HostDriver(JoinInputs):
                 kept = residual(one.residual, sides, unique, faults)
                 ours = join.results([new[slot] for slot in slots], faults)
                 both = np.concatenate((kept, *ours))
-                answer = results_of_join(query, grouping, sides, both, faults)
+                if len(slots) > 1:
+                    answer = results_of_join(query, grouping, sides, both, faults)
+                else:
+                    answer = self._of_stream(query, part, both[:, 0], faults)
             if query.name in self.failures:
                 continue
             self.counts.repeats += len(found) - len(unique)
             self.counts.residual += len(unique) - len(kept)
             if answer.num_rows:
                 yield query.name, as_rows(query, answer)
+
+    def _of_stream(self, query: Query, part: Slice, sequences: Ints, faults: Faults) -> pa.Table:
+        """Results of a query over one stream, new rows of it by their sequence numbers."""
+        (source,) = query.sources
+        name = source.stream.name
+        rows = part.rows[list(self.seen).index(name)]
+        store, before = self.stores[name], self.seen[name] - rows.num_rows
+        index = np.sort(store.index(sequences)) - (len(store) - rows.num_rows)
+        batch = StreamRows(rows, before, source.alias)
+        return batch.answer(query, self.groupings.get(query.name), index, faults)
 
     def _sides(self, division: Division) -> list[Side]:
         return [

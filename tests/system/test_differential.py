@@ -72,6 +72,7 @@ def features(seed: int) -> Counter[str]:
     found[f"configuration {case.config}"] += 1
     for one in compilation.normalised:
         found[f"{len(one.division.query.sources)} streams"] += 1
+        found["selections of one stream"] += len(one.division.slots) == 1
         found["never true"] += one.division.why == "its condition is never true"
         found["several terms"] += len(one.terms) > 1
         for source in one.division.query.sources:
@@ -89,6 +90,7 @@ def test_cases_exercise_everything() -> None:
         *("results", "repeats dropped", "residual misses", "in software", "handed over", "ticks"),
         *("dropped at the door", "self-join", "cross product", "shared subquery", "shared tag"),
         *("selection", "pushed in parts", "never true", "several terms"),
+        "selections of one stream",
         *("1 streams", "2 streams", "3 streams", "4 streams"),
         *("window RANGE", "window ROWS", "window UNBOUNDED", "window NOW"),
         *("configuration default", "configuration thesis", "configuration tiny"),

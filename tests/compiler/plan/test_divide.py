@@ -32,6 +32,8 @@ def test_case(case: Case) -> None:
 
 # --- where a query runs -------------------------------------------------------
 
+ONE_STREAM = "one stream, no comparison with a constant to select by"
+
 
 @pytest.mark.parametrize(
     ("query", "on_device", "why"),
@@ -39,7 +41,12 @@ def test_case(case: Case) -> None:
         ("SELECT * FROM R, S WHERE R.a = S.d WINDOW 1", True, "joins run in the device"),
         ("SELECT * FROM R, S WINDOW 1", True, "joins run in the device"),
         ("SELECT R.a FROM R, R AS x WINDOW 1", True, "joins run in the device"),
-        ("SELECT * FROM R WHERE a = 1 WINDOW 1", False, "one stream, nothing to join"),
+        ("SELECT * FROM R WHERE a = 1 WINDOW 1", True, "its selection runs in the device"),
+        ("SELECT * FROM R WHERE a = 1 AND c IS NULL", True, "its selection runs in the device"),
+        ("SELECT * FROM R", False, ONE_STREAM),
+        ("SELECT * FROM R WHERE a = b OR a = 1", False, ONE_STREAM),
+        ("SELECT * FROM R WHERE a = 1 AND b + 1 > 2", False, ONE_STREAM),
+        ("SELECT * FROM z WHERE d = 1", False, "it reads a derived stream"),
         ("SELECT * FROM R, S WHERE 1 = 2 WINDOW 1", False, "its condition is never true"),
         ("SELECT * FROM R, S WHERE R.a = NULL WINDOW 1", False, "its condition is never true"),
         ("SELECT * FROM R, z WHERE R.a = z.d WINDOW 1", False, "it reads a derived stream"),

@@ -64,24 +64,31 @@ def holds(f: Formula, truth: dict[object, bool]) -> bool:
             return all(outcomes) if f.every else any(outcomes)
 
 
-def formula(chance: random.Random, depth: int) -> Formula:
+def formula(chance: random.Random, depth: int, leaves: tuple[Formula, ...] = LEAVES) -> Formula:
     if depth == 0 or chance.random() < 0.2:
-        return chance.choice(LEAVES)
-    parts = tuple(formula(chance, depth - 1) for _ in range(chance.choice((2, 2, 3))))
+        return chance.choice(leaves)
+    parts = tuple(formula(chance, depth - 1, leaves) for _ in range(chance.choice((2, 2, 3))))
     return Every(parts) if chance.random() < 0.5 else Any(parts)
 
 
-def division(formulas: list[Formula], exact: list[bool]) -> Division:
+def division(
+    formulas: list[Formula], exact: list[bool], slots: tuple[int, ...] = TEMPLATE.divisions[0].slots
+) -> Division:
     """A division whose conjuncts are these; the n-th condition is the constant n."""
     parts = tuple(
         DividedConjunct(x.Literal(number, INT), device, None if is_exact else "not exact")
         for number, (device, is_exact) in enumerate(zip(formulas, exact, strict=True))
     )
-    return dataclasses.replace(TEMPLATE.divisions[0], parts=parts)
+    return dataclasses.replace(TEMPLATE.divisions[0], slots=slots, parts=parts)
 
 
-def checked(formulas: list[Formula], exact: list[bool], most: int) -> Normalised:
-    (one,) = normalise((division(formulas, exact),), most)
+def checked(
+    formulas: list[Formula],
+    exact: list[bool],
+    most: int,
+    slots: tuple[int, ...] = TEMPLATE.divisions[0].slots,
+) -> Normalised:
+    (one,) = normalise((division(formulas, exact, slots),), most)
     residual = {e.value for e in one.residual if isinstance(e, x.Literal)}
     for term in one.terms:
         assert all(isinstance(leaf, (JoinFactor, SelectionTerm)) for leaf in term)
@@ -127,8 +134,30 @@ def test_no_condition_is_one_term_without_leaves() -> None:
     assert (one.terms, len(one.residual)) == (((),), 1)
 
 
+@pytest.mark.parametrize("most", [1, 4, DEFAULT_MAX_TERMS])
+def test_random_conditions_on_one_stream(most: int) -> None:
+    """They are one conjunction."""
+    chance = random.Random(most)
+    own = tuple(leaf for leaf in LEAVES if isinstance(leaf, SelectionTerm) and leaf.slot == 0)
+    fell_back = 0
+    for _ in range(200):
+        formulas = [formula(chance, 3, own) for _ in range(chance.choice((1, 1, 2, 3)))]
+        exact = [chance.random() < 0.7 for _ in formulas]
+        one = checked(formulas, exact, most, slots=(0,))
+        assert len(one.terms) == 1
+        fell_back += one.fell_back
+    assert fell_back == 0 if most == DEFAULT_MAX_TERMS else fell_back > 20 or most > 1
+
+
+def test_alternatives_on_one_stream_are_selections() -> None:
+    c = compiled("R.a > 1 AND (R.b = 2 OR R.c < 3 AND R.n = 4)", "R", stop_after="dnf")
+    assert Shower(c.layout).normalised(c.normalised[0]) == [
+        "R[a > 1] AND R[b = 2 or c < 3] AND R[b = 2 or n = 4]"
+    ]
+
+
 def test_a_query_in_software_has_no_terms() -> None:
-    c = compiled("R.a = 1", "R")
+    c = compiled("R.a = R.b", "R")
     assert c.normalised == (Normalised(c.divisions[0], (), (), False),)
 
 

@@ -30,7 +30,7 @@ def test_selections_of_a_slot() -> None:
 
 
 def test_a_plan_starts_with_the_raw_tuples() -> None:
-    plan = RoutePlan.start(3)
+    plan = RoutePlan.start(3, CHAIN.requests)
     assert [(t.number, t.bound, t.inserts) for t in plan.tags] == [
         (0, {0}, True),
         (1, {1}, True),
@@ -41,7 +41,7 @@ def test_a_plan_starts_with_the_raw_tuples() -> None:
 
 
 def test_a_raw_tuple_shows_its_own_selections_an_intermediate_does_not() -> None:
-    plan = RoutePlan.start(3)
+    plan = RoutePlan.start(3, CHAIN.requests)
     pair, whole = plan.new_tag(frozenset((R, S))), plan.new_tag(frozenset((R, S, T)))
     plan.step(ROW, CHAIN.requests, plan.tags[R], S, pair)
     plan.step(ROW, CHAIN.requests, pair, T, whole)
@@ -53,7 +53,7 @@ def test_a_raw_tuple_shows_its_own_selections_an_intermediate_does_not() -> None
 
 
 def test_the_same_step_is_made_once() -> None:
-    plan = RoutePlan.start(3)
+    plan = RoutePlan.start(3, CHAIN.requests)
     pair = plan.new_tag(frozenset((R, S)))
     for _ in range(2):
         plan.step(ROW, CHAIN.requests, plan.tags[R], S, pair)

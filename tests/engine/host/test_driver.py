@@ -174,7 +174,7 @@ def test_a_query_of_one_stream(window: str) -> None:
     found = run(driver, [r], random.Random(2))["q0"]
     assert found.column_names == ["b", "more", "ts", "ts_oldest", "ts_newest"]
     assert rows_of(found) == [("y", None, 1, 1, 1), (None, 8, 3, 3, 3), ("z", 10, 4, 4, 4)]
-    assert not driver.devices[0].status().loaded
+    assert driver.devices[0].status().taken == 4
 
 
 def test_one_stream_beside_a_join() -> None:

@@ -138,7 +138,7 @@ def test_windows_and_groups_move_between_devices_and_the_engine(what: str, seed:
     assert [len(c.devices) for c in compilations] == [
         0,
         1,
-        1 + ("of a join" in what or "derived" in what),
+        2,
     ]
     data = random_rows(150, np.random.default_rng(seed))
     want, _ = in_pieces([compile_text(text)], data, seed, resumed=False)

@@ -25,7 +25,7 @@ def test_a_self_join_is_told_by_its_areas() -> None:
         ("eight", "q6", "device", "joins run in the device"),
         ("residuals", "liked", "device, then host", "joins run in the device"),
         ("grouped", "grouped", "device, then host", "joins run in the device"),
-        ("host alone", "single", "host", "one stream, nothing to join"),
+        ("host alone", "single", "device", "its selection runs in the device"),
         ("host alone", "derived", "host", "it reads a derived stream"),
         ("host alone", "never", "nowhere", "its condition is never true"),
     ],
