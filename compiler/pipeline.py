@@ -17,6 +17,7 @@ from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.logical import program as logical
 from seustream.compiler.plan import cost, thesis
 from seustream.compiler.plan.areas import allocate
+from seustream.compiler.plan.candidates import with_candidates, without_candidates
 from seustream.compiler.plan.decompose import Subquery, decompose
 from seustream.compiler.plan.divide import Division, divide
 from seustream.compiler.plan.guards import guard
@@ -151,13 +152,22 @@ def _predicate(c: Compilation) -> Compilation:
         if before is None
         else {
             id(one): done
-            for one, done in zip(before.written.queries, before.program.queries, strict=True)
+            # After those that are written are candidates of patterns.
+            for one, done in zip(before.written.queries, before.program.queries, strict=False)
         }
     )
     queries = tuple(
         known.get(id(q)) or replace(q, where=simplify(q.where)) for q in c.program.queries
     )
     return replace(c, after=None, program=replace(c.program, queries=queries))
+
+
+def _candidates(c: Compilation) -> Compilation:
+    """Joins that find where patterns may match, if there is a device to run them."""
+    options = c.options
+    if options.devices == 0:
+        return c
+    return replace(c, program=with_candidates(c.program, options.config, options.statistics))
 
 
 def _layout(c: Compilation) -> Compilation:
@@ -224,6 +234,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tokens", _tokens),
     ("tree", _front_end),
     ("predicate", _predicate),
+    ("predicate", _candidates),
     ("dnf", _layout),
     ("dnf", _divide),
     ("dnf", _normalise),
@@ -312,7 +323,7 @@ def _through(passes: Sequence[Pass], state: Compilation) -> Compilation:
 # --- placement ----------------------------------------------------------------
 
 
-def _candidates(c: Compilation) -> list[logical.Query]:
+def _for_devices(c: Compilation) -> list[logical.Query]:
     return [query for query in c.program.queries if uses_device(query)]
 
 
@@ -320,20 +331,21 @@ def _placed(c: Compilation) -> Compilation:
     """All queries in the engine where no device is asked for, else all on the first device."""
     if c.options.devices != 0:
         return c
-    return replace(c, placement=everything(_candidates(c), "no device is asked for"))
+    return replace(c, placement=everything(_for_devices(c), "no device is asked for"))
 
 
 def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
     """Spreads queries that are over a limit, unless that is to be an error. A selection has its place in the
     engine, as long as the joins are in devices."""
-    options, some = c.options, _candidates(c)
+    options, some = c.options, _for_devices(c)
     placement = place(
         some, lambda some: _over(c, some), options.config, options.statistics, options.devices
     )
-    joins = {query.name for query in some if len(query.sources) > 1}
+    joins = {query.name for query in some if len(query.sources) > 1 and query.last is None}
     if options.fit == "strict" and joins & placement.software.keys():
         raise over
-    return replace(c, placement=placement)
+    program = without_candidates(c.program, placement.software)
+    return replace(c, program=program, placement=placement)
 
 
 # --- limits -------------------------------------------------------------------
@@ -361,7 +373,7 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     def fits(queries: Sequence[logical.Query]) -> bool:
         return _over(c, queries) is None
 
-    queries = [query for query in c.program.queries if len(query.sources) > 1]
+    queries = [query for query in _for_devices(c) if len(query.sources) > 1 and query.last is None]
     first = first_over(queries, fits)
     query = queries[first]
     # The whole set may be over another limit than this query is.

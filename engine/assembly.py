@@ -111,11 +111,18 @@ def operators(
         if isinstance(one, PeriodOperator)
     )
     if program.patterns:
+        from seustream.engine.pattern.candidates import CandidatesNode
         from seustream.engine.pattern.stream import PatternNode
     if program.apas or program.asked_apas:
         from seustream.engine.temporal.stream import TemporalNode
     for pattern in program.patterns:
-        node = PatternNode(pattern, engine, QueryFaults(strict or pattern.strict, source=c.source))
+        own = QueryFaults(strict or pattern.strict, source=c.source)
+        node: Operator
+        if pattern.candidates is not None and not strict:
+            assert isinstance(pattern, ir.PatternQuery)
+            node = CandidatesNode(pattern, engine, own)
+        else:
+            node = PatternNode(pattern, engine, own)
         found.append((level(pattern, at), own_name(pattern), node))
     unclaimed = {stream.name for stream in program.base}  # a refused row is handed out once
     for compiled in (*program.apas.values(), *program.asked_apas):

@@ -22,7 +22,7 @@ Node = logical.Relation | ir.MatchQuery | Compiled
 def reads(node: Node) -> set[str]:
     """The streams a query reads."""
     if isinstance(node, ir.MatchQuery):
-        return {node.stream.name}
+        return {s.name for s in (node.stream, node.candidates) if s is not None}
     if isinstance(node, Compiled):
         return set(node.network.sources)
     if isinstance(node, logical.Operation):

@@ -48,7 +48,8 @@ class Query:
     """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
     derived stream its results are, if it is one's definition; these are not asked for as results.
     With `keeps_oldest`, rows of that stream end in a column ts_oldest. Under `strict` its first fault
-    is an error."""
+    is an error. Where there is a `last` source, its tuples alone need complete results: those of others that
+    come later make none that is of use."""
 
     name: str
     sources: tuple[Source, ...]
@@ -62,6 +63,7 @@ class Query:
     defines: str | None = None
     strict: bool = False
     keeps_oldest: bool = False
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

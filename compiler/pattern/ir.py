@@ -201,7 +201,8 @@ class MatchQuery:
     """The part that PATTERN and MATCH_RECOGNIZE have in common. `window` is in milliseconds, None
     without bound. `empty` is the condition without variables that is never true, if there is one.
     `defines` is the derived stream its matches are, if it is one's definition; they are no results
-    then. `strict` makes its first fault an error."""
+    then. `strict` makes its first fault an error. Of `candidates` each row has the times between which there may
+    be a match that ends there; without them, `whole` says why all events are looked at."""
 
     name: str
     window: int | None
@@ -214,6 +215,8 @@ class MatchQuery:
     empty: str = ""
     defines: str | None = None
     strict: bool = False
+    candidates: Stream | None = None
+    whole: str = ""
 
     @property
     def ways(self) -> tuple[MatchQuery, ...]:

@@ -54,7 +54,7 @@ def allocate(
                 factors,
                 routes.combinations(slot, positions),
                 (),
-                Retention.over(per_query[slot] for per_query in joined),
+                Retention.over(row[slot] for row in joined if routes.tags[slot].inserts),
             )
         )
     names = [slot.stream.name for slot in layout.slots]

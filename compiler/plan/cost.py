@@ -40,7 +40,7 @@ class _Node:
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
     trees = [_tree(raw, requests, estimate) for raw in range(slots)]
-    return _Merge(slots).run(trees, requests)
+    return _Merge(slots).run(trees)
 
 
 # --- trees --------------------------------------------------------------------
@@ -51,7 +51,7 @@ def _tree(raw: int, requests: Requests, estimate: Estimate) -> _Node:
     nodes = {root.content: root}
     # Short subqueries first: their results are the intermediates longer ones share.
     for request in sorted(requests.rows, key=lambda row: len(row.slots)):
-        if raw not in request.slots:
+        if not request.subquery.completed_by(raw):
             continue
         node = root
         while len(node.content.bound) < len(request.slots):
@@ -107,11 +107,11 @@ class _Merge:
         self.classes: dict[_Meaning, int] = {}
         self.class_of: dict[int, int] = {}  # by id of the node
 
-    def run(self, trees: list[_Node], requests: Requests) -> RoutePlan:
+    def run(self, trees: list[_Node]) -> RoutePlan:
         for root in trees:
             for node in root.next.values():
                 self._classify(node)
-        routes = RoutePlan.start(self.slots, requests)
+        routes = RoutePlan.start(self.slots)
         for tag, root in zip(routes.tags, trees, strict=True):
             tag.queries |= root.queries
         numbers: dict[int, int] = {}

@@ -6,7 +6,7 @@ after   numbered subqueries (streams, leaves, windows) that know their parent qu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seustream.compiler.plan.divide import Leaf
 from seustream.compiler.plan.normalise import Normalised
@@ -16,13 +16,17 @@ from seustream.hdl.device import Window
 @dataclass(frozen=True, slots=True)
 class Subquery:
     """A conjunction over some slots. `parents` are device query numbers: positions among
-    the queries that use the device."""
+    the queries that use the device. If there is a `last` slot, no arrival of another completes it."""
 
     number: int
     slots: tuple[int, ...]
     windows: tuple[Window, ...]
     leaves: tuple[Leaf, ...]
     parents: tuple[int, ...]
+    last: int | None = None
+
+    def completed_by(self, slot: int) -> bool:
+        return slot in self.slots and self.last in (None, slot)
 
 
 def decompose(normalised: tuple[Normalised, ...]) -> tuple[Subquery, ...]:
@@ -34,15 +38,15 @@ def decompose(normalised: tuple[Normalised, ...]) -> tuple[Subquery, ...]:
         by_slot = sorted(zip(one.division.slots, sources, strict=True), key=lambda pair: pair[0])
         slots = tuple(slot for slot, _ in by_slot)
         windows = tuple(source.window for _, source in by_slot)
+        which = one.division.query.last
+        last = None if which is None else one.division.slots[which]
         for term in one.terms:
-            key = (slots, windows, frozenset(term))
+            key = (slots, windows, frozenset(term), last)
             number = keys.get(key)
             if number is None:
                 keys[key] = len(found)
-                found.append(Subquery(len(found), slots, windows, term, (parent,)))
+                found.append(Subquery(len(found), slots, windows, term, (parent,), last))
             elif parent not in found[number].parents:
                 old = found[number]
-                found[number] = Subquery(
-                    number, old.slots, old.windows, old.leaves, (*old.parents, parent)
-                )
+                found[number] = replace(old, parents=(*old.parents, parent))
     return tuple(found)

@@ -49,8 +49,9 @@ def place(
     statistics: Statistics,
     devices: int | None,
 ) -> Placement:
-    """Queries on at most so many devices; None: on as many as it takes."""
+    """Queries on at most so many devices; None: on as many as it takes. Candidates of patterns come last."""
     waiting = sorted(queries, key=lambda query: -worth(query, statistics))  # stable
+    waiting.sort(key=lambda query: query.last is not None)
     groups: list[frozenset[str]] = []
     why: dict[str, str] = {}
     while waiting and len(groups) < (MOST_DEVICES if devices is None else devices):

@@ -53,11 +53,8 @@ class RoutePlan:
     steps: list[Step]
 
     @classmethod
-    def start(cls, slots: int, requests: Requests) -> RoutePlan:
-        """Raw tuples, which are stored where others meet them."""
-        met = {slot for row in requests.rows if len(row.slots) > 1 for slot in row.slots}
-        tags = [Tag(slot, frozenset((slot,)), inserts=slot in met) for slot in range(slots)]
-        return cls(tags, [])
+    def start(cls, slots: int) -> RoutePlan:
+        return cls([Tag(slot, frozenset((slot,))) for slot in range(slots)], [])
 
     def new_tag(self, bound: frozenset[int]) -> Tag:
         tag = Tag(len(self.tags), bound)
@@ -81,8 +78,9 @@ class RoutePlan:
         self.add(step)
 
     def add(self, step: Step) -> None:
-        """Adds a step; where it starts, the area is probed."""
+        """Adds a step; where it starts, the area is probed, which therefore stores what arrives."""
         self.tags[step.pre].probes.add(step.area)
+        self.tags[step.area].inserts = True
         if step not in self.steps:
             self.steps.append(step)
 

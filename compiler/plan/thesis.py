@@ -14,10 +14,12 @@ from seustream.compiler.plan.statistics import Estimate
 
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
-    routes = RoutePlan.start(slots, requests)
+    routes = RoutePlan.start(slots)
     for request in requests.rows:
         mine = request.slots
         for arriving in (*range(1, len(mine)), 0):
+            if not request.subquery.completed_by(mine[arriving]):
+                continue
             tag = routes.tags[mine[arriving]]
             for back in range(1, len(mine)):
                 area = mine[(arriving - back) % len(mine)]

@@ -186,6 +186,8 @@ class PatternFacts:
     costs_us: Mapping[str, float] = field(default_factory=dict)
     cannot: Mapping[str, str] = field(default_factory=dict)
     elements: tuple[str, ...] = ()
+    candidates: str = ""
+    whole: str = ""
 
     @property
     def title(self) -> str:
@@ -207,6 +209,10 @@ class PatternFacts:
                 yield f"not {name}", reason
         yield "strategy", f"{self.strategy}, window {window}, after a match {self.skip}"
         yield "reads", self.stream + by
+        if self.candidates:
+            yield "looks at", f"events between those that {self.candidates} joins"
+        elif self.whole:
+            yield "looks at", f"all events: {self.whole}"
         yield "returns", ", ".join(self.columns)
         if self.never:
             yield "no match", f"{self.never} is never true"
@@ -245,6 +251,8 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
         dict(choice.costs),
         {name: why for name, why in supports(query).items() if why is not None},
         tuple(map(str, query.elements)) if "#" in query.name else (),
+        "" if query.candidates is None else query.candidates.name,
+        query.whole,
     )
 
 

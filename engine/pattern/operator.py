@@ -151,6 +151,11 @@ class PatternOperator:
             return self.rows_of(self._stamped(found))
         return output.of_found(self._meaning, found), found.determined
 
+    def pass_over(self, watermark: int) -> None:
+        """Moves the watermark past events whose matches were given out, and their faults counted, elsewhere."""
+        with self._meaning.uncounted():
+            self._advance(watermark)
+
     def rows_of(self, matches: Sequence[Match]) -> tuple[pa.Table, np.ndarray[Any, Any]]:
         """Matches of the query as rows of RETURN, with the time of each."""
         times = np.array([match.D for match in matches], np.int64)

@@ -37,7 +37,7 @@ class PatternNode:
         self.faults = {query.name: own}
         # The runner keeps the order.
         self.operator = operator_of(query, engine, late="error", faults=own)
-        self.inputs = (query.stream.name,)
+        self.inputs: tuple[str, ...] = (query.stream.name,)
         self._reached = self._given = BEGIN_OF_TIME
         self._ending = None if own.strict else ending(query)
         self._waiting: list[pa.Table] = []
@@ -71,14 +71,7 @@ class PatternNode:
         self._given = self._reached
         if not self._due():
             return
-        found, times = self._caught_up()
-        if not found.num_rows:
-            return
-        if self.query.defines is None:
-            yield self.query.name, found
-        else:
-            columns = [pa.array(times, pa.int64()), *found.columns]
-            yield self.query.name, pa.table(columns, names=["ts", *found.column_names])
+        yield from as_answer(self.query, *self._caught_up())
 
     def _due(self) -> bool:
         """Returns whether there may be matches, or too much waits."""
@@ -119,6 +112,17 @@ class PatternNode:
             self._reached = plain.get("reached", self._given)
             if isinstance(self.operator, PatternOperator):
                 self._begins, self._ends = self._given, self.operator.latest
+
+
+def as_answer(query: ir.MatchQuery, found: pa.Table, times: Ints) -> Iterator[Answer]:
+    """Matches as results, or as rows of the stream that the query defines."""
+    if not found.num_rows:
+        return
+    if query.defines is None:
+        yield query.name, found
+    else:
+        columns = [pa.array(times, pa.int64()), *found.columns]
+        yield query.name, pa.table(columns, names=["ts", *found.column_names])
 
 
 def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:

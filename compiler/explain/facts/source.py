@@ -148,6 +148,7 @@ def predicates(scope: View) -> tuple[Predicate, ...]:
             _changes(written[query.name], query.where),
         )
         for query in scope.queries
+        if query.name in written
     )
 
 

@@ -30,18 +30,18 @@ def test_selections_of_a_slot() -> None:
 
 
 def test_a_plan_starts_with_the_raw_tuples() -> None:
-    plan = RoutePlan.start(3, CHAIN.requests)
+    plan = RoutePlan.start(3)
     assert [(t.number, t.bound, t.inserts) for t in plan.tags] == [
-        (0, {0}, True),
-        (1, {1}, True),
-        (2, {2}, True),
+        (0, {0}, False),
+        (1, {1}, False),
+        (2, {2}, False),
     ]
     tag = plan.new_tag(frozenset((0, 1)))
     assert (tag.number, tag.inserts) == (3, False)
 
 
 def test_a_raw_tuple_shows_its_own_selections_an_intermediate_does_not() -> None:
-    plan = RoutePlan.start(3, CHAIN.requests)
+    plan = RoutePlan.start(3)
     pair, whole = plan.new_tag(frozenset((R, S))), plan.new_tag(frozenset((R, S, T)))
     plan.step(ROW, CHAIN.requests, plan.tags[R], S, pair)
     plan.step(ROW, CHAIN.requests, pair, T, whole)
@@ -50,10 +50,12 @@ def test_a_raw_tuple_shows_its_own_selections_an_intermediate_does_not() -> None
         Step(T, pair.number, (1, 2), (0,), (), whole.number),
     ]
     assert (plan.tags[R].probes, pair.probes, whole.probes) == ({S}, {T}, set())
+    # What nothing meets is not stored.
+    assert [tag.inserts for tag in plan.tags] == [False, True, True, False, False]
 
 
 def test_the_same_step_is_made_once() -> None:
-    plan = RoutePlan.start(3, CHAIN.requests)
+    plan = RoutePlan.start(3)
     pair = plan.new_tag(frozenset((R, S)))
     for _ in range(2):
         plan.step(ROW, CHAIN.requests, plan.tags[R], S, pair)
