@@ -234,7 +234,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tokens", _tokens),
     ("tree", _front_end),
     ("predicate", _predicate),
-    ("predicate", _candidates),
+    ("dnf", _candidates),
     ("dnf", _layout),
     ("dnf", _divide),
     ("dnf", _normalise),
@@ -285,12 +285,13 @@ def without(c: Compilation, names: Collection[str]) -> Compilation:
     def stays(name: str) -> bool:
         return name not in names and name.partition("#")[0] not in names
 
+    program = without_candidates(c.program)
     program = replace(
-        c.program,
-        queries=tuple(query for query in c.program.queries if stays(query.name)),
-        operations=tuple(one for one in c.program.operations if stays(one.name)),
-        patterns=tuple(pattern for pattern in c.program.patterns if stays(pattern.name)),
-        asked_apas=tuple(query for query in c.program.asked_apas if stays(query.name)),
+        program,
+        queries=tuple(query for query in program.queries if stays(query.name)),
+        operations=tuple(one for one in program.operations if stays(one.name)),
+        patterns=tuple(pattern for pattern in program.patterns if stays(pattern.name)),
+        asked_apas=tuple(query for query in program.asked_apas if stays(query.name)),
     )
     state = replace(c, program=program, placement=Placement())
     return _run(state, range(STAGES.index("predicate") + 1, len(STAGES)))

@@ -12,7 +12,7 @@ what no join says: groups, absences, strictness, the order of events.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from seustream.compiler.catalogue import TIME_COLUMN, Column, Stream
@@ -36,14 +36,8 @@ _TYPE = 0.1
 
 def with_candidates(program: Program, config: DeviceConfig, statistics: Statistics) -> Program:
     """The program with a join for each pattern that one spares work."""
-    gone = {
-        query.name for query in program.queries if query.last is not None
-    }  # of a larger program
-    queries = [query for query in program.queries if query.name not in gone]
-    streams = [stream for stream in program.streams if stream.name not in gone]
-    patterns = []
+    queries, streams, patterns = list(program.queries), list(program.streams), []
     for pattern in program.patterns:
-        pattern = replace(pattern, candidates=None, whole="")
         found = _Candidates.of(pattern, config)
         if isinstance(found, str):
             patterns.append(replace(pattern, whole=found))
@@ -63,9 +57,10 @@ def with_candidates(program: Program, config: DeviceConfig, statistics: Statisti
     )
 
 
-def without_candidates(program: Program, names: dict[str, str]) -> Program:
-    """The program without the joins of these names, and why."""
-    gone = {p.candidates.name for p in program.patterns if p.candidates is not None} & names.keys()
+def without_candidates(program: Program, why: Mapping[str, str] | None = None) -> Program:
+    """The program without the joins that `why` names, or without all, as if there had been none."""
+    gone = {p.candidates.name for p in program.patterns if p.candidates is not None}
+    gone &= gone if why is None else why.keys()
     if not gone:
         return program
     return replace(
@@ -73,7 +68,9 @@ def without_candidates(program: Program, names: dict[str, str]) -> Program:
         queries=tuple(query for query in program.queries if query.name not in gone),
         streams=tuple(stream for stream in program.streams if stream.name not in gone),
         patterns=tuple(
-            replace(pattern, candidates=None, whole=names[pattern.candidates.name])
+            replace(
+                pattern, candidates=None, whole="" if why is None else why[pattern.candidates.name]
+            )
             if pattern.candidates is not None and pattern.candidates.name in gone
             else pattern
             for pattern in program.patterns

@@ -133,7 +133,7 @@ def test_candidates_change_nothing(part: int) -> None:
 )
 def test_groups_and_many_events(sequence: str, using: str, events: int) -> None:
     """More single events than the device has streams, and groups before, between and behind an absence."""
-    text = f"PATTERN {sequence} WHERE a.x <= c.x WITHIN 12 ms {using} RETURN a.x, c.x AS y"
+    text = f"PATTERN {sequence} WHERE a.x <= c.x WITHIN {25 if events == 4 else 12} ms {using} RETURN a.x, c.x AS y"
     text += ", count(b) AS n" if "B+ b" in sequence else ""
     with_device, whole = compiled(text, 1), compiled(text, 0)
     (query,) = (one.division.query for one in with_device.device_queries)
