@@ -57,6 +57,7 @@ _THETA = """SELECT * FROM R, S WHERE R.a < S.a AND R.b > S.b AND R.c < S.c AND R
 WINDOW ROWS {0};"""
 _BAND = "SELECT * FROM R, S WHERE S.a BETWEEN R.a - 5 AND R.a + 5 WINDOW ROWS {0};"
 _DOOR = "SELECT * FROM R, S WHERE R.a = S.a AND R.b = {0} WINDOW ROWS 64;"
+_SELECT = "SELECT * FROM R WHERE b < {0};"
 
 Codes = npt.NDArray[np.uint32]
 Tuples = Callable[[int, int], Batch]
@@ -215,6 +216,11 @@ def workloads() -> Iterator[Workload]:
         "15 queries with a selection each, all dropped at the door",
         STREAMS + "".join(_DOOR.format(1_000 + n) for n in range(15)), 100, 4_000,
         _at_random(1_000, [0]),
+    )  # fmt: skip
+    yield Workload(
+        "15 queries over one stream, a selection each, 8 results a tuple",
+        STREAMS + "".join(_SELECT.format((n + 1 << 28) - (1 << 31)) for n in range(15)), 100, 16_000,
+        _at_random(1 << 32, [0]),
     )  # fmt: skip
     yield Workload(
         "band join, BETWEEN -5 AND +5, 1 match, window 64",
