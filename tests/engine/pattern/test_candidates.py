@@ -14,6 +14,7 @@ from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.plan import candidates
 from seustream.engine.graph import GraphRun
 from seustream.hdl.config import CONFIGURATIONS
+from tests.cosim.devices import verilated
 from tests.engine.host.running import DEVICES
 from tests.engine.pattern.generate import Generator
 
@@ -146,4 +147,18 @@ def test_groups_and_many_events(sequence: str, using: str, events: int) -> None:
         assert in_pieces([with_device], rows, seed, "golden") == want
         assert in_pieces([with_device, whole], rows, seed, "golden") == want
         matches += sum(map(len, want))
+    assert matches
+
+
+def test_the_processor_finds_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DEVICES, "rtl", verilated)
+    matches = 0
+    for seed in range(2_000, 2_025):
+        print(f"seed {seed}")
+        generator = Generator(random.Random(seed))
+        text = generator.query(keys=True).text
+        with_device, rows = compiled(text, 1), rows_of(generator, keys=True)
+        want = in_pieces([compiled(text, 0)], rows, seed, "rtl")
+        assert in_pieces([with_device], rows, seed, "rtl") == want, text
+        matches += sum(map(len, want)) * bool(with_device.devices)
     assert matches
