@@ -173,8 +173,6 @@ def _why_not(pattern: ir.MatchQuery) -> str:
         return f"it reads a {'table' if stream.table else 'derived stream'}"
     if pattern.window is None:
         return "its window has no bound"
-    if pattern.skip is not ir.Skip.NONE:
-        return "a match depends on those before it"
     if not pattern.elements[-1].single:
         return "it does not end with a single event"
     if len(pattern.anchors) < 2:
@@ -187,7 +185,7 @@ def _why_not(pattern: ir.MatchQuery) -> str:
 
 
 def _conditions(pattern: ir.PatternQuery, chosen: tuple[int, ...]) -> Iterator[x.Expression]:
-    """What the pattern asks of these events, types and keys first."""
+    """Lists the conditions of the pattern on these events, types and keys first."""
     for source, element in enumerate(chosen):
         if (term := _of_type(pattern, element, source)) is not None:
             yield term

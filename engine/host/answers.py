@@ -167,7 +167,7 @@ def results_of_join(
 
 
 def selection_of(query: Query, rows: pa.Table) -> pa.Table:
-    """What a selection gives of rows of its stream that came before it began."""
+    """Selects of rows of a stream that came before the query began."""
     batch, faults = StreamRows(rows, 0, query.sources[0].alias), Faults()
     return as_rows(query, batch.answer(query, None, _selected(query, batch, faults), faults))
 

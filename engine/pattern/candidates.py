@@ -11,6 +11,7 @@ always looked at.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,12 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import state
-from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.stream import PatternNode, as_answer
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
+from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
@@ -33,6 +37,63 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+_NO_TIMES: Ints = np.empty(0, np.int64)
+
+
+class _Events:
+    """The events of one window, in order: their rows, and of each its time, its number by arrival, and whether
+    it lacks a part of its key."""
+
+    def __init__(self, query: ir.PatternQuery) -> None:
+        self._query = query
+        self._parts: list[pa.Table] = []
+        self._times, self._numbers, self._keyless = Growing(), Growing(), Growing(np.bool_)
+        self.arrived = 0
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @property
+    def times(self) -> Ints:
+        return self._times.view
+
+    @property
+    def numbers(self) -> Ints:
+        return self._numbers.view
+
+    @property
+    def keyless(self) -> Bools:
+        return self._keyless.view
+
+    def append(self, rows: pa.Table, numbers: Ints | None = None) -> None:
+        """Rows in order; without `numbers` these are the next."""
+        if numbers is None:
+            numbers = np.arange(self.arrived, self.arrived + rows.num_rows)
+            self.arrived += rows.num_rows
+        lacks = np.zeros(rows.num_rows, np.bool_)
+        for column in self._query.stream.columns:
+            if column.name.lower() in self._query.partition:
+                lacks |= np.asarray(pc.is_null(rows.column(column.name), nan_is_null=True))
+        self._parts.append(rows)
+        self._times.append(timestamps(rows))
+        self._numbers.append(numbers)
+        self._keyless.append(lacks)
+
+    def rows(self, places: Ints | None = None) -> pa.Table:
+        """The rows, or some."""
+        whole = pa.concat_tables([stream_schema(self._query.stream).empty_table(), *self._parts])
+        whole = whole.combine_chunks()
+        self._parts = [whole]
+        return whole if places is None else whole.take(pa.array(places))
+
+    def forget(self, before: int) -> None:
+        """Drops the events before a time, once they are many."""
+        old = int(np.searchsorted(self.times, before, side="left"))
+        if 2 * old > len(self):
+            self._parts = [self.rows(np.arange(old, len(self)))]
+            for each in (self._times, self._numbers, self._keyless):
+                each.drop(old)
 
 
 class CandidatesNode(PatternNode):
@@ -44,33 +105,36 @@ class CandidatesNode(PatternNode):
         super().__init__(query, engine, faults)
         assert query.candidates is not None
         assert query.window is not None
-        self._engine, self._own = engine, self.faults[query.name]
+        self._pattern, self._engine, self._own = query, engine, self.faults[query.name]
         self._stream, self._candidates = query.stream.name, query.candidates.name
         self.inputs = (self._stream, self._candidates)
         self._size = query.window
         self._reaches = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
-        self._rows = stream_schema(query.stream).empty_table()  # by time, of one window
-        self._more: list[pa.Table] = []
-        self._found: list[tuple[Ints, Ints]] = []  # first and last times of candidates
+        self._events = _Events(query)
+        # Matches are found as if all counted.
+        self._every = dataclasses.replace(query, skip=Skip.NONE)
+        self._skipping = Skipping(query)
+        self._found = _NO_TIMES, _NO_TIMES  # first and last times of candidates that are to come
         self._blind = BEGIN_OF_TIME  # up to here candidates may be missing
 
     @property
     def watermark(self) -> int:
-        return self._given
+        return self._skipping.output_watermark(self._given) if self._skips else self._given
+
+    @property
+    def _skips(self) -> bool:
+        return self.query.skip is not Skip.NONE
 
     def push(self, input: str, rows: pa.Table) -> None:
         if input == self._stream:
-            self._more.append(rows)
+            self._events.append(rows)
             return
         last = timestamps(rows)
         first = np.asarray(rows.column("ts_oldest"))
-        # What comes before the first single event of a match is in its window.
-        self._found.append((first if self._begins_single else last - self._size, last))
-
-    @property
-    def _begins_single(self) -> bool:
-        assert isinstance(self.query, ir.PatternQuery)
-        return self.query.elements[0].single
+        if not self._pattern.elements[0].single:
+            first = last - self._size  # what comes before the first single event is in its window
+        before = self._found
+        self._found = np.concatenate([before[0], first]), np.concatenate([before[1], last])
 
     def advance(self, input: str, watermark: int) -> None:
         self._reaches[input] = max(self._reaches[input], watermark)
@@ -80,102 +144,94 @@ class CandidatesNode(PatternNode):
         if self._reached <= self._given:
             return
         given, self._given = self._given, self._reached
-        rows = self._between(given)
-        if rows is not None:
-            yield from as_answer(self.query, *self._matches(rows, given))
-        self._forget()
+        some = self._between(given)
+        if self._skips:
+            matches = self._searching(some, given).advance(self._given) if len(some) else []
+            counted = self._skipping.counted(self._numbered(matches, some), self._given)
+            self.operator.stats.matches += len(counted)
+            if counted:
+                yield from as_answer(self.query, *self._fresh().rows_of(counted))
+        elif len(some):
+            found, times = self._searching(some, given).advance_table(self._given)
+            self.operator.stats.matches += len(times)
+            yield from as_answer(self.query, found, times)
+        last = END_OF_STREAM if self._given == END_OF_STREAM else self._given - self._size
+        self._events.forget(last)
 
-    def _between(self, given: int) -> pa.Table | None:
-        """The rows in which a match may end after `given`; None if there is no such match."""
-        self._gather()
-        times = timestamps(self._rows)
-        end = int(np.searchsorted(times, self._given, side="right"))
-        begin = int(np.searchsorted(times, given, side="right"))
+    def _between(self, given: int) -> Ints:
+        """The places of the events among which a match may end after `given`; none if there is no such match."""
+        times = self._events.times
+        begin, end = np.searchsorted(times, [given, self._given], side="right").tolist()
+        spans = self._spans()
         if begin == end:
-            return None
+            return _NO_TIMES
         if given < self._blind:
-            return self._rows.slice(0, end)
-        wanted = self._keyless(end)
-        if not wanted[begin:].any():
-            wanted[:] = False
-        wanted |= _within(times[:end], self._spans())
-        return self._rows.slice(0, end).filter(pa.array(wanted)) if wanted.any() else None
+            return np.arange(end)
+        wanted = _within(times[:end], spans)
+        if self._events.keyless[begin:end].any():
+            wanted |= self._events.keyless[:end]
+        return np.flatnonzero(wanted)
 
     def _spans(self) -> tuple[Ints, Ints]:
         """The times between which candidates lie that end by now, apart from each other."""
-        firsts, lasts = (np.concatenate([np.empty(0, np.int64), *some]) for some in zip(*self._found, strict=True)) if self._found else (np.empty(0, np.int64),) * 2  # fmt: skip
+        firsts, lasts = self._found
         later = lasts > self._given
-        self._found = [(firsts[later], lasts[later])] if later.any() else []
+        self._found = firsts[later], lasts[later]
         firsts, lasts = firsts[~later], lasts[~later]
+        if not len(firsts):
+            return firsts, lasts
         order = np.argsort(firsts, kind="stable")
         firsts, reach = firsts[order], np.maximum.accumulate(lasts[order])
-        if not len(firsts):
-            return firsts, reach
         begins = np.concatenate([[True], firsts[1:] > reach[:-1]])
         return firsts[begins], reach[np.concatenate([begins[1:], [True]])]
 
-    def _keyless(self, end: int) -> Bools:
-        """Returns which of the first rows lack a part of their key."""
-        found = np.zeros(end, np.bool_)
-        for column in self.query.stream.columns:
-            if column.name.lower() in self.query.partition:
-                nulls = pc.is_null(self._rows.column(column.name).slice(0, end), nan_is_null=True)
-                found |= np.asarray(nulls)
-        return found
-
-    def _matches(self, rows: pa.Table, given: int) -> tuple[pa.Table, Ints]:
+    def _searching(self, some: Ints, given: int) -> PatternOperator:
+        """A matcher of its own for these events, past what ends by `given`."""
         operator = self._fresh()
-        operator.push_table(rows)
+        operator.push_table(self._events.rows(some))
         if given > BEGIN_OF_TIME:
             operator.pass_over(given)
-        found = operator.advance_table(self._given)
-        stats = self.operator.stats
-        stats.matches += len(found[1])
-        stats.taken += rows.num_rows
-        operator.stats.matches, operator.stats.taken = stats.matches, stats.taken
-        self.operator = operator
-        return found
+        return operator
 
     def _fresh(self) -> PatternOperator:
-        operator = operator_of(self.query, self._engine, late="error", faults=self._own)
+        operator = operator_of(self._every, self._engine, late="error", faults=self._own)
         assert isinstance(operator, PatternOperator)
         return operator
 
-    def _gather(self) -> None:
-        if self._more:
-            self._rows = pa.concat_tables([self._rows, *self._more]).combine_chunks()
-            self._more = []
+    def _numbered(self, matches: list[Match], some: Ints) -> list[Match]:
+        """Matches whose events have the numbers of all, not of those that were searched."""
+        numbers = self._events.numbers[some].tolist()
 
-    def _forget(self) -> None:
-        """Drops rows that no later match can have, once they are many."""
-        if self._given == END_OF_STREAM:
-            self._rows, self._more = self._rows.slice(0, 0), []
-            return
-        times = timestamps(self._rows)
-        old = int(np.searchsorted(times, self._given - self._size, side="left"))
-        if 2 * old > len(times):
-            self._rows = self._rows.slice(old).take(pa.array(np.arange(len(times) - old)))
+        def numbered(event: Event) -> Event:
+            return dataclasses.replace(event, seq=numbers[event.seq])
+
+        return [
+            dataclasses.replace(
+                match, groups=tuple(tuple(map(numbered, group)) for group in match.groups)
+            )
+            for match in matches
+        ]
 
     # --- state ------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """As a pattern without candidates has it, so that each goes on from the other's."""
-        self._gather()
         operator = self._fresh()
-        operator.push_table(self._rows)
-        plain = operator.snapshot()
-        every = plain["waiting"]
+        operator.push_table(self._events.rows())
+        plain, numbers = operator.snapshot(), self._events.numbers.tolist()
+        every = [[ts, numbers[seq], *rest] for ts, seq, *rest in plain["waiting"]]
         plain |= {
             "watermark": self._given,
+            "arrived": self._events.arrived,
+            "skipping": state.skipping(self._skipping),
             "retained": [event for event in every if event[0] <= self._given],
             "waiting": [event for event in every if event[0] > self._given],
         }
-        found = [[*map(int, pair)] for some in self._found for pair in zip(*some, strict=True)]
         known = {
             "text": self.query.text,
             "reached": self._reached,
             "operator": plain,
-            "candidates": found,
+            "candidates": [times.tolist() for times in self._found],
             "blind": self._blind,
             "faults": fault_report(self.faults),
         }
@@ -193,10 +249,13 @@ class CandidatesNode(PatternNode):
         self._reaches = dict.fromkeys(self.inputs, self._reached)
         events = state.events_of([*kept["retained"], *kept["waiting"]])
         events.sort(key=lambda event: event.order)
-        self._rows = self._as_rows(events)
+        numbers = np.array([event.seq for event in events], np.int64)
+        self._events.append(self._as_rows(events), numbers)
+        self._events.arrived = kept["arrived"]
+        self._skipping = state.skipping_of(self._pattern, kept["skipping"])
         if "candidates" in plain:
-            pairs = np.array(plain["candidates"], np.int64).reshape(-1, 2)
-            self._found, self._blind = [(pairs[:, 0], pairs[:, 1])], plain["blind"]
+            first, last = (np.array(times, np.int64) for times in plain["candidates"])
+            self._found, self._blind = (first, last), plain["blind"]
         else:
             # The join has not seen these events.
             seen = max(self._given, events[-1].ts if events else BEGIN_OF_TIME)
@@ -204,7 +263,6 @@ class CandidatesNode(PatternNode):
 
     def _as_rows(self, events: list[Event]) -> pa.Table:
         """Events as rows of the stream, with the columns that the pattern reads."""
-        assert isinstance(self.query, ir.PatternQuery)
         schema = stream_schema(self.query.stream)
         columns = []
         for field in schema:
@@ -212,7 +270,7 @@ class CandidatesNode(PatternNode):
             values: list[Any] = [event.attrs.get(name) for event in events]
             if field.name == "ts":
                 values = [event.ts for event in events]
-            elif name == self.query.type_column:
+            elif name == self._pattern.type_column:
                 values = [event.type for event in events]
             columns.append(pa.array(values, field.type))
         return pa.Table.from_arrays(columns, schema=schema)

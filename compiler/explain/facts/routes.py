@@ -58,7 +58,7 @@ class StepFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectFacts:
+class RawResults:
     """Queries over a stream alone, of which a tuple of it is a result under these selections."""
 
     stream: str
@@ -111,7 +111,7 @@ class Routes:
     tags: tuple[TagFacts, ...]
     steps: tuple[StepFacts, ...]
     cross_products: tuple[CrossProduct, ...]
-    selects: tuple[SelectFacts, ...]
+    selects: tuple[RawResults, ...]
 
     @property
     def crossing(self) -> NamedLines:
@@ -217,11 +217,11 @@ def routes(scope: View) -> Routes:
     )
 
 
-def _selects(scope: View) -> Iterator[SelectFacts]:
+def _selects(scope: View) -> Iterator[RawResults]:
     for row in scope.c.requests.rows:
         queries = scope.device_queries(row.subquery.parents)
         if len(row.slots) == 1 and queries:
-            yield SelectFacts(
+            yield RawResults(
                 scope.slot(row.slots[0]),
                 tuple(scope.selection_mark(*pair) for pair in row.selections),
                 tuple(

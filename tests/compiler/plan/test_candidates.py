@@ -68,7 +68,6 @@ def test_a_join_has_as_many_attributes_as_an_area() -> None:
         ("PATTERN A a; !B FROM E PARTITION BY k WITHIN 5 s RETURN a.k",
          "it does not end with a single event"),
         ("PATTERN A+ a; B b FROM E PARTITION BY k WITHIN 5 s RETURN b.k", "it has one single event"),
-        (KEYED + " AFTER MATCH SKIP PAST LAST EVENT RETURN a.k", "a match depends on those before it"),
         (KEYED + " RETURN a.k WITH (strict)", "its first fault is an error"),
         ("PATTERN A a; B b FROM E WITHIN 5 s RETURN a.k",
          "a join would find 10 candidates for an event"),

@@ -82,6 +82,9 @@ def check(seed: int, found: Counter[str]) -> None:
         text = query.text
         if query.window is None:
             continue
+        skip = chance.choice(("", "", "SKIP TO NEXT EVENT", "SKIP PAST LAST EVENT"))
+        if skip:
+            text = text.replace(" RETURN", f" AFTER MATCH {skip} RETURN")
         with_device = compiled(text, 1)
         (pattern,) = with_device.program.patterns
         if with_device.devices:
@@ -106,6 +109,8 @@ def check(seed: int, found: Counter[str]) -> None:
         "strictly": pattern.strategy is ir.Strategy.STRICT,
         "the next": pattern.strategy is ir.Strategy.NEXT,
         "keys": keyed,
+        "skips to the next": pattern.skip is ir.Skip.NEXT,
+        "skips past the last": pattern.skip is ir.Skip.PAST_LAST,
         "three events": len(pattern.anchors) == 3,
     }.items():
         found[what] += is_so and matches > 0
@@ -119,7 +124,8 @@ def test_candidates_change_nothing(part: int) -> None:
     print(sorted(found.items()))
     assert found["matches"] > 100
     wanted = ("an absence", "an absence before all", "strictly", "the next", "keys")
-    assert all(found[what] for what in (*wanted, "three events"))
+    skips = ("skips to the next", "skips past the last")
+    assert all(found[what] for what in (*wanted, *skips, "three events"))
 
 
 @pytest.mark.parametrize(
