@@ -233,24 +233,12 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
             areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
             output = bool(route.queries) << config.streams
         yield Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, areas | output)
-    for stream in range(tables.streams):
-        if queries := tables.routes[stream].queries:
-            yield from _filters(tables, stream, queries)
     yield from output_commands(tables, config)
 
 
-def _filters(tables: Tables, stream: int, queries: frozenset[int]) -> Iterator[Command]:
-    """Of all values of some selection bits, the queries over one stream whose filters they pass."""
-    for address in range(1 << FILTER_BITS):
-        place, bits = divmod(address, 1 << FILTERED)
-        missing = ~bits & (1 << FILTERED) - 1
-        passed = (q for q in queries if not tables.needs(q) >> FILTERED * place & missing)
-        word = sum(1 << query for query in passed)
-        yield Command(ControlOperation.WRITE, Target.FILTER, stream, address, word)
-
-
 def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
-    """Writes the tables of the output: the queries of each route tag, and the tests of their windows."""
+    """Writes the tables of the output: the queries of each route tag, the tests of their windows, and the filters
+    of those over one stream."""
     tests = WindowTests.of(tables, config.streams)
     for tag in range(config.tags):
         queries = 0
@@ -265,6 +253,20 @@ def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
     for number, left in enumerate(tests.sets):
         yield _part(left.next)
         yield Command(ControlOperation.WRITE, Target.SET, 0, number, left.queries)
+
+    for stream in range(tables.streams):
+        if over_one := tables.routes[stream].queries:
+            yield from _filters(tables, stream, over_one)
+
+
+def _filters(tables: Tables, stream: int, queries: frozenset[int]) -> Iterator[Command]:
+    """Of all values of some selection bits, the queries over one stream whose filters they pass."""
+    for address in range(1 << FILTER_BITS):
+        place, bits = divmod(address, 1 << FILTERED)
+        missing = ~bits & (1 << FILTERED) - 1
+        passed = (q for q in queries if not tables.needs(q) >> FILTERED * place & missing)
+        word = sum(1 << query for query in passed)
+        yield Command(ControlOperation.WRITE, Target.FILTER, stream, address, word)
 
 
 def _part(data: int) -> Command:

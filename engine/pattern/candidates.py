@@ -229,7 +229,8 @@ class CandidatesNode(PatternNode):
         }
         known = {
             "text": self.query.text,
-            "reached": self._reached,
+            "reached": self._reaches[self._stream],
+            "joined": self._reaches[self._candidates],
             "operator": plain,
             "candidates": [times.tolist() for times in self._found],
             "blind": self._blind,
@@ -245,8 +246,10 @@ class CandidatesNode(PatternNode):
         restore(self.faults, plain["faults"])
         kept: dict[str, Any] = plain["operator"]
         self._given = kept["watermark"]
-        self._reached = plain.get("reached", self._given)
-        self._reaches = dict.fromkeys(self.inputs, self._reached)
+        reached = plain.get("reached", self._given)
+        marks = (reached, plain.get("joined", reached))
+        self._reaches = dict(zip(self.inputs, marks, strict=True))
+        self._reached = min(marks)
         events = state.events_of([*kept["retained"], *kept["waiting"]])
         events.sort(key=lambda event: event.order)
         numbers = np.array([event.seq for event in events], np.int64)

@@ -11,7 +11,7 @@ import pytest
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control_words import output_commands
 from seustream.hdl.device import Route, Tables, Window, WindowKind
-from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.layouts import CONTEXTS, SELECTIONS
 from seustream.hdl.output import Output
 from tests.hdl.bench import LATE, PACES, Bench, Load, Monitor, Scoreboard, simulate
 
@@ -28,9 +28,12 @@ CASES = {
 }
 
 
-def _tables(windows: list[tuple[Window, ...]], routes: dict[int, set[int]]) -> Tables:
+def _tables(
+    windows: list[tuple[Window, ...]], routes: dict[int, set[int]], filters: list[int]
+) -> Tables:
     led = {tag: Route(queries=frozenset(each)) for tag, each in routes.items()}
-    return Tables((), (), (), (), led, tuple(windows))
+    groups = tuple(range(len(windows[0]))) if filters else ()
+    return Tables(groups, (), (), (), led, tuple(windows), tuple(filters))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -65,8 +68,17 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
             tag: {chance.randrange(queries) for _ in range(chance.choice([1, 1, 2, 5, 40]))}
             for tag in range(_TAGS)
         }
-        routes[1] = {0, queries - 1}
-        await load.words([*output_commands(_tables(windows, routes), config)])
+        routes[n] = {0, queries - 1}
+        # The first tags are those of raw tuples, whose queries are none of the others'.
+        for tag in range(_TAGS):
+            half = range(32) if tag < n else range(32, queries)
+            routes[tag] = {half[query % len(half)] for query in routes[tag]}
+        filters = [
+            sum(1 << chance.randrange(SELECTIONS) for _ in {*range(chance.choice([0, 1, 2, 5]))})
+            & (1 << SELECTIONS) - 1
+            for _ in range(32)
+        ] + [0] * (queries - 32)
+        await load.words([*output_commands(_tables(windows, routes, filters), config)])
 
         results, commits = Scoreboard("results"), Scoreboard("commits")
         Monitor(bench, "results", pressure, results.came)
@@ -81,8 +93,14 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
             bench.set("push", push)
             if push:
                 now = chance.choice([3, 1 << 15, (1 << 16) + 2]) + (1 << 20)
-                carries = chance.choice([c for c in range(1 << n) if c.bit_count() > 1])
+                raw = chance.random() < 0.3
+                carries = chance.choice(
+                    [c for c in range(1 << n) if (c.bit_count() == 1) == raw and c]
+                )
                 latest = chance.choice([s for s in range(n) if carries >> s & 1])
+                bits = chance.choice([0, (1 << SELECTIONS) - 1, chance.randrange(1 << SELECTIONS)])
+                if chance.random() < 0.5:  # all but one
+                    bits = (1 << SELECTIONS) - 1 ^ 1 << chance.randrange(SELECTIONS)
                 # Each component's age and rank; the latest has none.
                 ages = [chance.choice([0, 1, 5, 6, 101, config.longest_range]) for _ in range(n)]
                 ranks = [chance.choice([0, 1, 2, 3, 100, config.longest_rows]) for _ in range(n)]
@@ -91,7 +109,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                 sequences = [counters[s] - ranks[s] & 0xFF for s in range(n)]
                 reference = {
                     "context": chance.randrange(CONTEXTS),
-                    "tag": chance.randrange(_TAGS),
+                    "tag": latest if raw else chance.randrange(n, _TAGS),
                     "stream": latest,
                     "carries": carries,
                     "slots": [pushed >> 4 * s & 15 for s in range(n)],
@@ -103,6 +121,8 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                     ],
                     "now": now,
                     "counters": counters,
+                    "stream": latest,
+                    "bits": bits,
                 }
                 bench.set("pushed", reference)
                 pushed += 1
@@ -116,6 +136,8 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                             good &= ages[s] <= each.size
                         elif each.kind is WindowKind.ROWS:
                             good &= ranks[s] < each.size
+                    if raw:
+                        good = not filters[query] & ~bits
                     fits[good] += 1
                     has |= good << query
                 if has:

@@ -12,6 +12,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.pipeline import Compilation, Options, compile_text, without
 from seustream.compiler.plan.statistics import Statistics
 from seustream.engine.explain import explain
+from tests.compiler.plan.cases import Case, cases
 
 CREATE = """CREATE STREAM E (type varchar(8), k int, v int, c char(3), price double precision);
 CREATE STREAM T (type varchar(8), ts2 int);
@@ -28,6 +29,20 @@ def asked(pattern: str) -> str:
     """The condition of the join for a pattern."""
     (one,) = (q for q in compiled(pattern).program.queries if q.last is not None)
     return x.show(one.where)
+
+
+@pytest.mark.parametrize("case", cases("candidates"), ids=str)
+def test_case(case: Case) -> None:
+    *before, pattern = case.before
+    c = compile_text(f"{' '.join(before)} REGISTER QUERY p AS {pattern};")
+    shown = [
+        f"{query.name}: FROM {', '.join(f'{s.stream.name} {s.alias}' for s in query.sources)}"
+        f" WHERE {x.show(query.where)} WINDOW {query.sources[0].window}, last {query.last}"
+        for query in c.program.queries
+    ]
+    assert shown + [f"p: {one.whole}" for one in c.program.patterns if one.whole] == list(
+        case.after
+    )
 
 
 @pytest.mark.parametrize(

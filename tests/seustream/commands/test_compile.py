@@ -39,7 +39,7 @@ def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[
     assert manifest["options"]["statistics"] == {"r": {"rows": 5, "distinct": {"a": 7}}}
     assert [query["name"] for query in manifest["queries"]] == ["q0"]
     assert "30080   CMP 0,R0,=,0" in Path("image/q.lst").read_text()
-    assert "1 query, 1 with joins in the device" in capfd.readouterr().out
+    assert "1 query, 1 in the device" in capfd.readouterr().out
 
 
 def test_the_words_of_an_image(capsys: pytest.CaptureFixture[str]) -> None:
