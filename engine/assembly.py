@@ -94,7 +94,10 @@ def operators(
     for number, queries in by_level.items():
         rest = [query for query in queries if query.name not in placed]
         if rest:
-            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
+            faults = {
+                q.name: QueryFaults(q.last is None and (strict or q.strict), source=c.source)
+                for q in rest
+            }
             inputs = () if number else base
             software = SoftwareJoin(
                 program.streams, rest, slice_rows, faults, inputs, failures, living

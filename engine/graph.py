@@ -400,8 +400,11 @@ class GraphRun:
             timeless={name: count for name, count in self.timeless.items() if count},
             derived=dict(self._derived),
         )
+        again = {q.name for q in self.compilation.program.queries if q.last is not None}
         for operator in self.operators.values():
             for name, places in fault_report(operator.faults).items():
+                if name in again:  # by the pattern whose candidates it joins
+                    continue
                 mine = report.faults.setdefault(self._written(name), {})
                 for place, (count, row) in places.items():
                     before, first = mine.get(place, (0, row))

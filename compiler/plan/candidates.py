@@ -199,9 +199,7 @@ def _conditions(pattern: ir.PatternQuery, chosen: tuple[int, ...]) -> Iterator[x
                 yield x.Compare(Condition.EQ, left, right, column.type)
     for conjunct in pattern.conjuncts:
         if conjunct.cls in (Class.CONSTANT, Class.PAIR) and set(conjunct.refs) <= set(chosen):
-            e = conjunct.expression
-            if not any(isinstance(part, x.Call | x.Cast | x.Case) for part in x.walk(e)):
-                yield from x.conjuncts(_over_sources(pattern, chosen, e))
+            yield from x.conjuncts(_over_sources(pattern, chosen, conjunct.expression))
 
 
 def _of_type(pattern: ir.PatternQuery, element: int, source: int) -> x.Expression | None:

@@ -168,7 +168,11 @@ class HostDriver(JoinInputs):
         ]
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
         source = compilation.source
-        self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
+        # Faults of candidates are those of their pattern, which looks at them again.
+        self.faults = {
+            q.name: QueryFaults(q.last is None and (strict or q.strict), source=source)
+            for q in self.queries
+        }
         self.failures = Failures() if failures is None else failures
         self.first_tick: int | None = None
         self.counts = JoinCounts()

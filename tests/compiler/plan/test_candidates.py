@@ -53,12 +53,12 @@ def test_case(case: Case) -> None:
             "PATTERN A a; X+ x; B b; !Y; (C | D) d FROM E WHERE a.k = d.k AND b.k = d.k AND x[i].v > 1"
             " AND b.v < a.v AND a.v = 3 AND b.v + 1 = d.v WITHIN 5 s RETURN a.v",
             "a.type = 'A' AND b.type = 'B' AND (d.type = 'C' OR d.type = 'D') AND a.k = d.k"
-            " AND b.k = d.k AND b.v < a.v AND a.v = 3",
+            " AND b.k = d.k AND b.v < a.v AND a.v = 3 AND b.v + 1 = d.v",
         ),
         (
             "PATTERN A a; B b FROM E PARTITION BY k, c WHERE b.ts - a.ts > 3 AND a.v IS NOT NULL"
             " WITHIN 5 s RETURN a.v",
-            "a.type = 'A' AND b.type = 'B' AND a.k = b.k AND a.v IS NOT NULL",
+            "a.type = 'A' AND b.type = 'B' AND a.k = b.k AND b.TimeStamp - a.TimeStamp > 3 AND a.v IS NOT NULL",
         ),
     ],
 )

@@ -9,9 +9,11 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.plan import candidates
+from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.hdl.config import CONFIGURATIONS
 from tests.cosim.devices import verilated
@@ -168,3 +170,35 @@ def test_the_processor_finds_candidates(monkeypatch: pytest.MonkeyPatch) -> None
         assert in_pieces([with_device], rows, seed, "rtl") == want, text
         matches += sum(map(len, want)) * bool(with_device.devices)
     assert matches
+
+
+def test_conditions_that_compute() -> None:
+    """A key with a division, which has faults: they are counted once, as those of the pattern."""
+    text = (
+        "PATTERN A a; B b; C c WHERE a.x * 2 <= c.x + b.x AND 4 / c.x > a.x AND b.y > 110% * a.y"
+        " WITHIN 25 ms RETURN a.x, c.x AS z"
+    )
+    with_device, whole = compiled(text, 1), compiled(text, 0)
+    (one,) = with_device.device_queries
+    assert "4 / c.x > a.x" in x.show(one.division.query.where)
+    matches = faults = 0
+    for seed in range(20):
+        rows = rows_of(Generator(random.Random(seed)), False)
+        want = in_pieces([whole], rows, seed, "golden")
+        assert in_pieces([with_device], rows, seed, "golden") == want
+        matches += sum(map(len, want))
+        runs = [
+            GraphRun(c, [GoldenDevice(d.options.config) for d in c.devices])
+            for c in (whole, with_device)
+        ]
+        found = []
+        for run in runs:
+            run.push("s", rows)
+            list(run.finish())
+            found.append(
+                sum(count for lines in run.report.faults.values() for count, _ in lines.values())
+            )
+        assert found[1] <= found[0]
+        faults += found[1]
+    assert matches
+    assert faults
