@@ -81,7 +81,8 @@ def _inputs(node: GraphNode) -> list[tuple[str, str]]:
     if isinstance(node, logical.Operation):
         return [(stream.name, "") for stream in node.inputs]
     if isinstance(node, ir.MatchQuery):
-        return [(node.stream.name, "")]
+        read = (node.stream, node.candidates)
+        return [(stream.name, "") for stream in read if stream is not None]
     return [(name, "") for name in node.network.sources]
 
 
