@@ -346,7 +346,9 @@ def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
     if options.fit == "strict" and joins & placement.software.keys():
         raise over
     program = without_candidates(c.program, placement.software)
-    return replace(c, program=program, placement=placement)
+    left = {query.name for query in program.queries}
+    software = {name: why for name, why in placement.software.items() if name in left}
+    return replace(c, program=program, placement=replace(placement, software=software))
 
 
 # --- limits -------------------------------------------------------------------

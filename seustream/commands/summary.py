@@ -145,7 +145,7 @@ def _left_to_the_engine(c: Compilation) -> list[str]:
     for name, why in c.placement.software.items():
         by_reason.setdefault(why, []).append(name)
     return [
-        f"note: joined by the engine: {', '.join(names[:_NAMED])}"
+        f"note: left to the engine: {', '.join(names[:_NAMED])}"
         + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
         + f" ({why})"
         for why, names in by_reason.items()

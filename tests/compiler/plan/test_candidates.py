@@ -130,6 +130,7 @@ def test_no_device_or_no_room_leaves_the_pattern_whole() -> None:
         (query,) = c.program.patterns
         assert query.candidates is None
         assert query.whole.startswith("streams: 6 needed, at most 4")
+        assert not c.placement.software
     # A join that has no room is an error still.
     with pytest.raises(CompileError, match="query q2 exceeds"):
         compile_text(text + "SELECT x.a FROM R0 x, R0 y WHERE x.a = y.a WINDOW 9;",
