@@ -208,21 +208,32 @@ class Tables:
     def masks(self, stream: int) -> list[tuple[int, bool]]:
         """The admission masks of a stream, and whether a raw tuple must have all bits of it: those of one
         bit are one mask, of which any bit is enough."""
-        masks = self.admission[stream]
-        single = sum({mask for mask in masks if mask.bit_count() == 1})
-        return [(single, False)] * (single != 0) + [
-            (mask, True) for mask in masks if mask.bit_count() != 1
-        ]
+        return _merged(self.admission[stream])
 
     def selection_entries(self, stream: int, places: int) -> int:
-        """Entries of a stream's selection table in rows of so many: a row for each comparison of as many
-        selections (an empty one takes one, that always or never holds), and in the last place the masks."""
-        bits = [max(len(selection.comparisons), 1) for selection in self.selections[stream]]
-        groups = [bits[first : first + places] for first in range(0, len(bits), places)]
-        masks = len(self.masks(stream))
-        if (groups and len(groups[-1]) < places) or (groups and groups[-1][-1] < max(groups[-1])):
-            masks -= masks > 0
-        return places * (sum(map(max, groups)) + masks)
+        """Entries of a stream's selection table in rows of so many."""
+        bits = [len(selection.comparisons) for selection in self.selections[stream]]
+        return selection_entries(bits, self.admission[stream], places)
+
+
+def selection_entries(bits: Iterable[int], admission: Iterable[int], places: int) -> int:
+    """Entries of a selection table in rows of so many, for bits of so many comparisons: a row for each
+    comparison of as many bits (none at all takes one, that always or never holds), and in the last place
+    the masks."""
+    sizes = [max(size, 1) for size in bits]
+    groups = [sizes[first : first + places] for first in range(0, len(sizes), places)]
+    masks = len(_merged(admission))
+    if groups and (len(groups[-1]) < places or groups[-1][-1] < max(groups[-1])):
+        masks -= masks > 0
+    return places * (sum(map(max, groups)) + masks)
+
+
+def _merged(admission: Iterable[int]) -> list[tuple[int, bool]]:
+    masks = list(admission)
+    single = sum({mask for mask in masks if mask.bit_count() == 1})
+    return [(single, False)] * (single != 0) + [
+        (mask, True) for mask in masks if mask.bit_count() != 1
+    ]
 
 
 class LoadRefused(ValueError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from seustream.compiler.plan.layout import Layout
 from seustream.compiler.plan.limits import within
 from seustream.compiler.plan.normalise import Normalised
-from seustream.compiler.plan.requests import Requests
+from seustream.compiler.plan.requests import Requests, admission
 from seustream.compiler.plan.routes import RoutePlan
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import (
@@ -61,7 +61,7 @@ def allocate(
     tables = Tables(
         tuple(names.index(name) for name in names),
         tuple(_selections(slot, requests) for slot in slots),
-        tuple(_admission(slot, requests) for slot in slots),
+        tuple(admission(slot, requests.rows) for slot in slots),
         tuple(areas),
         {
             tag.number: Route(tag.inserts, frozenset(tag.probes), frozenset(tag.queries))
@@ -133,16 +133,4 @@ def _selections(slot: int, requests: Requests) -> tuple[Selection, ...]:
             tuple(Comparison(names.index(t.column), t.condition, t.code) for t in term.tests),
         )
         for term in requests.selections[slot]
-    )
-
-
-def _admission(slot: int, requests: Requests) -> tuple[int, ...]:
-    """Gives the selections a raw tuple must satisfy to be of use to some subquery."""
-    masks = {
-        sum(1 << bit for owner, bit in row.selections if owner == slot)
-        for row in requests.rows
-        if slot in row.slots
-    }
-    return tuple(
-        sorted(mask for mask in masks if not any(o != mask and o & mask == o for o in masks))
     )

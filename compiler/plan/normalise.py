@@ -56,9 +56,11 @@ def _normalise(division: Division, max_terms: int) -> Normalised:
             for part in division.parts
             if not (part.exact and isinstance(part.device, Leaf))
         )
-        return Normalised(division, (_merged(implied),), residual, True)
+        return Normalised(division, (merged(implied),), residual, True)
     residual = tuple(part.condition for part in division.parts if not part.exact)
-    return Normalised(division, _absorbed(tuple(map(_merged, terms))), residual, False)
+    if len(division.slots) == 1:
+        return Normalised(division, tuple(terms), residual, False)
+    return Normalised(division, _absorbed(tuple(map(merged, terms))), residual, False)
 
 
 def _terms(formula: Formula, most: int) -> list[Term] | None:
@@ -105,7 +107,7 @@ def _clauses(formula: Formula, most: int) -> list[Term] | None:
             spans = tuple(span for one in some for span in one.spans)
             some = [SelectionTerm(some[0].slot, False, tests, text, spans)]
         clauses += some
-    return [tuple(clauses)]
+    return [tuple(dict.fromkeys(clauses))]
 
 
 def _exchanged(formula: Formula) -> Formula:
@@ -150,7 +152,7 @@ def _implied(formula: Formula) -> dict[Leaf, None]:
     return {formula: None}
 
 
-def _merged(term: Term) -> Term:
+def merged(term: Term) -> Term:
     """Plain tests on one slot become one selection bit, at the place of the first."""
     plain: dict[int, list[SelectionTerm]] = {}
     merged: dict[Leaf | int, Leaf] = {}

@@ -33,3 +33,35 @@ def test_an_attribute_has_its_number() -> None:
     assert c.requests.attribute(Attribute(0, "a")) == 0
     assert c.requests.attribute(Attribute(0, "c")) == 1
     assert c.requests.attribute(Attribute(1, "e")) == 0
+
+
+def bits_and_masks(*conditions: str, more: str = "") -> tuple[list[int], tuple[int, ...], int]:
+    """Of the selections of R for a query over it with each condition: comparisons of each bit, masks that
+    admit, and rows of the table."""
+    queries = "".join(f"SELECT a FROM R WHERE {condition} WINDOW NOW;" for condition in conditions)
+    c = compiled_all(queries + more)
+    bits = [len(selection.comparisons) for selection in c.tables.selections[0]]
+    places = c.options.config.selectors
+    return bits, c.tables.admission[0], c.tables.selection_entries(0, places) // places
+
+
+def test_tests_of_one_stream_have_bits_of_their_own_while_there_are_some() -> None:
+    three = "a > 1 AND b < 3 AND c = {0}"
+    assert bits_and_masks(three.format(1)) == ([1, 1, 1], (1,), 1)
+    # Twelve of them share two tests.
+    bits, masks, rows = bits_and_masks(*map(three.format, range(12)))
+    assert (len(bits), {*bits}, masks, rows) == (14, {1}, (1,), 1)
+    # For fourteen there is no room, as a bit each needs sixteen.
+    bits, masks, rows = bits_and_masks(*map(three.format, range(14)))
+    assert (len(bits), rows) == (15, 2)
+    bits, masks, rows = bits_and_masks(*map(three.format, range(15)))
+    assert (bits, len(masks), rows) == ([3] * 15, 15, 3)
+
+
+def test_what_a_join_stores_is_admitted_by_whole_masks() -> None:
+    join = "SELECT R.a FROM R, S WHERE R.a = S.d AND R.b > 7 AND R.c > 7 WINDOW ROWS 9;"
+    bits, masks, rows = bits_and_masks("a > 1 AND b < 3 AND c = 1", more=join)
+    assert (sorted(bits), len(masks)) == ([2, 3], 2)
+    assert rows == 3
+    bits, masks, rows = bits_and_masks("b < 3 AND c = 1", more=join.replace(" AND R.c > 7", ""))
+    assert (bits, masks, rows) == ([1, 2], (1, 2), 2)
