@@ -28,6 +28,10 @@ class ManifestRefused(ValueError):
     """A manifest, or the image beside it, that is not what a compilation writes."""
 
 
+class ImageDiffers(ManifestRefused):
+    """An image that another version compiled of the same text."""
+
+
 def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
     """The manifest's text; a brief one is for a host alone and has nothing for people."""
     data = {
@@ -105,7 +109,7 @@ def compilation_of(
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestRefused(f"no manifest: {type(error).__name__}: {error}") from None
     if compilation.options.devices == wanted and compilation.image != image:
-        raise ManifestRefused("the image is not what this version compiles from the manifest")
+        raise ImageDiffers("the image is not what this version compiles from the manifest")
     return compilation
 
 

@@ -326,8 +326,6 @@ class ControlUnit(wiring.Component):
                         m.d.sync += selections.eq(
                             Mux(command.data[0], selections | unit_is, selections & ~unit_is)
                         )
-                with m.Default():
-                    refuse(Verdict.BAD_TARGET)
 
     def _check_instruction(
         self,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError, Problems, SourceText
+from seustream.compiler.manifest import ImageDiffers
 from seustream.compiler.xsql.parse import parse
 from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
@@ -29,14 +30,17 @@ def standing(load: p.Load, devices: int, libraries: Libraries) -> tuple[p.Load, 
             compile_load(load, devices, libraries)
         except BridgeError as error:
             wrong = error.__cause__ and error.__cause__.__cause__
-            if not isinstance(wrong, CompileError):
-                raise
-            rest, names = _without(wrong)
-            if rest == wrong.source.text:
-                raise
-            lost |= {name: why for name, why in names.items() if name not in lost}
             data = json.loads(load.manifest)
-            data["source"]["text"], data["options"]["devices"] = rest, None
+            if isinstance(wrong, CompileError):
+                rest, names = _without(wrong)
+                if rest == wrong.source.text:
+                    raise
+                lost |= {name: why for name, why in names.items() if name not in lost}
+                data["source"]["text"] = rest
+            elif not isinstance(error.__cause__, ImageDiffers):
+                raise
+            # Devices get the image that this release compiles.
+            data["options"]["devices"] = None
             load = replace(load, manifest=json.dumps(data))
         else:
             return load, lost

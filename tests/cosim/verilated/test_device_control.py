@@ -18,6 +18,7 @@ from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import (
+    FILTER_BITS,
     LAST_WORD,
     Command,
     ControlOperation,
@@ -187,13 +188,9 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
         [BEGIN, write(Target.INDEX, R, TINY.indexes, 0)],
         Verdict.BAD_ADDRESS,
     ),
-    "target that is not there": (
-        [BEGIN, Command(ControlOperation.WRITE, max(Target) + 1, R, 0, 0)],
-        Verdict.BAD_TARGET,
-    ),
-    "last target there could be": (
-        [BEGIN, Command(ControlOperation.WRITE, 15, R, 0, 0)],
-        Verdict.BAD_TARGET,
+    "filter over the tables": (
+        [BEGIN, write(Target.FILTER, R, 1 << FILTER_BITS, 0)],
+        Verdict.BAD_ADDRESS,
     ),
     "counter that is not there": (
         [Command(ControlOperation.READ, address=Counter.OCCUPANCY + TINY.streams)],
