@@ -6,7 +6,7 @@ once, so that they share the windows of what they read. Every row is the host's.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,7 +18,13 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
 from seustream.compiler.logical.windows import is_plain
-from seustream.engine.host.answers import Blaming, StreamRows, fill_group, results_of_join
+from seustream.engine.host.answers import (
+    Blaming,
+    StreamRows,
+    fill_group,
+    fill_group_of_stream,
+    results_of_join,
+)
 from seustream.engine.host.candidates import Answers, Member
 from seustream.engine.host.families import Family, by_interval
 from seustream.engine.host.grouping import Grouping, Held
@@ -188,8 +194,7 @@ class SoftwareJoin(JoinInputs):
                 rows = self.stores[name].table if kept is None else kept.get(name, _NONE)
                 if rows.num_rows:
                     batch = StreamRows(rows, self.seen[name] - rows.num_rows, name)
-                    family = self._plan([query], {query.name: faults}).alone[0][2]
-                    deque(self._given(family.answers(batch, self._skips)), maxlen=0)
+                    fill_group_of_stream(query, self.groupings[query.name], batch, faults)
 
     def _keeps(self, query: Query) -> bool:
         return _is_join(query) or (self.living and keeps_rows(query))
@@ -235,11 +240,8 @@ class SoftwareJoin(JoinInputs):
             }
         return held
 
-    def _plan(
-        self, queries: Sequence[Query], faults: Mapping[str, QueryFaults] | None = None
-    ) -> _Plan:
+    def _plan(self, queries: Sequence[Query]) -> _Plan:
         """Finds what queries have in common."""
-        counted = self.faults if faults is None else faults
         alone: dict[tuple[str, str, Key | None], list[Member]] = {}
         shapes: dict[object, list[Query]] = {}
         for query in queries:
@@ -247,7 +249,7 @@ class SoftwareJoin(JoinInputs):
                 interval, rest = by_interval(x.conjuncts(query.where))
                 source = query.sources[0]
                 of = None if interval is None else interval.key
-                member = Member(query, interval, rest, counted[query.name])
+                member = Member(query, interval, rest, self.faults[query.name])
                 alone.setdefault((source.stream.name, source.alias, of), []).append(member)
             elif _is_join(query):
                 shapes.setdefault(shape(query) or query.name, []).append(query)
@@ -258,7 +260,7 @@ class SoftwareJoin(JoinInputs):
                 for (stream, alias, _), some in alone.items()
             ],
             [
-                SharedJoin(some, self._sides(some[0]), self.groupings, counted)
+                SharedJoin(some, self._sides(some[0]), self.groupings, self.faults)
                 for some in shapes.values()
                 if len(some) > 1
             ],
