@@ -24,6 +24,7 @@ from seustream.compiler.plan.guards import guard
 from seustream.compiler.plan.layout import Layout, lay_out, uses_device
 from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, within
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
+from seustream.compiler.plan.partial import GroupPlan, grouped_tags, with_partials
 from seustream.compiler.plan.place import Placement, everything, place
 from seustream.compiler.plan.requests import Requests, request
 from seustream.compiler.plan.routes import RoutePlan
@@ -76,6 +77,7 @@ class Compilation:
     normalised: tuple[Normalised, ...] = ()
     subqueries: tuple[Subquery, ...] = ()
     requests: Requests = field(default_factory=lambda: Requests((), (), (), ()))
+    partials: GroupPlan = field(default_factory=GroupPlan)
     routes: RoutePlan = field(default_factory=lambda: RoutePlan([], []))
     tables: Tables = field(default_factory=lambda: Tables((), (), (), (), {}, ()))
     programs: tuple[tuple[Instruction, ...], ...] = ()
@@ -192,6 +194,14 @@ def _requests(c: Compilation) -> Compilation:
     return replace(c, requests=request(c.subqueries, c.layout, c.options.config))
 
 
+def _partials(c: Compilation) -> Compilation:
+    """After all limits are met: there are as many groups as attributes are left for."""
+    layout, requests, partials = with_partials(
+        c.program, c.layout, c.normalised, c.requests, c.options.config
+    )
+    return replace(c, layout=layout, requests=requests, partials=partials)
+
+
 def _routes(c: Compilation) -> Compilation:
     estimate = Estimate(c.options.statistics, c.layout)
     routes = PLANS[c.options.plan](c.requests, len(c.layout.slots), estimate)
@@ -201,7 +211,8 @@ def _routes(c: Compilation) -> Compilation:
 
 def _areas(c: Compilation) -> Compilation:
     tables = allocate(c.normalised, c.requests, c.routes, c.layout, c.options.config)
-    return replace(c, tables=tables)
+    grouped = grouped_tags(c.partials, c.routes, c.requests)
+    return replace(c, tables=replace(tables, grouped=grouped))
 
 
 def _guards(c: Compilation) -> Compilation:
@@ -240,6 +251,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("dnf", _normalise),
     ("subqueries", _decompose),
     ("requests", _requests),
+    ("requests", _partials),
     ("routes", _routes),
     ("areas", _areas),
     ("areas", _guards),

@@ -11,13 +11,14 @@ end only decides who leaves early.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from seustream.compiler.wjasip.image import decode
+from seustream.cosim.groups import GroupedResults, groups_of, members_of
 from seustream.cosim.pairs import (
     Bools,
     Codes,
@@ -129,6 +130,8 @@ class GoldenDevice:
 
     def load(self, image: bytes) -> None:
         tables = _decoded(image, self.config)
+        if not self.config.groups:
+            tables = replace(tables, grouped={})
         old, self._tables = self._tables, tables
         if old is None or old.groups != tables.groups:
             self._empty()
@@ -158,14 +161,17 @@ class GoldenDevice:
             raise NotLoaded
         check_batch(batch, self._tables, self.config, self._now)
         size = self._block_size
-        return Results.concatenate(
-            self._block(self._tables, batch.slice(start, start + size))
-            for start in range(0, len(batch), size)
-        )
+        members: list[GroupedResults] = []
+        found = []
+        for start in range(0, len(batch), size):
+            found.append(self._block(self._tables, batch.slice(start, start + size), members))
+        groups = groups_of(members)
+        self._status.delivered += int(groups.count.sum())
+        return replace(Results.concatenate(found), grouped=groups)
 
     # --- one block ------------------------------------------------------------
 
-    def _block(self, tables: Tables, block: Batch) -> Results:
+    def _block(self, tables: Tables, block: Batch, members: list[GroupedResults]) -> Results:
         counters = self._count(tables, block)
         bits, stored = self._door(tables, block)
         handed, sights = [], []
@@ -175,7 +181,7 @@ class GoldenDevice:
             sights.append(sight)
             handed.append(left)
         self._indexes = {}
-        found = list(self._circulate(tables, block, bits, stored, counters, sights))
+        found = list(self._circulate(tables, block, bits, stored, counters, sights, members))
         for store, sight in zip(self._stores, sights, strict=True):
             store.drop_before(int(sight.low[-1]))
         self._now = int(block.timestamp[-1])
@@ -256,9 +262,10 @@ class GoldenDevice:
         stored: Bools,
         counters: Ints,
         sights: list[_Sight],
+        members: list[GroupedResults],
     ) -> Iterator[tuple[Ints, Results]]:
         """Router and join areas, until nothing is in flight. Gives results with the block row
-        of their raw tuple."""
+        of their raw tuple, and to `members` those that are in groups."""
         waiting = [
             (
                 stream,
@@ -272,7 +279,7 @@ class GoldenDevice:
                 continue
             route = tables.routes[tag]
             if route.queries:
-                yield _deliver(route.queries, tables, probes, block, counters)
+                yield _deliver(tag, tables, probes, block, counters, members)
             for area in route.probes:
                 for post, joined in self._probe(
                     tables.areas[area], area, tag, probes, sights[area]
@@ -368,25 +375,30 @@ def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) ->
 
 
 def _deliver(
-    queries: Iterable[int],
+    tag: int,
     tables: Tables,
     probes: _Probes,
     block: Batch,
     counters: Ints,
+    members: list[GroupedResults],
 ) -> tuple[Ints, Results]:
     """The output check: a tuple is of the queries all whose windows it fits, a raw one of those whose filter it
-    passes."""
+    passes. Of the query whose groups the tag's results form it is a member."""
     newest = block.timestamp[probes.row]
     maps = np.zeros(len(probes), np.uint64)
-    for query in queries:
+    carried = probes.sequence != NOT_IN_RESULT
+    last = np.iinfo(np.int64).max
+    oldest = np.where(carried, probes.timestamp, last).min(axis=1, initial=last)
+    grouped = tables.grouped.get(tag)
+    for query in tables.routes[tag].queries:
         fits = _fits(tables.windows[query], probes, newest, counters)
         fits &= probes.bits & tables.needs(query) == tables.needs(query)
-        maps |= fits.astype(np.uint64) << np.uint64(query)
+        if grouped is not None and grouped.query == query:
+            members.append(members_of(grouped, block, probes.row, probes.attributes, oldest, fits))
+        else:
+            maps |= fits.astype(np.uint64) << np.uint64(query)
     some = maps != 0
-    carried = probes.sequence[some] != NOT_IN_RESULT
-    last = np.iinfo(np.int64).max
-    oldest = np.where(carried, probes.timestamp[some], last).min(axis=1, initial=last)
-    return probes.row[some], Results(maps[some], newest[some], oldest, probes.sequence[some])
+    return probes.row[some], Results(maps[some], newest[some], oldest[some], probes.sequence[some])
 
 
 def _fits(windows: tuple[Window, ...], probes: _Probes, newest: Ints, counters: Ints) -> Bools:

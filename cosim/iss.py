@@ -27,6 +27,8 @@ from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
 from seustream.hdl.device import (
     NOT_IN_RESULT,
     Batch,
+    Grouped,
+    Groups,
     HandedOver,
     NotLoaded,
     Results,
@@ -205,6 +207,9 @@ class IssDevice:
         self._maps: list[int] = []  # of results, their queries
         self._rows: list[tuple[int, ...]] = []  # newest, oldest, sequence numbers
         self._handed_over: list[tuple[int, int, int, int]] = []  # as the columns of HandedOver
+        self._groups: dict[
+            tuple[int, int, int], list[int]
+        ] = {}  # by query, key and period, as Groups
         self.reset()
 
     def reset(self) -> None:
@@ -224,6 +229,8 @@ class IssDevice:
 
     def load(self, image: bytes) -> None:
         tables = decode(image, self._config)
+        if not self._config.groups:
+            tables = dataclasses.replace(tables, grouped={})
         same_streams = self._tables is not None and tables.groups == self._tables.groups
         self._tables = tables
         self._programs = [[isa.decode(word) for word in area.program] for area in tables.areas]
@@ -256,8 +263,11 @@ class IssDevice:
         rows = np.array(self._rows, np.int64).reshape(-1, 2 + MAX_STREAMS)
         maps = np.array(self._maps, np.uint64)
         handed = np.array(self._handed_over, np.int64).reshape(-1, 4)
-        self._maps, self._rows, self._handed_over = [], [], []
-        return Results(maps, rows[:, 0], rows[:, 1], rows[:, 2:], HandedOver(*handed.T))
+        groups = np.array(list(self._groups.values()), np.int64).reshape(-1, 8)
+        self._maps, self._rows, self._handed_over, self._groups = [], [], [], {}
+        return Results(
+            maps, rows[:, 0], rows[:, 1], rows[:, 2:], HandedOver(*handed.T), Groups(*groups.T)
+        )
 
     def _raw(self, tables: Tables, stream: int, part: _Part, admit: bool) -> None:
         """One raw tuple: expire, insert, then probe until nothing is in flight."""
@@ -297,6 +307,10 @@ class IssDevice:
                 if not tables.needs(query) & ~probe.bits
                 and self._in_windows(tables, query, probe.parts)
             ]
+            grouped = tables.grouped.get(probe.tag)
+            if grouped is not None and grouped.query in fit:
+                fit.remove(grouped.query)
+                self._join_group(grouped, probe.parts)
             if fit:
                 self._deliver(fit, probe.parts)
             for probed in sorted(route.probes):
@@ -381,6 +395,26 @@ class IssDevice:
             if window.kind is WindowKind.ROWS and rank >= window.size:
                 return False
         return True
+
+    def _join_group(self, grouped: Grouped, parts: dict[int, _Part]) -> None:
+        """Adds a result to its group."""
+        self._status.delivered += 1
+        key, value = (
+            0 if place is None else parts[place[0]].attributes[place[1]]
+            for place in (grouped.key, grouped.value)
+        )
+        assert self._now is not None
+        period = (self._now - grouped.offset) // grouped.period
+        oldest = min(part.timestamp for part in parts.values())
+        group = self._groups.setdefault(
+            (grouped.query, key, period),
+            [grouped.query, key, 0, 0, value, value, oldest, self._now],
+        )
+        group[2] += 1
+        group[3] += value
+        group[4] = min(group[4], value)
+        group[5] = max(group[5], value)
+        group[6] = min(group[6], oldest)
 
     def _deliver(self, queries: list[int], parts: dict[int, _Part]) -> None:
         self._status.delivered += len(queries)

@@ -59,6 +59,8 @@ class DeviceConfig:
                         with more of one attribute takes as many cycles a row as it needs
     probe_fifo_depth    probe tuples waiting before a join area
     output_fifo_depth   results waiting before the output
+    groups              places for groups of results, 0 or a power of two from 8 to 4096; without any, grouping is
+                        the host's
     """
 
     name: str = "default"
@@ -74,6 +76,7 @@ class DeviceConfig:
     comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
+    groups: int = 512
 
     # What the instruction format allows; the same for every build.
     attributes: int = MAX_ATTRIBUTES
@@ -113,6 +116,11 @@ class DeviceConfig:
         check("indexes", 0 <= self.indexes <= MAX_ATTRIBUTES, f"0 to {MAX_ATTRIBUTES}")
         check("comparisons", 1 <= self.comparisons <= 1024, "1 to 1024")
         check("selectors", self.selectors in (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
+        check(
+            "groups",
+            self.groups == 0 or (power_of_two(self.groups) and 8 <= self.groups <= 4096),
+            "0 or a power of two, 8 to 4096",
+        )
         for fifo in ("probe_fifo_depth", "output_fifo_depth"):
             check(fifo, 1 <= getattr(self, fifo) <= MAX_DEPTH, f"1 to {MAX_DEPTH}")
         check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
@@ -190,12 +198,22 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product: every X-SQL type of up to 32 bits is exact in the device.
         DeviceConfig(),
         # The product on an ECP5-85, whose block RAM holds three areas of it.
-        DeviceConfig(name="default3", streams=3),
+        DeviceConfig(name="default3", streams=3, groups=0),
+        # With groups, on the same part: half as deep.
+        DeviceConfig(name="grouping", streams=3, depth=1024),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1),
+        DeviceConfig(
+            name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1, groups=0
+        ),
         # The smallest: the thesis's own way of executing, one comparison at a time.
         DeviceConfig(
-            name="serial", attribute_width=8, lanes=0, indexes=0, comparisons=256, selectors=1
+            name="serial",
+            attribute_width=8,
+            lanes=0,
+            indexes=0,
+            comparisons=256,
+            selectors=1,
+            groups=0,
         ),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
@@ -210,6 +228,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             comparators=4,
             probe_fifo_depth=4,
             output_fifo_depth=4,
+            groups=8,
         ),
     )
 }

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.device import Area, Comparison, Tables
+from seustream.hdl.device import Area, Comparison, Grouped, Tables
 from seustream.hdl.hashing import seed_of
 from seustream.hdl.program import AreaProgram, JoinRow
 from seustream.hdl.window_tests import KIND_BITS, STEP_BITS, THEN_BITS, WindowTest, WindowTests
@@ -50,7 +50,8 @@ class Target(enum.IntEnum):
     INSTRUCTION  address, word | LAST at the highest address; in order from 0
     PROBE_PLAN   route tag, what the area does with its probes (`Layouts.probe_plan`)
     DESTINATION  route tag, areas to probe | output (every unit at once)
-    QUERIES      route tag, set of queries; before it, as PART, the tag's first test of windows
+    QUERIES      route tag, set of queries; before it, as PART, the tag's first test of windows, and from
+                 `GROUP_PLAN_AT` on how its results are grouped (`Layouts.group_plan`)
     RAW_ROUTE    unit, stores | group of the stream
     TEST         test of windows, what it looks at and where it leads (`word_of`); before it, as
                  PART, its higher limit and then its lower one
@@ -136,6 +137,7 @@ FILTERED = 4
 """Selection bits that the output looks up at once."""
 FILTER_BITS = 6
 """An address of these tables: which selection bits, and what they are."""
+GROUP_PLAN_AT = 16
 TERMS = 4
 """Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
 ROW_BITS, ROWS_BITS = 7, 5
@@ -244,7 +246,7 @@ def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
         queries = 0
         if tag in tests.first:
             queries = sum(1 << query for query in tables.routes[tag].queries)
-            yield _part(tests.first[tag])
+            yield _part(tests.first[tag] | _group_plan(tables.grouped.get(tag)) << GROUP_PLAN_AT)
         yield Command(ControlOperation.WRITE, Target.QUERIES, 0, tag, queries)
     for number, test in enumerate(tests.tests):
         if number or 0 in tests.first.values():
@@ -257,6 +259,17 @@ def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
     for stream in range(tables.streams):
         if over_one := tables.routes[stream].queries:
             yield from _filters(tables, stream, over_one)
+
+
+def _group_plan(grouped: Grouped | None) -> int:
+    if grouped is None:
+        return 0
+    plan, at = 1 | grouped.query << 1, 7
+    for place in (grouped.key, grouped.value):
+        if place is not None:
+            plan |= (1 | place[0] << 1 | place[1] << 3) << at
+        at += 5
+    return plan
 
 
 def _filters(tables: Tables, stream: int, queries: frozenset[int]) -> Iterator[Command]:

@@ -39,13 +39,17 @@ Rules of the contract, the same for every device (models, RTL, board):
    (UNBOUNDED, ROWS an old one, RANGE one of high rank) it is handed over as in an overflow,
    before the arriving tuple probes. Timestamps and sequence numbers in results are whole,
    64 bits, whatever their width inside.
+9. *Groups.* For a route tag that is `grouped`, a device may keep the results of the query that is named from
+   leaving, and give the groups that they form instead, in `Results.grouped`: before the first raw tuple of
+   another period, and when `push` returns or after `flush`. Or it delivers such a result as any other, as one that finds no room for
+   its group; each is in one of the two, and of each group there may be several records. They are counted as delivered.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 import numpy as np
@@ -177,6 +181,19 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouped:
+    """The groups that a route tag's results form for one of its queries: by the attribute `key` (its stream, its number), or
+    one group of all; with the sum, the least and the greatest of the attribute `value`, if there is one.
+    A period of so many ticks begins at `offset`, and others before and after it."""
+
+    query: int
+    key: tuple[int, int] | None
+    value: tuple[int, int] | None
+    period: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Tables:
     """Everything a device loads.
 
@@ -187,6 +204,7 @@ class Tables:
     windows     per query, per stream, the output window
     filters     per query, the selection bits that a raw tuple needs to be a result of it by itself, 0
                 for a join; nothing at all if every query is a join
+    grouped     per route tag, the groups that a device forms of its results if it can (rule 9)
     """
 
     groups: tuple[int, ...]
@@ -196,6 +214,7 @@ class Tables:
     routes: dict[int, Route]
     windows: tuple[tuple[Window, ...], ...]
     filters: tuple[int, ...] = ()
+    grouped: dict[int, Grouped] = field(default_factory=dict, hash=False)
 
     @property
     def streams(self) -> int:
@@ -204,6 +223,14 @@ class Tables:
     def needs(self, query: int) -> int:
         """The selection bits that a raw tuple needs to be a result of a query."""
         return self.filters[query] if self.filters else 0
+
+    def cuts(self, timestamp: Ints) -> Ints:
+        """The rows of a batch that are in another period of some groups than the row before."""
+        changes = np.zeros(max(len(timestamp) - 1, 0), np.bool_)
+        for period, offset in {(one.period, one.offset) for one in self.grouped.values()}:
+            number = (timestamp - offset) // period
+            changes |= number[1:] != number[:-1]
+        return np.flatnonzero(changes) + 1
 
     def masks(self, stream: int) -> list[tuple[int, bool]]:
         """The admission masks of a stream, and whether a raw tuple must have all bits of it: those of one
@@ -357,24 +384,64 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of results (rule 9), in columns: the query; the code of the key, 0 without one; how many results, of
+    one period; sum, least and greatest of the codes of the value, 0 without one; the times of the oldest
+    component, and of the first of the results."""
+
+    query: Ints = field(default_factory=_no_ints)
+    key: Ints = field(default_factory=_no_ints)
+    count: Ints = field(default_factory=_no_ints)
+    total: Ints = field(default_factory=_no_ints)
+    least: Ints = field(default_factory=_no_ints)
+    greatest: Ints = field(default_factory=_no_ints)
+    oldest: Ints = field(default_factory=_no_ints)
+    first: Ints = field(default_factory=_no_ints)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def of(self, query: int) -> Groups:
+        """Those of a query."""
+        return self.some(np.flatnonzero(self.query == query))
+
+    def some(self, rows: Ints) -> Groups:
+        """Some of them, in another order."""
+        return Groups(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Groups]) -> Groups:
+        some = [part for part in parts if len(part)]
+        if len(some) < 2:
+            return some[0] if some else cls()
+        return cls(
+            *(
+                np.concatenate([getattr(part, column.name) for part in some])
+                for column in fields(cls)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Join results in columns, a record for a combination: `queries` has a bit for each query that
     it satisfies, one at least; `sequences` is m x 4, `NOT_IN_RESULT` where a stream has no part.
-    Its length is in records."""
+    Its length is in records, those that are in `grouped` left out."""
 
     queries: BitMaps = field(default_factory=lambda: np.empty(0, np.uint64))
     newest: Ints = field(default_factory=_no_ints)
     oldest: Ints = field(default_factory=_no_ints)
     sequences: Ints = field(default_factory=lambda: np.empty((0, MAX_STREAMS), np.int64))
     handed_over: HandedOver = field(default_factory=HandedOver)
+    grouped: Groups = field(default_factory=Groups)
 
     def __len__(self) -> int:
         return len(self.queries)
 
     @property
     def delivered(self) -> int:
-        """Counts results, a record once for each of its queries."""
-        return int(np.bitwise_count(self.queries).sum())
+        """Counts results, a record once for each of its queries, and those in groups."""
+        return int(np.bitwise_count(self.queries).sum() + self.grouped.count.sum())
 
     def of(self, query: int) -> Bools:
         """Marks the records of a query."""
@@ -398,6 +465,7 @@ class Results:
             np.concatenate([part.oldest for part in parts]),
             np.concatenate([part.sequences for part in parts]),
             HandedOver.concatenate(part.handed_over for part in parts),
+            Groups.concatenate(part.grouped for part in parts),
         )
 
 

@@ -23,7 +23,7 @@ class TupleFetch(wiring.Component):
     throughput  1 tuple a cycle, of one requester or of all
 
     requests     streams of references; the last one asks for stored tuples as they are, the one
-                 before it for stamps alone
+                 before it for stamps alone unless all is wanted `whole_results`
     responses    pulse for whom `fetched` is; `answering` is it a cycle before
     working      a request is on its way
     remember, context, raw        keeps a raw tuple under its context number
@@ -37,6 +37,7 @@ class TupleFetch(wiring.Component):
         n = config.streams
         super().__init__(
             {
+                "whole_results": In(1),
                 "requests": In(stream.Signature(layouts.reference)).array(requesters),
                 "responses": Out(requesters),
                 "answering": Out(requesters),
@@ -103,7 +104,9 @@ class TupleFetch(wiring.Component):
         raw = Signal(layouts.context)
         m.d.comb += [
             self.working.eq(chosen.any()),
-            self.coming.eq(reduce(or_, (*reads[:-2], reads[-1]))),
+            self.coming.eq(
+                reduce(or_, (*reads[:-2], reads[-1], Mux(self.whole_results, reads[-2], 0)))
+            ),
             self.slots.eq(references[0].slots),
             write.addr.eq(self.context),
             write.en.eq(self.remember),

@@ -27,6 +27,9 @@ MARK_BITS = 7
 """Bits of a bucket that stand with each slot of its chain."""
 OFFERS = 2
 """Raw tuples that are offered to the router at once, for the output."""
+QUERY_BITS = 6
+GROUP_COUNT_BITS = 16
+"""A group of as many results as fit takes no more."""
 EPOCH_BITS = ceil_log2(EPOCHS)
 """The highest bits of a context's number: contexts that follow each other are counted together."""
 
@@ -52,6 +55,10 @@ class Layouts:
     query_set   queries that are left, the look that follows, and whether one does
     result      a joined tuple and the queries that it satisfies, a bit each
     handed_over a stored tuple that left early, and the arrival that displaced it
+    group_plan  how a route tag's results are grouped: for which query, by which attribute, and which one is summed
+    member      a result as its group sees it
+    group       a group of results
+    group_parts results of no query that a group leaves as; their sequence numbers are its bits
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -135,6 +142,24 @@ class Layouts:
                 "taken_by": self.sequence,
             }
         )
+        self.place = data.StructLayout({"there": 1, "stream": STREAM_BITS, "attribute": 2})
+        self.group_plan = data.StructLayout(
+            {"grouped": 1, "query": QUERY_BITS, "key": self.place, "value": self.place}
+        )
+        self.member = data.StructLayout(
+            {"grouped": 1, "query": QUERY_BITS, "key": width, "value": width}
+        )
+        self.group = data.StructLayout(
+            {
+                "query": QUERY_BITS,
+                "key": width,
+                "count": GROUP_COUNT_BITS,
+                "total": width + GROUP_COUNT_BITS,
+                "least": width,
+                "greatest": width,
+            }
+        )
+        self.group_parts = -(-self.group.size // (n * self.sequence))
         # A look at a joined tuple's ages and ranks (`seustream.hdl.window_tests`).
         self.limit = max(self.timestamp, self.sequence)
         self.step = data.StructLayout({"then": THEN_BITS, "index": STEP_BITS})

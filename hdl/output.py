@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import FILTER_BITS, FILTERED, Target
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, STREAM_BITS, TAG_BITS, Layouts
+from seustream.hdl.member import GroupMember
 from seustream.hdl.probe_fifo import IN_FLIGHT
 from seustream.hdl.query_search import PLACE_BITS, PLACES, QuerySearch
 from seustream.hdl.table_bus import write_signature
@@ -35,6 +36,8 @@ class Output(wiring.Component):
     room            may be late by `IN_FLIGHT` pushes
     request, response, fetched   of the tuple fetch, which takes two cycles at least
     results         delivered results, in the order of the pushes
+    member          beside a result, how it is grouped
+    whole           attributes of components are wanted, too; held
     commit, context a tuple of this context is done
     delivered       how many queries got a result, 3 cycles before
     working, blocked   it is busy; a result waits to be taken
@@ -54,6 +57,8 @@ class Output(wiring.Component):
                 "response": In(1),
                 "fetched": In(layouts.fetched),
                 "results": Out(stream.Signature(layouts.result)),
+                "member": Out(layouts.member),
+                "whole": Out(1),
                 "commit": Out(1),
                 "context": Out(CONTEXT_BITS),
                 "delivered": Out(range(config.queries + 1)),
@@ -69,6 +74,17 @@ class Output(wiring.Component):
         for name in write_signature().members:
             m.d.comb += getattr(search.write, name).eq(getattr(self.write, name))
         leaves = Signal()  # a place becomes free
+        # Without a grouping unit nothing is a member of a group.
+        self._members = None
+        if self.config.groups:
+            m.submodules.members = self._members = members = GroupMember(self.config)
+            wiring.connect(m, members.write, wiring.flipped(self.write))
+            m.d.comb += [
+                members.half.eq(self.half),
+                members.came.eq(self.response),
+                members.fetched.eq(self.fetched),
+                self.whole.eq(members.whole),
+            ]
         self._ask(m, leaves)
         kept = self._work_out(m, search)
         self._deliver(m, search, kept, leaves)
@@ -92,6 +108,9 @@ class Output(wiring.Component):
         left = Signal()  # a place that becomes free is counted a cycle later
         m.d.sync += [left.eq(leaves), asked.eq(asked + asks - left)]
         m.d.sync += place.eq(asked < PLACES - 1)  # one may have been asked for meanwhile
+        if self._members is not None:
+            tag = data.View(self.layouts.reference, waiting.r_data).tag
+            m.d.comb += [self._members.asked.eq(asks), self._members.tag.eq(tag)]
         with m.If(free):
             m.d.sync += [self.request.valid.eq(asks), self.request.payload.eq(waiting.r_data)]
 
@@ -122,6 +141,7 @@ class Output(wiring.Component):
                 "now": layouts.timestamp,
                 "oldest": layouts.timestamp,
                 "sequences": data.ArrayLayout(layouts.sequence, n),
+                "member": layouts.member,
             }
         )
         stages = 4
@@ -161,6 +181,13 @@ class Output(wiring.Component):
                 m.d.sync += age.eq(Mux(pair[0] > pair[-1], pair[0], pair[-1]))
                 greatest.append(age)
         m.d.sync += works[-1].oldest.eq(works[-2].now - greatest[0])
+        if self._members is not None:
+            # Of ages of half of what the clock tells no one knows which is greater, once it has moved on.
+            young, member = ~greatest[0][-2:].any(), works[-2].member
+            m.d.sync += [
+                works[-2].member.eq(self._members.member),
+                works[-1].member.grouped.eq(member.grouped & young),
+            ]
 
         m.submodules.works = kept = memory.Memory(shape=parts, depth=PLACES, init=[])
         end, port = Signal(PLACE_BITS), kept.write_port()
@@ -206,7 +233,12 @@ class Output(wiring.Component):
         """Tuples leave in the order in which they came, with their queries if there are any."""
         known, some, head = Signal(PLACES), Signal(PLACES), Signal(PLACE_BITS)
         shown = data.StructLayout(
-            {"some": 1, "context": CONTEXT_BITS, "result": self.layouts.result}
+            {
+                "some": 1,
+                "context": CONTEXT_BITS,
+                "result": self.layouts.result,
+                "member": self.layouts.member,
+            }
         )
         here, item, moves = Signal(), Signal(shown), Signal()
         found, left = Signal(PLACES), Signal(PLACES)
@@ -232,11 +264,13 @@ class Output(wiring.Component):
                 result.newest.eq(work.now),
                 result.oldest.eq(work.oldest),
                 result.sequences.eq(work.sequences),
+                item.member.eq(work.member),
             ]
         handed = self.results.valid & self.results.ready
         m.d.comb += [
             self.results.valid.eq(here & item.some),
             self.results.payload.eq(result),
+            self.member.eq(item.member),
             self.commit.eq(moves),
             self.context.eq(item.context),
             self.blocked.eq(self.results.valid & ~self.results.ready),

@@ -12,6 +12,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control import COMMAND, RESPONSE, ControlUnit
 from seustream.hdl.control_words import Target
 from seustream.hdl.fetch import TupleFetch
+from seustream.hdl.grouping import GroupingUnit
 from seustream.hdl.layouts import OFFERS, STREAM_BITS, Layouts
 from seustream.hdl.output import Output
 from seustream.hdl.replay import Replay
@@ -20,9 +21,12 @@ from seustream.hdl.selection import SelectionUnit
 from seustream.hdl.sequencer import Sequencer
 from seustream.hdl.table_bus import write_signature
 
+_STILL = 8
+"""Cycles without anything in flight, one after the other."""
+
 
 class Wjasip(wiring.Component):
-    """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
+    """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> grouping unit -> results
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
     throughput  the slowest of: a raw tuple a cycle, in 2 where windows are not calm; in each area `lanes` pairs a cycle
@@ -31,7 +35,8 @@ class Wjasip(wiring.Component):
 
     commands, responses   control unit
     raw                   raw tuples in arrival order; a filler moves the clock where it would
-                          leap more than half of what its counter counts
+                          leap more than half of what its counter counts; one that is admitted has
+                          all groups leave that were formed before
     results               delivered results, of raw tuples in any order
     handed_over           stored tuples that left early
     idle                  nothing in flight
@@ -81,7 +86,7 @@ class Wjasip(wiring.Component):
                 m.d.sync += getattr(part.write, name).eq(getattr(control.write, name))
 
         # Raw tuples: door, sequencer, windows.
-        wiring.connect(m, wiring.flipped(self.raw), selection.raw)
+        self._door(m, selection)
         wiring.connect(m, selection.selected, sequencer.selected)
         self._raw_tables(m, sequencer)
         m.d.comb += [selection.pause.eq(control.pause), sequencer.clear.eq(control.clear)]
@@ -158,7 +163,8 @@ class Wjasip(wiring.Component):
             sequencer.done_contexts[n].eq(output.context),
         ]
         wiring.connect(m, output.request, fetch.requests[n])
-        wiring.connect(m, output.results, wiring.flipped(self.results))
+        m.d.comb += fetch.whole_results.eq(output.whole)
+        self._group(m, output)
         m.d.comb += [output.response.eq(fetch.responses[n]), output.fetched.eq(fetch.fetched)]
 
         # New tables: stored tuples again.
@@ -185,7 +191,11 @@ class Wjasip(wiring.Component):
 
         self._hand_over(m, areas, sequencer)
         m.d.comb += self.idle.eq(
-            sequencer.idle & selection.idle & ~self.raw.valid & ~self.handed_over.valid
+            sequencer.idle
+            & selection.idle
+            & ~self.raw.valid
+            & ~self.handed_over.valid
+            & self._grouped
         )
         m.d.sync += control.quiet.eq(sequencer.idle & selection.idle)
         wiring.connect(m, wiring.flipped(self.commands), control.commands)
@@ -219,6 +229,51 @@ class Wjasip(wiring.Component):
                 m.d.comb += self.executed[number].eq(area.executed)
                 m.d.comb += self.traces[number].eq(area.trace)
         return m
+
+    def _door(self, m: Module, selection: SelectionUnit) -> None:
+        """Raw tuples go in. A filler that is admitted is a drain: those after it wait until nothing is in
+        flight, and the groups have left."""
+        self._drain, self._drained = Signal(name="drain"), Signal(name="drained")
+        if not self.config.groups:
+            wiring.connect(m, wiring.flipped(self.raw), selection.raw)
+            return
+        raw, drains, draining = self.raw.payload, Signal(), Signal()
+        m.d.comb += [
+            drains.eq(raw.filler & raw.admit),
+            selection.raw.payload.eq(raw),
+            selection.raw.valid.eq(self.raw.valid & ~drains & ~draining),
+            self.raw.ready.eq(selection.raw.ready & ~draining),
+        ]
+        with m.If(self.raw.valid & self.raw.ready & drains):
+            m.d.sync += draining.eq(1)
+        with m.Elif(self._drained):
+            m.d.sync += draining.eq(0)
+        # Idle for some cycles, one after the other: what has just gone in is not seen at once.
+        still = Signal(range(_STILL + 1))
+        with m.If(~draining | ~self._control.quiet):
+            m.d.sync += still.eq(0)
+        with m.Elif(still != _STILL):
+            m.d.sync += still.eq(still + 1)
+        m.d.comb += self._drain.eq(draining & (still == _STILL))
+        self._draining = draining
+
+    def _group(self, m: Module, output: Output) -> None:
+        """Results leave, or are counted in their groups."""
+        self._grouped = Signal(name="grouped", init=1)  # nothing waits there
+        if not self.config.groups:
+            wiring.connect(m, output.results, wiring.flipped(self.results))
+            m.d.comb += self._grouped.eq(1)
+            return
+        m.submodules.grouping = grouping = GroupingUnit(self.config)
+        wiring.connect(m, output.results, grouping.found)
+        wiring.connect(m, grouping.results, wiring.flipped(self.results))
+        m.d.comb += [
+            grouping.member.eq(output.member),
+            grouping.drain.eq(self._drain),
+            grouping.clear.eq(self._control.clear),
+            self._drained.eq(grouping.drained),
+            self._grouped.eq(grouping.idle & ~self._draining),
+        ]
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
         """Table of the sequencer about each stream, in two halves as all tables."""

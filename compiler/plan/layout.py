@@ -176,6 +176,11 @@ def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
             yield predicate
 
 
+def encoding_of(column: x.ColumnReference, width: int) -> Encoding | None:
+    """The encoding of a column that nothing compares."""
+    return _encoding(_Class({("", column.name): column}), width, ())
+
+
 def _encoding(found: _Class, width: int, times: Container[tuple[str, str]]) -> Encoding | None:
     """None where no code decides anything about the values."""
     types = {column.type for column in found.members.values()}

@@ -76,7 +76,7 @@ def request(subqueries: tuple[Subquery, ...], layout: Layout, config: DeviceConf
             rows += made
     rows.sort(key=lambda row: row.subquery.number)
     attributes = tuple(
-        _in_schema_order(slot.stream.columns, names)
+        in_schema_order(slot.stream.columns, names)
         for slot, names in zip(layout.slots, used, strict=True)
     )
     for slot, names, numbered in zip(layout.slots, attributes, selections, strict=True):
@@ -145,6 +145,6 @@ def _shared(subquery: Subquery, most: int) -> list[SelectionTerm]:
     return found
 
 
-def _in_schema_order(columns: tuple[Column, ...], names: set[str]) -> tuple[str, ...]:
+def in_schema_order(columns: tuple[Column, ...], names: set[str]) -> tuple[str, ...]:
     order = {column.name: index for index, column in enumerate(columns)}
     return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))

@@ -27,6 +27,7 @@ def check(tables: Tables, config: DeviceConfig) -> None:
         _want(count == n, f"{count} {what} for {n} streams")
     _check_selections(tables, config)
     _check_routes(tables, config)
+    _check_grouped(tables, config)
     joins = [_check_area(tables, config, number) for number in range(n)]
     _check_circulation(tables, joins)
 
@@ -159,6 +160,22 @@ def _check_routes(tables: Tables, config: DeviceConfig) -> None:
             )
 
 
+def _check_grouped(tables: Tables, config: DeviceConfig) -> None:
+    for tag, grouped in tables.grouped.items():
+        where = f"the groups of route tag {tag} "
+        route = tables.routes.get(tag)
+        _want(
+            route is not None and grouped.query in route.queries,
+            where + f"are of query {grouped.query}, which the tag does not satisfy",
+        )
+        for place in (grouped.key, grouped.value):
+            _want(
+                place is None or (place[0] < tables.streams and place[1] < config.attributes),
+                where + "name an attribute that is not there",
+            )
+        _want(grouped.period > 0, where + f"are of periods of {grouped.period} ticks")
+
+
 def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.Instruction]:
     area: Area = tables.areas[number]
     most = config.factors
@@ -229,6 +246,12 @@ def _check_circulation(tables: Tables, programs: list[list[isa.Instruction]]) ->
     seen = set(open_states)
     while open_states:
         tag, bound = open_states.pop()
+        grouped = tables.grouped.get(tag)
+        for place in () if grouped is None else (grouped.key, grouped.value):
+            _want(
+                place is None or bool(bound >> place[0] & 1),
+                f"the groups of route tag {tag} are by a stream that it does not carry",
+            )
         for area in tables.routes[tag].probes:
             posts = posts_of(area, tag)
             if bound >> area & 1 and posts:

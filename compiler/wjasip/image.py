@@ -26,6 +26,7 @@ from seustream.hdl.device import (
     Combination,
     Comparison,
     Factor,
+    Grouped,
     LoadRefused,
     Retention,
     Route,
@@ -55,6 +56,9 @@ _BOUND_TO = (
     "instructions",
     "queries",
 )
+
+_LATER = ("selectors", "groups")
+"""The device's own affair and later than the first images, which stay as they are."""
 
 T = TypeVar("T")
 
@@ -162,6 +166,13 @@ def _written(tables: Tables) -> _Writer:
     def window(x: Window) -> None:
         w.put("BQ", x.kind, x.size)
 
+    def grouped(row: tuple[int, Grouped]) -> None:
+        tag, g = row
+        w.put("BB", tag, g.query)
+        for place in (g.key, g.value):
+            w.put("BBB", place is not None, *(place or (0, 0)))
+        w.put("qq", g.period, g.offset)
+
     w.numbers(tables.groups)
     w.many(tables.selections, lambda s: w.many(s, selection, "bits"), "selections")
     w.many(tables.admission, lambda m: w.many(m, lambda mask: w.put("H", mask)), "admission")
@@ -170,6 +181,10 @@ def _written(tables: Tables) -> _Writer:
     w.many(tables.windows, lambda q: w.many(q, window), "windows")
     if tables.filters:  # an image of joins ends before it
         w.many(tables.filters, lambda mask: w.put("H", mask), "filters")
+    if tables.grouped:
+        if not tables.filters:
+            w.put("H", 0)
+        w.many(tuple(sorted(tables.grouped.items())), grouped, "grouped")
     return w
 
 
@@ -233,6 +248,13 @@ def _read_tables(r: _ImageReader) -> Tables:
             raise LoadRefused(f"window kind {kind} is not defined")
         return Window(WindowKind(kind), size)
 
+    def place() -> tuple[int, int] | None:
+        there, stream, attribute = r.get("B"), r.get("B"), r.get("B")
+        return (stream, attribute) if there else None
+
+    def grouped() -> tuple[int, Grouped]:
+        return r.get("B"), Grouped(r.get("B"), place(), place(), r.get("q"), r.get("q"))
+
     groups = r.numbers()
     selections = r.many(lambda: r.many(selection))
     admission = r.many(lambda: r.many(lambda: r.get("H")))
@@ -245,14 +267,20 @@ def _read_tables(r: _ImageReader) -> Tables:
     filters: tuple[int, ...] = ()
     if r.at < len(r.data):
         filters = r.many(lambda: r.get("H"))
-        if not filters:
+        if not filters and r.at == len(r.data):
             raise LoadRefused("its list of filters has nothing in it")
-    return Tables(groups, selections, admission, areas, routes, windows, filters)
+    tags: tuple[tuple[int, Grouped], ...] = ()
+    if r.at < len(r.data):
+        tags = r.many(grouped)
+        if not tags:
+            raise LoadRefused("its list of groups has nothing in it")
+        if len(dict(tags)) != len(tags):
+            raise LoadRefused("a route tag is grouped twice")
+    return Tables(groups, selections, admission, areas, routes, windows, filters, dict(tags))
 
 
 def _config_text(config: DeviceConfig) -> bytes:
-    """Without what is the device's own affair and later than the first images, which stay as they are."""
-    known = {name: value for name, value in config.to_json().items() if name != "selectors"}
+    known = {name: value for name, value in config.to_json().items() if name not in _LATER}
     return json.dumps(known, separators=(",", ":")).encode()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.processor.bits import Column, Words, flatten, pack, unpack, words_of
+from seustream.cosim.processor.groups import GroupReader
 from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
 from seustream.hdl.control_words import (
     Command,
@@ -83,6 +85,7 @@ class ProcessorDevice:
             "command": flatten(COMMAND),
             "response": flatten(RESPONSE),
         }
+        self._groups = GroupReader(config)
         self._tables: Tables | None = None
         self._now: int | None = None
         self._last = np.zeros(MAX_STREAMS, np.int64)
@@ -99,6 +102,8 @@ class ProcessorDevice:
 
     def load(self, image: bytes) -> None:
         tables = decode(image, self._config)
+        if not self._config.groups:
+            tables = replace(tables, grouped={})
         new = self._tables is None or self._tables.groups != tables.groups
         commands = [
             Command(ControlOperation.BEGIN),
@@ -207,6 +212,8 @@ class ProcessorDevice:
         for attribute in range(MAX_ATTRIBUTES):
             columns[f"attributes.{attribute}"] = piece.attributes[:, attribute].astype(np.uint64)
         raws = pack(self._fields["raw"], columns, len(piece))
+        if tables.grouped:
+            raws = self._with_drains(tables, piece, columns, raws)
         longest = 1 << self._config.timestamp_width - 1
         if self._now is not None and int(piece.timestamp[0]) - self._now > longest:
             raws = np.concatenate((self._filler(columns, self._now + longest), raws))
@@ -218,6 +225,19 @@ class ProcessorDevice:
                 self._last[: len(groups)][groups == group] = piece.sequence[of_group[-1]]
         self._ports.run(raws, PATIENCE)
         return self._collected(piece)
+
+    def _with_drains(
+        self, tables: Tables, piece: Batch, columns: dict[str, Column], raws: Words
+    ) -> Words:
+        """Has groups leave before another period begins, before times come round, and at the end."""
+        apart = 1 << self._config.timestamp_width - 2
+        spans = (piece.timestamp - piece.timestamp[0]) // apart
+        far = np.flatnonzero(spans[1:] != spans[:-1]) + 1
+        cuts = np.append(np.union1d(tables.cuts(piece.timestamp), far), len(piece))
+        drains = {
+            name: columns[name][cuts - 1] for name in ("stream", "timestamp", "sequence")
+        } | dict.fromkeys(("filler", "admit"), np.ones(len(cuts), np.uint64))
+        return np.insert(raws, cuts, pack(self._fields["raw"], drains, len(cuts)), axis=0)
 
     def _filler(self, columns: dict[str, Column], now: int) -> Words:
         """Moves the clock as far as it can tell, in the name of the tuple that comes."""
@@ -231,6 +251,11 @@ class ProcessorDevice:
         fields = self._fields["result"]
         rows = self._ports.take(RESULTS, _port_words(fields))
         columns = unpack(fields, rows)
+        parts = columns["queries"] == 0
+        grouped = self._groups.read(
+            {name: column[parts] for name, column in columns.items()}, self._time
+        )
+        columns, rows = {name: column[~parts] for name, column in columns.items()}, rows[~parts]
         n = self._config.streams
         sequences = np.full((len(rows), MAX_STREAMS), NOT_IN_RESULT, np.int64)
         for stream in range(n):
@@ -256,6 +281,7 @@ class ProcessorDevice:
                 taker,
                 self._sequence(handed["taken_by"], taker),
             ),
+            grouped,
         )
 
     def _time(self, counted: Column) -> Ints:

@@ -33,6 +33,7 @@ from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
+from seustream.engine.host.partial import in_turn, rows_of_groups
 from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.host.stages import keeps_rows, retentions
 from seustream.engine.host.state import JoinInputs
@@ -352,6 +353,13 @@ class HostDriver(JoinInputs):
                     answer = results_of_join(query, grouping, sides, both, faults)
                 else:
                     answer = self._of_stream(query, part, both[:, 0], faults)
+                groups = results.grouped.of(number)
+                if len(groups):
+                    partial = self.compilation.partials.of(number)
+                    assert partial is not None
+                    encodings = self.compilation.layout.encodings
+                    counted = rows_of_groups(partial, one.division, encodings, groups)
+                    answer = in_turn(answer, counted)
             if query.name in self.failures:
                 continue
             self.counts.repeats += len(found) - len(unique)

@@ -27,7 +27,7 @@ def encode(column: pa.Array, encoding: Encoding, first_tick: int) -> tuple[Codes
     width, drop = encoding.width, np.uint32(32 - encoding.width)
     match encoding.codec:
         case Codec.INTEGER:
-            codes = _integers(column) + (1 << (width - 1))
+            codes = _units(column, encoding.scale) + (1 << (width - 1))
             fits = (codes >= 0) & (codes < 1 << width)
             return np.where(fits, codes, 0).astype(np.uint32), valid & fits
         case Codec.REAL:
@@ -60,6 +60,32 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_date32(stored.type) or pa.types.is_time32(stored.type):
         stored = stored.cast(pa.int32())
     return np.asarray(stored.cast(pa.int64()).fill_null(0)).copy()
+
+
+def _units(column: pa.Array, scale: int) -> npt.NDArray[np.int64]:
+    """Numbers in units of the last of so many digits after the point, NULL as 0."""
+    if not pa.types.is_decimal(column.type):
+        return _integers(column) * np.int64(10**scale)
+    decimals = column.cast(pa.decimal128(38, scale)).fill_null(0)
+    # Of two words each; so few digits have room in the lower one.
+    words = np.frombuffer(decimals.buffers()[1], np.int64)
+    units: npt.NDArray[np.int64] = words[2 * decimals.offset :: 2][: len(decimals)]
+    return units
+
+
+def decode(codes: npt.NDArray[np.int64], encoding: Encoding, of: pa.DataType) -> pa.Array:
+    """The values of a type that codes stand for; of an integer codec."""
+    units = codes - (1 << (encoding.width - 1))
+    if pa.types.is_decimal(of):
+        units = units // 10 ** (encoding.scale - of.scale)
+        words = np.column_stack((units, units >> 63))
+        data = pa.py_buffer(np.ascontiguousarray(words))
+        return pa.Array.from_buffers(of, len(units), [None, data])
+    units = units // 10**encoding.scale
+    if pa.types.is_boolean(of):
+        return pa.array(units != 0)
+    narrow = pa.array(units).cast(pa.int32() if pa.types.is_date32(of) else of)
+    return narrow.cast(of)
 
 
 def _ticks(timestamps: npt.NDArray[np.int64], first: int, largest: int) -> Codes:

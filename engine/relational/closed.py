@@ -122,13 +122,14 @@ def rows_of_closed(
     measures: Measures,
     closed: Closed,
     values: Sequence[pa.Array],
+    times: Ints,
     oldest: Ints,
     whose: Ints | None,
     faults: Faults,
 ) -> GroupRows:
-    """The rows of groups by query, by the ends of their windows, then by ORDER BY, and of equal ones in the
-    order in which they began. `values` are those of `measures.read`; they, `oldest` and `whose` are of the rows
-    of `closed`, in its order."""
+    """The rows of groups by query, by the ends of their windows, then by ORDER BY, and of equal ones by the times
+    at which they began, and their keys. `values` are those of `measures.read`; they, `times`, `oldest` and `whose` are
+    of the rows of `closed`, in its order."""
     turns = spanned(closed.lo, closed.hi, closed.of_point)
     count = len(closed.start)
     since = extremes(oldest, closed.lo, closed.hi, count, greatest=False)
@@ -141,7 +142,9 @@ def rows_of_closed(
     rows[-1, logical.WINDOW_START.name] = pa.array(closed.start)
     rows[-1, logical.WINDOW_END.name] = pa.array(closed.end)
     queries = () if whose is None else (whose[closed.first],)
-    order = np.lexsort((closed.rows[closed.first], closed.start, closed.end, *queries))
+    order = _in_order(
+        (times[closed.first], closed.start, closed.end, *queries), rows, len(measures.keys)
+    )
     found = _Found(rows, closed.end, since, *queries).some(order)
     with faults.naming(lambda row: f"the group of the window that ends at ts {found.end[row]}"):
         if node.having is not None:
@@ -170,6 +173,15 @@ class _Found(NamedTuple):
         rows = {key: column.take(index) for key, column in self.rows.items()}
         whose = None if self.whose is None else self.whose[places]
         return _Found(rows, self.end[places], self.since[places], whose)
+
+
+def _in_order(numbers: Sequence[Ints], rows: Rows, keys: int) -> Ints:
+    """The order of groups by numbers, of which the last counts most, then by so many keys."""
+    order = np.lexsort(numbers)
+    if len(order) < 2 or any((np.diff(one[order]) != 0).all() for one in numbers):
+        return order
+    by_key = [ranks(rows[0, f"g{key}"], False, False) for key in reversed(range(keys))]
+    return np.lexsort((*by_key, *numbers))
 
 
 def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Ints:

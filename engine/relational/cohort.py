@@ -346,10 +346,17 @@ class _Forward:
     def _give(self, rows: pa.Table, whose: Ints | None, closed: Closed) -> None:
         """Gives each member its rows of groups."""
         some = rows.take(pa.array(closed.rows))
-        _, oldest, *values = [column.combine_chunks() for column in some.columns]
+        times, oldest, *values = [column.combine_chunks() for column in some.columns]
         whose = None if whose is None else whose[closed.rows]
         found = rows_of_closed(
-            self.node, self.measures, closed, values, np.asarray(oldest), whose, self.faults
+            self.node,
+            self.measures,
+            closed,
+            values,
+            np.asarray(times),
+            np.asarray(oldest),
+            whose,
+            self.faults,
         )
         if self.doubted:
             return

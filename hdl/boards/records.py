@@ -253,7 +253,8 @@ class Serializer(wiring.Component):
                 m.d.sync += [
                     step.eq(fields["newest"] - last),
                     age.eq(fields["newest"] - fields["oldest"]),
-                    several.eq((queries & (queries - 1)) != 0),
+                    # Of no query a bit map tells, too: it is a part of a group.
+                    several.eq(((queries & (queries - 1)) != 0) | (queries == 0)),
                     query.eq(
                         Cat(
                             Cat(b for number, b in enumerate(queries) if number >> bit & 1).any()

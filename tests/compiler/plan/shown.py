@@ -17,6 +17,7 @@ from seustream.compiler.plan.divide import (
 )
 from seustream.compiler.plan.layout import Layout
 from seustream.compiler.plan.normalise import Normalised, Term
+from seustream.compiler.plan.partial import GroupPlan
 from seustream.compiler.plan.requests import Requests
 from seustream.compiler.plan.routes import RoutePlan
 from seustream.hdl.device import Tables
@@ -101,6 +102,16 @@ class Shower:
                 f" selections {' '.join(bits) or '-'}"
             )
         return lines
+
+    def partials(self, plan: GroupPlan, requests: Requests) -> list[str]:
+        lines = {}
+        for one in plan.groups:
+            key, value = ("-" if of is None else self.attribute(of) for of in (one.key, one.value))
+            lines[one.name] = f"key {key}, value {value}, periods of {one.period} from {one.offset}"
+        shown = [f"{name}: {line}" for name, line in sorted((lines | plan.left).items())]
+        for name, attributes in zip(self.names, requests.attributes, strict=True):
+            shown.append(f"attributes {name}: {', '.join(attributes)}")
+        return shown
 
     def routes(self, plan: RoutePlan) -> list[str]:
         lines = []

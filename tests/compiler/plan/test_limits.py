@@ -254,7 +254,7 @@ def test_every_limit_of_a_configuration_is_tried() -> None:
         "sequence_width": "rows of a ROWS window",
     }
     shapes = {"name", "attribute_width", "depth", "lanes", "indexes", "comparators"}
-    shapes |= {"selectors", "probe_fifo_depth", "output_fifo_depth"}
+    shapes |= {"selectors", "probe_fifo_depth", "output_fifo_depth", "groups"}
     assert {field.name for field in dataclasses.fields(DeviceConfig)} == set(limits) | shapes
 
 

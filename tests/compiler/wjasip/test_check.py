@@ -15,6 +15,7 @@ from seustream.hdl.device import (
     Combination,
     Comparison,
     Factor,
+    Grouped,
     LoadRefused,
     Retention,
     Route,
@@ -404,3 +405,41 @@ def test_a_full_table_of_tags_passes() -> None:
         tables = with_area(tables, area, program=program, factors=(), combinations=rows)
         before = list(tags)
     check(dataclasses.replace(tables, routes=routes), TINY)
+
+
+# --- groups -------------------------------------------------------------------
+
+
+def test_good_groups_pass() -> None:
+    for key in (None, (R, 0), (T, 3)):
+        check(dataclasses.replace(GOOD, grouped={FINAL: Grouped(0, key, (S, 1), 1)}), TINY)
+
+
+@pytest.mark.parametrize(
+    ("tag", "grouped", "reason"),
+    [
+        (FINAL, Grouped(1, None, None, 1), "are of query 1, which the tag does not satisfy"),
+        (
+            R,
+            Grouped(0, None, None, 1),
+            "route tag 0 are of query 0, which the tag does not satisfy",
+        ),
+        (200, Grouped(0, None, None, 1), "route tag 200 are of query 0"),
+        (FINAL, Grouped(0, (3, 0), None, 1), "name an attribute that is not there"),
+        (FINAL, Grouped(0, None, (S, 4), 1), "name an attribute that is not there"),
+        (FINAL, Grouped(0, None, None, 0), "are of periods of 0 ticks"),
+    ],
+)
+def test_groups(tag: int, grouped: Grouped, reason: str) -> None:
+    with pytest.raises(LoadRefused, match=reason):
+        check(dataclasses.replace(GOOD, grouped={tag: grouped}), TINY)
+
+
+def test_groups_by_a_stream_that_is_not_there() -> None:
+    pair = build(
+        [Query(dict.fromkeys((R, S), UNBOUNDED), ((On(R, 0, "=", S, 0),),), {})], (0, 1, 2)
+    )
+    tag = max(tag for tag, route in pair.routes.items() if route.queries)
+    check(dataclasses.replace(pair, grouped={tag: Grouped(0, (S, 0), None, 1)}), TINY)
+    with pytest.raises(LoadRefused, match="are by a stream that it does not carry"):
+        check(dataclasses.replace(pair, grouped={tag: Grouped(0, (T, 0), None, 1)}), TINY)

@@ -16,6 +16,7 @@ from seustream.hdl.device import (
     Combination,
     Comparison,
     Factor,
+    Grouped,
     LoadRefused,
     Retention,
     Route,
@@ -84,6 +85,15 @@ def test_round_trip_of_every_section() -> None:
     assert decode(IMAGE, TINY) == TABLES
 
 
+def test_round_trip_of_groups() -> None:
+    for filters in ((), (0, 0)):
+        some = {1: Grouped(1, (1, 0), (1, 3), 2**40, -5), 255: Grouped(0, None, None, 1)}
+        tables = dataclasses.replace(TABLES, filters=filters, grouped=some)
+        again = decode(encode(tables, TINY), TINY)
+        assert again == tables
+        assert again.grouped == some
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_round_trip_of_random_queries(seed: int) -> None:
     print(f"seed {seed}")
@@ -116,7 +126,8 @@ def test_the_layout_of_the_file() -> None:
     assert IMAGE[:6] == b"WJAS\x02\x00"
     # Without what is the device's own affair and later than the first images.
     built_for = DeviceConfig.from_json(HEAD.decode())
-    assert dataclasses.replace(built_for, selectors=TINY.selectors) == TINY
+    own = {"selectors": TINY.selectors, "groups": TINY.groups}
+    assert dataclasses.replace(built_for, **own) == TINY
     assert BODY[:5] == b"\x03\x00\x00\x00\x02"
     assert Jmpli().encode() == TABLES.areas[0].program[0]
     assert Nop().encode() == TABLES.areas[0].program[1]
@@ -145,6 +156,13 @@ def test_every_byte_altered() -> None:
                 decode(bytes(altered), TINY)
 
 
+GROUPS = Grouped(1, (0, 3), None, 500, 7)
+GROUPED = taken_apart(encode(dataclasses.replace(TABLES, grouped={255: GROUPS}), TINY))[1][
+    len(BODY) :
+]
+"""No filters, and the groups of one route tag."""
+
+
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
@@ -157,7 +175,13 @@ def test_every_byte_altered() -> None:
         (IMAGE[:-5], "truncated or altered: .* its header says"),
         (put_together(HEAD, BODY[:-1]), "truncated: a section ends early"),
         (put_together(HEAD, b""), "truncated: a section ends early"),
-        (put_together(HEAD, BODY + b"\1\0\0\0\0\0"), "2 bytes left over after the last section"),
+        (put_together(HEAD, BODY + b"\1\0\0\0\0\0"), "its list of groups has nothing in it"),
+        (put_together(HEAD, BODY + GROUPED + b"\0\0"), "2 bytes left over after the last section"),
+        (put_together(HEAD, BODY + GROUPED[:-1]), "truncated: a section ends early"),
+        (
+            put_together(HEAD, BODY + b"\0\0\2\0" + GROUPED[4:] + GROUPED[4:]),
+            "a route tag is grouped twice",
+        ),
         (put_together(HEAD, BODY + b"\0\0"), "its list of filters has nothing in it"),
         (put_together(HEAD, BODY + b"\0"), "truncated: a section ends early"),
         (put_together(b"", BODY), "its configuration is malformed: not JSON"),
