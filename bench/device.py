@@ -6,6 +6,9 @@ the processor is slow as much as where it is fast.
 
 Configurations: one of these workloads on every configuration that a board has.
 
+Groups: results of a join that are counted and summed by key, for windows of time, on the configuration `grouping`; beside
+them the same results delivered one by one.
+
 Scan: four factors over windows of 2,040 tuples in which nothing joins; how many pairs an area looks
 at in a cycle, with a factor array of so many lanes and by the serial unit, which runs the program
 for every pair as the thesis does.
@@ -30,6 +33,7 @@ from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.device import Batch, UnitCycles
 from seustream.hdl.hashing import bucket_of, seed_of
+from seustream.hdl.layouts import Layouts
 
 TITLE = "device: cycles a raw tuple by workload and by configuration, pairs a cycle when scanning"
 
@@ -58,6 +62,10 @@ WINDOW ROWS {0};"""
 _BAND = "SELECT * FROM R, S WHERE S.a BETWEEN R.a - 5 AND R.a + 5 WINDOW ROWS {0};"
 _DOOR = "SELECT * FROM R, S WHERE R.a = S.a AND R.b = {0} WINDOW ROWS 64;"
 _SELECT = "SELECT * FROM R WHERE b < {0};"
+_GROUPS = """SELECT S.b, count(*) AS n, sum(S.c) AS s FROM R, S WHERE R.a = S.a
+GROUP BY S.b, TUMBLE(ts_newest, INTERVAL {0} millisecond) WINDOW ROWS 64;"""
+_GROUPED = ((1, 16_000), (100, 16_000), (400, 16_000), (5_000, 16_000), (100, 500), (100, 50))
+"""Keys, and tuples to a window of time."""
 
 Codes = npt.NDArray[np.uint32]
 Tuples = Callable[[int, int], Batch]
@@ -85,10 +93,12 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one workload: cycles and results a raw tuple, what the units did, seconds simulated."""
+    """Of one workload: cycles, results and records that leave a raw tuple, what the units did, seconds
+    simulated."""
 
     cycles: float
     results: float
+    records: float
     units: dict[str, UnitCycles]
     seconds: float
 
@@ -130,6 +140,18 @@ def measure() -> Measurement:
                 [(c.name, window_of(c), f"{on(c).cycles:.2f}") for c in BOARDS],
             ),
             FigureTable(
+                GROUPS,
+                (
+                    "keys",
+                    "window, tuples",
+                    "cycles/tuple",
+                    "ungrouped",
+                    "records/tuple",
+                    "ungrouped ",
+                ),
+                [_grouped(*each) for each in _GROUPED],
+            ),
+            FigureTable(
                 "scan of windows in which nothing joins",
                 ("by", "pairs/cycle an area", "of its lanes"),
                 [
@@ -165,6 +187,34 @@ def on(config: DeviceConfig) -> Cost:
     keys = _keys(window, config.attribute_width)
     workload = Workload("", STREAMS + EQUAL.format(window), 2 * window, most, in_turn(keys))
     return run(VerilatedDevice(config, note=print), workload)
+
+
+GROUPS = "groups of a 2-way equi-join, 1 match, window 64"
+
+
+def _grouped(keys: int, window: int) -> tuple[object, ...]:
+    """What grouping costs by so many keys, and what leaves the processor."""
+    config, joins = CONFIGURATIONS["grouping"], _keys(64)
+
+    def tuples(first: int, n: int) -> Batch:
+        batch = in_turn(joins)(first, n)
+        batch.attributes[:, 1:] = _at_random(keys, [0, 1])(first, n).attributes[:, 1:]
+        return batch
+
+    device = VerilatedDevice(config, note=print)
+    found: list[tuple[float, float]] = []
+    for text in (_GROUPS.format(window), EQUAL.format(64)):
+        cost = run(device, Workload("", STREAMS + text, 128, 16_000, tuples))
+        found.append((cost.cycles, cost.records))
+    (grouped, records), (single, singles) = found
+    return (
+        keys,
+        f"{window:,}",
+        f"{grouped:.2f}",
+        f"{single:.2f}",
+        f"{records:.3f}",
+        f"{singles:.2f}",
+    )
 
 
 def workloads() -> Iterator[Workload]:
@@ -247,7 +297,8 @@ def run(device: VerilatedDevice, workload: Workload) -> Cost:
         for name, now in after.items()
     }
     each = workload.measured
-    return Cost(cycles / each, results.delivered / each, units, seconds)
+    records = len(results) + Layouts(device.config).group_parts * len(results.grouped)
+    return Cost(cycles / each, results.delivered / each, records / each, units, seconds)
 
 
 def config(**changes: int) -> DeviceConfig:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from seustream.compiler.wjasip.image import decode
@@ -11,10 +13,12 @@ from seustream.hdl.control_words import Command, ControlOperation, load_commands
 
 
 def load_words(image: bytes, config: DeviceConfig) -> list[tuple[int, int, int]]:
-    """COMMAND, DATA_LOW and DATA_HIGH of one command after the other. The windows are emptied."""
+    """COMMAND, DATA_LOW and DATA_HIGH of one command after the other. The windows are emptied. Results come
+    one by one, not in groups."""
+    tables = replace(decode(image, config), grouped={})
     commands = [
         Command(ControlOperation.BEGIN),
-        *load_commands(decode(image, config), config),
+        *load_commands(tables, config),
         Command(ControlOperation.COMMIT, data=1),
     ]
     return [words(command) for command in commands]

@@ -33,7 +33,13 @@ def test_it_imports_no_simulator() -> None:
         for name in names
         if (name or "").startswith("seustream")
     }
-    assert rooms == {"compiler.wjasip", "cosim.pairs", "hdl.config", "hdl.device"}
+    assert rooms == {
+        "compiler.wjasip",
+        "cosim.groups",
+        "cosim.pairs",
+        "hdl.config",
+        "hdl.device",
+    }
     assert not {
         name for name in names if (name or "").split(".")[0] in ("amaranth", "cocotb", "verilator")
     }

@@ -181,8 +181,12 @@ def configurations() -> str:
     return _plain(_more("device", 0))
 
 
-def scans() -> str:
+def groups() -> str:
     return _plain(_more("device", 1))
+
+
+def scans() -> str:
+    return _plain(_more("device", 2))
 
 
 def _more(name: str, number: int) -> dict[str, Any]:
@@ -344,7 +348,7 @@ def _from_to(low: float, high: float) -> str:
 TABLES = {
     "papers": papers,
     "joins": joins, "steps": steps, "queries": queries, "thousandth": thousandth, "outer": outer, "nexmark": nexmark, "spark": spark, "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
-    "cycles": cycles, "configurations": configurations, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
+    "cycles": cycles, "configurations": configurations, "groups": groups, "scans": scans, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
     "largest": largest, "worked": worked, "benches": benches,
 }  # fmt: skip
 

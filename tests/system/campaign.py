@@ -6,6 +6,8 @@
     crowded the same in one whose FIFOs hold a single probe
     swaps   images one after the other on the golden model and the RTL, in these and in ones whose
             counters come round soon or never and whose windows are full soon or never
+    groups  queries that group by windows of time, on a model or the RTL against the engine alone, in
+            configurations with many places for groups and with few
 
 Spread over processes; every failing seed is printed and can be run alone with --cases 1.
 """
@@ -17,6 +19,7 @@ import concurrent.futures
 import dataclasses
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from seustream.cosim.golden import GoldenDevice
@@ -24,6 +27,7 @@ from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.swaps import play, same, swaps
+from tests.engine.host.test_partial import check
 from tests.system.differential import MODELS, Difference, run_case
 
 _SWAPPED = (
@@ -48,6 +52,15 @@ def in_a_crowd(seed: int) -> int:
     return run_case(seed, ("golden", "verilated"), CROWDED.name)
 
 
+def grouped(seed: int) -> int:
+    model = ("golden", "iss", "verilated")[seed % 3]
+    config = ("default", "tiny", "grouping")[seed // 3 % 3]
+    try:
+        return check(seed, Counter(), model, config)
+    except AssertionError as error:
+        raise Difference(f"seed {seed}, configuration {config}, {model}: {error}") from None
+
+
 def changing(seed: int) -> int:
     config: DeviceConfig = _SWAPPED[seed % len(_SWAPPED)]
     case = swaps(seed, config, tuples=200, images=12)
@@ -63,6 +76,7 @@ KINDS: dict[str, tuple[Callable[[int], int], int]] = {
     "models": (on_models, 20_000),
     "rtl": (on_rtl, 2_000),
     "crowded": (in_a_crowd, 1_000),
+    "groups": (grouped, 3_000),
     "swaps": (changing, 2_000),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.explain.facts.names import View, WindowOf, window_of, windows_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
@@ -17,6 +18,7 @@ from seustream.compiler.explain.facts.routes import CrossProduct, cross_products
 from seustream.compiler.explain.marks import bar
 from seustream.compiler.explain.text import Columns, NamedLines
 from seustream.compiler.language import expressions as x
+from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.keys import Keys, keys, keys_of_each
 from seustream.compiler.plan.normalise import Normalised
 from seustream.hdl import isa
@@ -52,7 +54,7 @@ class HostWork:
 @dataclass(frozen=True, slots=True)
 class QuerySplit:
     """One query: what the device does for it, then what the host does before it delivers
-    the columns."""
+    the columns. `groups` says what is counted of its results, and where, if a query groups them."""
 
     query: str
     text: str
@@ -62,6 +64,7 @@ class QuerySplit:
     device: tuple[str, ...]
     host: tuple[HostWork, ...]
     columns: tuple[str, ...]
+    groups: str
     cross_products: tuple[CrossProduct, ...]
     notes: tuple[str, ...]
 
@@ -85,6 +88,8 @@ class QuerySplit:
             yield "device" if number == 0 else "    or", work
         for number, step in enumerate(self.host):
             yield "host" if number == 0 else "  then", f"{step.work}   ({step.why})"
+        if self.groups:
+            yield "groups", self.groups
         yield "columns", ", ".join(self.columns)
         for found in self.cross_products:
             yield "×", f"subquery {found.subquery}: {found.text}"
@@ -188,9 +193,11 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
     slots = one.division.slots or (None,) * len(query.sources)
     device = [" AND ".join(term) or "every combination" for term in form.terms]
     runs, why, work = _runs(one), one.division.why, tuple(_host_work(one, form.residual))
+    groups = _groups(scope.c, query.name)
     for other in scope.c.others:
         for there in other.device_queries:
             if there.division.query.name == query.name:
+                groups = _groups(other, query.name)
                 runs = _runs(there).replace("device", f"device {other.number + 1}", 1)
                 why = there.division.why
                 work = tuple(_host_work(there, normal_form(View(other), there).residual))
@@ -211,9 +218,33 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
         tuple(device),
         work,
         tuple(item.name for item in query.items),
+        groups,
         tuple(found for found in cross_products(scope) if found.query == query.name),
         tuple(_notes(scope, one)),
     )
+
+
+def _groups(c: Compilation, name: str) -> str:
+    """Describes the groups that a device forms of a query's results, or says why it does not."""
+    names = [one.division.query.name for one in c.device_queries]
+    if name not in names:
+        return ""
+    found = c.partials.of(names.index(name))
+    if found is None:
+        readers = [node.name for node in c.program.operations if name in map(_called, node.inputs)]
+        why = next((c.partials.left[reader] for reader in readers if reader in c.partials.left), "")
+        return f"in software   ({why})" if why else ""
+    key, value = (
+        None if of is None else f"{c.layout.slots[of.slot].name}.{of.column}"
+        for of in (found.key, found.value)
+    )
+    by = f"by {key}" if key else "all in one"
+    what = f", with sum, least and greatest {value}" if value else ""
+    return f"counted in the device {by}{what}, {found.period:,} ms at a time"
+
+
+def _called(stream: Stream) -> str:
+    return stream.name
 
 
 def _runs(one: Normalised) -> str:

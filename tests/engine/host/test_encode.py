@@ -10,6 +10,7 @@ import datetime
 import math
 import random
 import struct
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pytest
 
 from seustream.compiler.language.expressions import Value
 from seustream.compiler.plan.encoding import Codec, Encoding
-from seustream.engine.host.encode import encode
+from seustream.engine.host.encode import decode, encode
 from seustream.hdl.isa import Condition
 
 WIDTHS = (8, 16, 32)
@@ -252,3 +253,29 @@ def test_ticks_at_the_ends_of_time() -> None:
         2**32 - 1,
     ]
     assert encode(column, Encoding(Codec.TICKS, 32), high - 1)[0].tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("scale", "more"), [(0, 0), (1, 0), (2, 1)])
+def test_decimals_are_units_of_their_last_digit(width: int, scale: int, more: int) -> None:
+    """Compared with one of more digits, they are units of its last one."""
+    chance = random.Random(f"{width} {scale}")
+    kind, encoding = pa.decimal128(5, scale), Encoding(Codec.INTEGER, width, scale + more)
+    values = [Decimal(chance.randrange(-99999, 100000)).scaleb(-scale) for _ in range(200)]
+    values += [Decimal(n).scaleb(-scale) for n in (0, 1, -1, 12, 13, -13, 99999, -99999)]
+    column = pa.array([None, *values], kind).slice(1)
+    codes, usable = encode(column, encoding, 0)
+    for value, code, has in zip(values, codes.tolist(), usable.tolist(), strict=True):
+        assert (code if has else None) == encoding.code(value), value
+    assert not encode(pa.nulls(2, kind), encoding, 0)[1].any()
+    some = np.flatnonzero(usable)
+    again = decode(codes[some].astype(np.int64), encoding, kind)
+    assert again.to_pylist() == [values[i] for i in some]
+
+
+@pytest.mark.parametrize("name", ["smallint", "int", "date", "boolean"])
+def test_codes_are_decoded(name: str) -> None:
+    encoding, kind, values = case(name, 32)
+    codes, usable = encode(pa.array(values, kind), encoding, 0)
+    assert usable.all()
+    assert decode(codes.astype(np.int64), encoding, kind).to_pylist() == values
