@@ -22,8 +22,8 @@ class GroupingUnit(wiring.Component):
     in which they began: of each some results of no query, whose sequence numbers are its bits (`Layouts.group`),
     and whose times those of the first result and of the oldest component.
 
-    latency     7 cycles
-    throughput  a result a cycle; of a drain a group in `Layouts.group_parts` cycles and 5 more
+    latency     6 cycles
+    throughput  a result a cycle; of a drain a group in `Layouts.group_parts` cycles and 3 more
 
     found, member   results, and beside each how it is grouped
     results         those that are delivered, and groups
@@ -209,7 +209,7 @@ class GroupingUnit(wiring.Component):
         words = Signal(parts * size)
         left = Signal(parts)  # a bit for each that is to be given
         drains, forgets, empty = Signal(), Signal(), Signal()
-        room = Signal()
+        room, sweeps = Signal(), Signal()
         with m.If(self.clear):
             m.d.sync += forgets.eq(1)
         m.d.comb += [
@@ -220,10 +220,21 @@ class GroupingUnit(wiring.Component):
         ]
         # What is taken in the last cycle with room is counted in the next one.
         m.d.sync += [
-            room.eq(~drains & (self._used < _WAITING - 2)),
+            room.eq(~drains & ~sweeps & (self._used < _WAITING - 2)),
             empty.eq(drains & ~room & (self._used == 0)),
         ]
         with m.FSM() as fsm:
+            # A reset of the registers leaves in the memory what was there.
+            with m.State("SWEEP"):
+                m.d.comb += [
+                    sweeps.eq(1),
+                    self._write.addr.eq(at),
+                    self._write.data.live.eq(0),
+                    self._write.en.eq(1),
+                ]
+                m.d.sync += at.eq(at + 1)
+                with m.If(at == self.config.groups - 1):
+                    m.next = "ADD"
             with m.State("ADD"):
                 m.d.sync += at.eq(0)
                 with m.If(drains & empty):

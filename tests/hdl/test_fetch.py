@@ -42,8 +42,14 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         }
 
     all_ask, one_asks = range(_REQUESTERS), range(1, 2)
-    for idle, asking in ((NONE, all_ask), (SOME, all_ask), (MUCH, all_ask), (NONE, one_asks)):
-        await bench.reset()
+    for idle, asking, all_whole in (
+        (NONE, all_ask, False),
+        (SOME, all_ask, True),
+        (MUCH, all_ask, False),
+        (NONE, one_asks, False),
+        (NONE, all_ask, True),
+    ):
+        await bench.reset(whole_results=all_whole)
         windows = [[component() for _ in range(depth)] for _ in range(n)]
         raws = []
         for context in range(CONTEXTS):
@@ -72,12 +78,14 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
             own = reference["stream"]
             return [s for s in range(n) if reference["carries"] >> s & 1 and s != own]
 
-        def promised(who: int, reference: dict, parts: list[dict]) -> dict[int, dict]:
+        def promised(
+            who: int, reference: dict, parts: list[dict], all_whole: bool = all_whole
+        ) -> dict[int, dict]:
             """What the requester may look at, by window: the raw tuple, and what was read of the others."""
             shown = {s: parts[s] for s in asked_for(who, reference)}
             if who == _REQUESTERS - 1:
                 return shown
-            if who == _REQUESTERS - 2:  # of stored tuples, stamps alone
+            if who == _REQUESTERS - 2 and not all_whole:  # of stored tuples, stamps alone
                 names = ("timestamp", "sequence")
                 shown = {s: {name: part[name] for name in names} for s, part in shown.items()}
             own = reference["stream"]
@@ -123,10 +131,11 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 )
 
             def taken_now(reference, who=who, board=board, answer=answer, since=since,
-                          asked_for=asked_for, reads=reads, whole_reads=whole_reads) -> None:  # fmt: skip
+                          asked_for=asked_for, reads=reads, whole_reads=whole_reads,
+                          all_whole=all_whole) -> None:  # fmt: skip
                 for s in asked_for(who, reference):
                     reads[s] += 1
-                    whole_reads[s] += who != _REQUESTERS - 2
+                    whole_reads[s] += all_whole or who != _REQUESTERS - 2
                 board.expect(answer(who, reference))
                 since[who].append(bench.cycle)
 

@@ -4,6 +4,7 @@ queries and arrivals, random stalls at every port, programs exchanged while tupl
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections import Counter as Tally
 
@@ -15,11 +16,22 @@ from seustream.compiler.wjasip.image import decode, encode
 from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.control_words import Command, ControlOperation, Counter, load_commands
-from seustream.hdl.device import Results, Tables
+from seustream.hdl.device import Grouped, Results, Tables
 from seustream.hdl.top import Wjasip
 from tests.cosim.generate import random_arrivals, random_queries
-from tests.cosim.queries import UNBOUNDED, Raw, batch, build, handed_over, rows_of
-from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate
+from tests.cosim.queries import (
+    RANGE,
+    UNBOUNDED,
+    On,
+    Query,
+    Raw,
+    arrivals,
+    batch,
+    build,
+    handed_over,
+    rows_of,
+)
+from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, pack, simulate, unpack
 
 CONFIG = dataclasses.replace(
     CONFIGURATIONS["tiny"],
@@ -65,18 +77,7 @@ async def results_as_of_the_golden_model(dut: object) -> None:
         results = Monitor(bench, "results", pressure)
         handed = Monitor(bench, "handed_over", pressure)
 
-        async def ask(*words: Command, commands: Driver = commands,
-                      answers: Monitor = answers) -> int:  # fmt: skip
-            """All are answered with OK; gives the data of the last answer."""
-            before = len(answers.got)
-            for word in words:
-                members = Command.__dataclass_fields__
-                commands.queue.append({name: int(getattr(word, name)) for name in members})
-            await bench.until(lambda: len(answers.got) == before + len(words), 100_000)
-            for answer in answers.got[before:]:
-                assert answer["verdict"] == 0
-            return answers.got[-1]["data"]
-
+        ask = functools.partial(_ask, bench, commands, answers)
         groups = [(0, 1), (0, 0)][run % 2]
         images = []
         for _ in range(2):
@@ -151,6 +152,134 @@ async def results_as_of_the_golden_model(dut: object) -> None:
         "in flight at a swap",
     ):
         assert seen[what], what
+
+
+@cocotb.test()
+async def a_drain_is_of_all_before_it_and_of_nothing_behind(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance = random.Random(bench.chance.getrandbits(64))
+    longest = 1 << CONFIG.timestamp_width - 3
+    size, needed = CONFIG.sequence_width, bench.component.layouts.group_parts
+    seen: Tally = Tally()
+    queries = [
+        Query({0: RANGE(longest), 1: RANGE(longest)}, ((On(0, 0, "=", 1, 0),),)),
+        Query({0: RANGE(longest), 1: RANGE(longest)}, ((On(0, 0, "=", 1, 0),),)),
+        Query({1: UNBOUNDED}),
+    ]
+    tables = build(queries, (0, 1))
+    grouped = {
+        tag: Grouped(query, (1, 0), (1, 1), 1 << 40)
+        for tag, route in tables.routes.items()
+        for query in route.queries - {1}
+    }
+    tables = dataclasses.replace(tables, grouped=grouped)
+    for idle, pressure in ((NONE, MUCH), (SOME, NONE)):
+        await bench.reset()
+        commands, answers = Driver(bench, "commands"), Monitor(bench, "responses")
+        Monitor(bench, "handed_over")
+        words = load_commands(tables, CONFIG)
+        begin = Command(ControlOperation.BEGIN)
+        await _ask(
+            bench, commands, answers, begin, *words, Command(ControlOperation.COMMIT, data=1)
+        )
+
+        # Some tuples, then a drain; some drains have nothing before them.
+        rows, ends, now = [], [], 1000
+        for _ in range(12):
+            now += 200
+            for _ in range(chance.choice([0, 1, 2, 12])):
+                now += chance.randrange(3)
+                rows.append(
+                    (chance.randrange(2), now, (chance.randrange(3), chance.randrange(256)))
+                )
+            ends.append(len(rows))
+        raws = arrivals(rows, (0, 1))
+        of_time = {raw.timestamp: sum(end <= at for end in ends) for at, raw in enumerate(raws)}
+        events: list[tuple[str, int]] = []  # what happened, and in which part of all
+        raw = Driver(bench, "raw", idle)
+        raw.taken = lambda item, of=of_time, log=events: (
+            None if item["filler"] else log.append(("taken", of[item["timestamp"]]))
+        )
+        results = Monitor(bench, "results", pressure)
+        for begins, end in zip([0, *ends], ends, strict=False):
+            raw.queue.extend(_raw(each) for each in raws[begins:end])
+            last = raws[end - 1] if end else Raw(0, 0, 0, True, (0,) * 4)
+            raw.queue.append(_raw(last) | {"filler": 1, "admit": 1})
+        parts: list[int] = []
+        got: Tally = Tally()
+
+        def came(item: dict, of=of_time, log=events, parts=parts, got=got) -> None:
+            if item["queries"]:
+                log.append(("result", of[item["newest"]]))
+                got[of[item["newest"]], "delivered"] += (item["queries"] & 0b101).bit_count()
+                got[of[item["newest"]], "of no group"] += item["queries"] >> 1 & 1
+                return
+            log.append(("part", of[item["newest"]]))
+            parts.append(pack(bench.component.layouts.result["sequences"].shape, item["sequences"]))
+            if len(parts) == needed:
+                bits = sum(part << 2 * size * at for at, part in enumerate(parts))
+                parts.clear()
+                got[of[item["newest"]], "grouped"] += unpack(bench.component.layouts.group, bits)[
+                    "count"
+                ]
+
+        results._came = came
+        quiet = 0
+        for _ in range(60_000):
+            await bench.settle()
+            # All was taken, and it is idle: nothing comes any more.
+            quiet = quiet + 1 if bench.bits("idle") else 0
+            before = len(events)
+            await bench.clock()
+            if quiet > 50 and not raw.queue:
+                break
+            assert quiet < 2 or before == len(events)
+        assert not raw.queue
+        assert not parts
+        # By part, what belongs together comes together: all but one is gone before the next begins.
+        number = {
+            kind: [of for which, of in events if which == kind] for kind in ("result", "part")
+        }
+        for kind, times in number.items():
+            assert times == sorted(times), f"a {kind} left before the drain it was behind"
+        left: Tally = Tally(events)
+        now_in = 0
+        for what, of in events:
+            if what == "taken" and of > now_in:
+                for earlier in range(of):
+                    assert not left["result", earlier], "taken while a result was on its way"
+                assert sum(left["part", earlier] for earlier in range(of)) <= 1, "taken too early"
+                now_in = of
+            left[what, of] -= 1
+            if what == "part":
+                assert not left["taken", of], "a group left before all of it was there"
+                assert not left["result", of], "a group left before a result"
+        # Each result is in a group or delivered; the golden model knows how many there are.
+        golden = GoldenDevice(CONFIG)
+        golden.load(encode(tables, CONFIG))
+        for at, (begins, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if begins == end:
+                seen["empty drains"] += 1
+                continue
+            want = golden.push(batch(raws[begins:end]))
+            assert got[at, "grouped"] + got[at, "delivered"] == int(want.grouped.count.sum())
+            assert got[at, "of no group"] == len(want.queries)
+            for what in ("grouped", "delivered", "of no group"):
+                seen[what] += got[at, what]
+    for what in ("empty drains", "grouped", "of no group"):
+        assert seen[what], what
+
+
+async def _ask(bench: Bench, commands: Driver, answers: Monitor, *words: Command) -> int:
+    """All are answered with OK; gives the data of the last answer."""
+    before = len(answers.got)
+    for word in words:
+        members = Command.__dataclass_fields__
+        commands.queue.append({name: int(getattr(word, name)) for name in members})
+    await bench.until(lambda: len(answers.got) == before + len(words), 100_000)
+    for answer in answers.got[before:]:
+        assert answer["verdict"] == 0
+    return answers.got[-1]["data"]
 
 
 def _raw(each: Raw) -> dict:

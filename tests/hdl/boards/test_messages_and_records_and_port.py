@@ -129,7 +129,8 @@ async def messages_both_ways(dut: object) -> None:
                     want_results.append(
                         {
                             "queries": chance.choice(
-                                [1 << chance.randrange(64), chance.getrandbits(64) | 3 << 7]
+                                # One, several, or none: a part of a group.
+                                [1 << chance.randrange(64), chance.getrandbits(64) | 3 << 7, 0]
                             ),
                             "carries": carries,
                             "newest": newest,
