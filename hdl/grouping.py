@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import QUERY_BITS, Layouts
+from seustream.hdl.layouts import GROUP_COUNT_BITS, QUERY_BITS, Layouts
 
 _WAITING = 16
 """Results in the unit; one may come in the cycle in which there are too many."""
@@ -22,7 +22,7 @@ class GroupingUnit(wiring.Component):
     in which they began: of each some results of no query, whose sequence numbers are its bits (`Layouts.group`),
     and whose times those of the first result and of the oldest component.
 
-    latency     6 cycles
+    latency     7 cycles
     throughput  a result a cycle; of a drain a group in `Layouts.group_parts` cycles and 3 more
 
     found, member   results, and beside each how it is grouped
@@ -46,14 +46,21 @@ class GroupingUnit(wiring.Component):
                 "idle": Out(1),
             }
         )
-        self.entry = data.StructLayout(
+        width = config.attribute_width
+        # Which group is at a place, and what it has come to.
+        self.owner = data.StructLayout({"live": 1, "query": QUERY_BITS, "key": width})
+        self.sums = data.StructLayout(
             {
-                "live": 1,
-                "group": layouts.group,
+                "full": 1,
+                "count": GROUP_COUNT_BITS,
+                "total": width + GROUP_COUNT_BITS,
+                "least": width,
+                "greatest": width,
                 "first": layouts.timestamp,
                 "oldest": layouts.timestamp,
             }
         )
+        self.entry = data.StructLayout({"owner": self.owner, "sums": self.sums})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -99,7 +106,7 @@ class GroupingUnit(wiring.Component):
             first.eq(first + gone),
         ]
 
-        # Stages: its place; the table; what it gives; whether that is its group, and with it; done, a cycle ago.
+        # Stages: its place; the table; whose group is there; with it; done, a cycle ago.
         stage = data.StructLayout(
             {
                 "valid": 1,
@@ -112,12 +119,8 @@ class GroupingUnit(wiring.Component):
                 "bucket": bits,
             }
         )
-        stages = [Signal(stage, name=f"stage{number}") for number in range(3)]
-        placed, read, met = stages
-        done = [
-            Signal(data.StructLayout({"of": stage, "added": 1, "entry": self.entry}), name=name)
-            for name in ("done", "done_before")
-        ]
+        stages = [Signal(stage, name=f"stage{number}") for number in range(5)]
+        placed, read, met, counted, done = stages
         m.d.sync += [later.eq(former) for former, later in itertools.pairwise(stages)]
         queries = found.queries
         m.d.sync += [
@@ -130,49 +133,87 @@ class GroupingUnit(wiring.Component):
             placed.at.eq(end),
             placed.bucket.eq(_bucket(self.member, bits)),
         ]
-        # What was written since it was read, or a cycle before it was, comes from here.
-        met_last, met_before, same = Signal(), Signal(), Signal()
-        old = Signal(self.entry)
+        # What stands at a place after a result: it is written when that is done, and comes from here until it can
+        # be read. By how many results ago that was, found out a cycle before.
+        owners = [Signal(self.owner, name=f"owner{number}") for number in range(3)]
+        sums = [Signal(self.sums, name=f"sums{number}") for number in range(2)]
+        ago = {number: Signal(name=f"ago{number}") for number in (2, 3, 4)}
+
+        def alike(later: data.View, earlier: data.View) -> Value:
+            return earlier.valid & (later.bucket == earlier.bucket)
+
+        owner, its = Signal(self.owner), met.member
+        old_owner, old, older = Signal(self.owner), Signal(self.sums), Signal(self.sums)
+        entry = self._read.data
+        owned_1, summed_1, summed_2 = (Signal(name=n) for n in ("owned_1", "summed_1", "summed_2"))
         m.d.sync += [
-            met_last.eq(met.valid & (placed.bucket == met.bucket)),
-            met_before.eq(done[0].of.valid & (placed.bucket == done[0].of.bucket)),
-            same.eq(met.valid & (read.bucket == met.bucket)),
-            old.eq(Mux(met_last, done[0].entry, Mux(met_before, done[1].entry, self._read.data))),
+            ago[2].eq(alike(placed, met)),
+            ago[3].eq(alike(placed, counted)),
+            ago[4].eq(alike(placed, done)),
+            owned_1.eq(alike(read, met)),
+            summed_2.eq(alike(read, counted)),
+            summed_1.eq(alike(met, counted)),
         ]
-        entry, grown, its = Signal(self.entry), Signal(self.entry), met.member
-        m.d.comb += entry.eq(Mux(same, done[0].entry, old))
-        group, more, fresh = entry.group, grown.group, ~entry.live
-        is_its = (group.key == its.key) & (group.query == its.query) & ~group.count.all()
-        added = met.valid & met.mine & (fresh | is_its)
+        m.d.sync += [
+            old_owner.eq(entry.owner),
+            older.eq(entry.sums),
+        ]
+        for number in (4, 3, 2):
+            with m.If(ago[number]):
+                m.d.sync += old_owner.eq(owners[number - 2])
+        for number in (4, 3):
+            with m.If(ago[number]):
+                m.d.sync += older.eq(sums[number - 3])
+        m.d.sync += old.eq(Mux(summed_2, sums[0], older))
+
+        # Whose group is there: nobody's becomes its own.
+        m.d.comb += owner.eq(Mux(owned_1, owners[0], old_owner))
+        fresh, goes = Signal(), Signal()
+        is_its = (owner.key == its.key) & (owner.query == its.query)
+        m.d.sync += [
+            fresh.eq(~owner.live),
+            goes.eq(met.valid & met.mine & (~owner.live | is_its)),
+            owners[0].eq(owner),
+            owners[1].eq(owners[0]),
+            owners[2].eq(owners[1]),
+        ]
+        with m.If(met.mine & ~owner.live):
+            m.d.sync += [
+                owners[0].live.eq(1),
+                owners[0].query.eq(its.query),
+                owners[0].key.eq(its.key),
+            ]
+
+        # What it comes to with this result, unless it is full.
+        so_far, more, added = Signal(self.sums), Signal(self.sums), Signal()
+        value, newest, oldest = counted.member.value, counted.newest, counted.oldest
         m.d.comb += [
-            grown.live.eq(1),
-            grown.first.eq(Mux(fresh | _before(met.newest, entry.first), met.newest, entry.first)),
-            grown.oldest.eq(
-                Mux(fresh | _before(met.oldest, entry.oldest), met.oldest, entry.oldest)
-            ),
-            more.query.eq(its.query),
-            more.key.eq(its.key),
-            more.count.eq(Mux(fresh, 1, group.count + 1)),
-            more.total.eq(Mux(fresh, its.value, group.total + its.value)),
-            more.least.eq(Mux(fresh | (its.value < group.least), its.value, group.least)),
-            more.greatest.eq(Mux(fresh | (its.value > group.greatest), its.value, group.greatest)),
+            so_far.eq(Mux(summed_1, sums[0], old)),
+            added.eq(goes & (fresh | ~so_far.full)),
+            more.count.eq(Mux(fresh, 1, so_far.count + 1)),
+            more.full.eq(~fresh & (so_far.count == (1 << GROUP_COUNT_BITS) - 2)),
+            more.total.eq(Mux(fresh, value, so_far.total + value)),
+            more.least.eq(Mux(fresh | (value < so_far.least), value, so_far.least)),
+            more.greatest.eq(Mux(fresh | (value > so_far.greatest), value, so_far.greatest)),
+            more.first.eq(Mux(fresh | _before(newest, so_far.first), newest, so_far.first)),
+            more.oldest.eq(Mux(fresh | _before(oldest, so_far.oldest), oldest, so_far.oldest)),
         ]
+        was_added, begins = Signal(), Signal()
         m.d.sync += [
-            done[0].of.eq(met),
-            done[0].added.eq(added),
-            done[0].entry.eq(Mux(added, grown, entry)),
-            done[1].eq(done[0]),
+            sums[0].eq(Mux(added, more, so_far)),
+            sums[1].eq(sums[0]),
+            was_added.eq(added),
+            begins.eq(goes & fresh),
         ]
-        begins = Signal()
-        m.d.sync += begins.eq(added & fresh)
         m.d.comb += [
             self._read.addr.eq(placed.bucket),
             self._read.en.eq(1),
-            self._write.addr.eq(done[0].of.bucket),
-            self._write.data.eq(done[0].entry),
-            self._write.en.eq(done[0].added),
+            self._write.addr.eq(done.bucket),
+            self._write.data.owner.eq(owners[1]),
+            self._write.data.sums.eq(sums[0]),
+            self._write.en.eq(was_added),
             self._list.addr.eq(self._groups[:bits]),
-            self._list.data.eq(done[0].of.bucket),
+            self._list.data.eq(done.bucket),
             self._list.en.eq(begins),
         ]
         with m.If(begins):
@@ -182,15 +223,15 @@ class GroupingUnit(wiring.Component):
         known, added_at, leaves = (Signal(_WAITING, name=n) for n in ("known", "added", "leaves"))
         at, left = Signal(_WAITING), Signal(_WAITING)
         m.d.comb += [
-            at.bit_select(done[0].of.at, 1).eq(done[0].of.valid),
+            at.bit_select(done.at, 1).eq(done.valid),
             left.bit_select(first, 1).eq(gone),
             gone.eq(known.bit_select(first, 1) & (free | ~leaves.bit_select(first, 1))),
         ]
         m.d.sync += known.eq((known | at) & ~left)
-        with m.If(done[0].of.valid):
+        with m.If(done.valid):
             m.d.sync += [
-                added_at.bit_select(done[0].of.at, 1).eq(done[0].added),
-                leaves.bit_select(done[0].of.at, 1).eq(~done[0].added | done[0].of.several),
+                added_at.bit_select(done.at, 1).eq(was_added),
+                leaves.bit_select(done.at, 1).eq(~was_added | done.several),
             ]
         own = Mux(added_at.bit_select(first, 1), 1 << head.data.query, 0)[: len(queries)]
         with m.If(free):
@@ -229,7 +270,7 @@ class GroupingUnit(wiring.Component):
                 m.d.comb += [
                     sweeps.eq(1),
                     self._write.addr.eq(at),
-                    self._write.data.live.eq(0),
+                    self._write.data.owner.live.eq(0),
                     self._write.en.eq(1),
                 ]
                 m.d.sync += at.eq(at + 1)
@@ -249,16 +290,25 @@ class GroupingUnit(wiring.Component):
                 m.d.comb += self._read.addr.eq(place)
                 m.next = "READ"
             with m.State("READ"):
-                entry = self._read.data
+                owner, sums = self._read.data.owner, self._read.data.sums
                 m.d.sync += [
-                    words.eq(entry.group),
-                    first.eq(entry.first),
-                    oldest.eq(entry.oldest),
+                    words.eq(
+                        Cat(
+                            owner.query,
+                            owner.key,
+                            sums.count,
+                            sums.total,
+                            sums.least,
+                            sums.greatest,
+                        )
+                    ),
+                    first.eq(sums.first),
+                    oldest.eq(sums.oldest),
                     left.eq(-1),
                 ]
                 m.d.comb += [
                     self._write.addr.eq(place),
-                    self._write.data.live.eq(0),
+                    self._write.data.owner.live.eq(0),
                     self._write.en.eq(1),
                 ]
                 m.next = "GIVE"

@@ -338,7 +338,7 @@ async def a_result_a_cycle(dut: object) -> None:
             elif first is not None:
                 assert len(watched.results.got) == before[1] + 1, "a result a cycle is promised"
         # The clock went on once after the cycle in which it was taken, or came.
-        assert pressure or first == taken + 6, first - taken
+        assert pressure or first == taken + 7, first - taken
         for _ in range(10):
             await watched.cycle()
         assert not watched.wanted
