@@ -27,6 +27,7 @@ from seustream.hdl.device import (
     Batch,
     BatchRefused,
     Device,
+    Groups,
     HandedOver,
     LoadRefused,
     NotLoaded,
@@ -51,9 +52,11 @@ RESULTS = pa.schema(
         ("sequences", pa.list_(pa.int64(), MAX_STREAMS)),
     ]
 )
-_HANDED_OVER = np.uint64(0)
-"""In place of queries, which are never none: the row is a hand-over, its stream, sequence number,
-taker and taken_by in `sequences`."""
+_NO_RESULT = np.uint64(0)
+"""In place of queries, which are never none. Then `newest` says what the row is."""
+_HANDED_OVER, _GROUPED = 0, 1
+"""A hand-over, its stream, sequence number, taker and taken_by in `sequences`; half of a group, whose columns are the
+`sequences` of two rows."""
 
 
 # --- columns ------------------------------------------------------------------
@@ -88,15 +91,16 @@ def batch_from_arrow(rows: pa.RecordBatch) -> Batch:
 
 
 def results_to_arrow(results: Results) -> pa.RecordBatch:
-    handed = results.handed_over
-    count = len(handed)
-    none = np.zeros(count, np.int64)
+    handed, groups = results.handed_over, results.grouped
     moved = np.stack([handed.stream, handed.sequence, handed.taker, handed.taken_by], axis=1)
-    sequences = np.concatenate((results.sequences, moved)).astype(np.int64).reshape(-1)
+    columns_of_groups = [getattr(groups, each.name) for each in dataclasses.fields(Groups)]
+    halves = np.stack(columns_of_groups, axis=1).reshape(-1, MAX_STREAMS)
+    what = np.repeat(np.array([_HANDED_OVER, _GROUPED], np.int64), (len(moved), len(halves)))
+    sequences = np.concatenate((results.sequences, moved, halves)).astype(np.int64).reshape(-1)
     columns = [
-        pa.array(np.concatenate((results.queries, np.full(count, _HANDED_OVER)))),
-        pa.array(np.concatenate((results.newest, none))),
-        pa.array(np.concatenate((results.oldest, none))),
+        pa.array(np.concatenate((results.queries, np.full(len(what), _NO_RESULT)))),
+        pa.array(np.concatenate((results.newest, what))),
+        pa.array(np.concatenate((results.oldest, np.zeros(len(what), np.int64)))),
         pa.FixedSizeListArray.from_arrays(pa.array(sequences), MAX_STREAMS),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RESULTS)
@@ -105,10 +109,12 @@ def results_to_arrow(results: Results) -> pa.RecordBatch:
 def results_from_arrow(rows: pa.RecordBatch) -> Results:
     queries, newest, oldest = (rows.column(i).to_numpy() for i in range(3))
     sequences = rows.column(3).flatten().to_numpy().reshape(-1, MAX_STREAMS)
-    own = queries != _HANDED_OVER
-    moved = sequences[~own]
+    own = queries != _NO_RESULT
+    moved = sequences[~own & (newest == _HANDED_OVER)]
     handed = HandedOver(moved[:, 0], moved[:, 1], moved[:, 2], moved[:, 3])
-    return Results(queries[own], newest[own], oldest[own], sequences[own], handed)
+    halves = sequences[~own & (newest == _GROUPED)]
+    groups = Groups(*halves.reshape(-1, len(dataclasses.fields(Groups))).T)
+    return Results(queries[own], newest[own], oldest[own], sequences[own], handed, groups)
 
 
 def _named(schema: pa.Schema) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from seustream.cosim.bridge.lease import (
     results_from_arrow,
     results_to_arrow,
 )
-from seustream.hdl.device import Batch, HandedOver, Results
+from seustream.hdl.device import Batch, Groups, HandedOver, Results
 from tests.cosim.bridge.serving import TINY, bridge, compiled
 
 
@@ -36,10 +37,13 @@ def test_columns_come_back_as_they_were() -> None:
     handed = HandedOver(*(chance.integers(0, 9, 7) for _ in range(4)))
     maps = chance.integers(1, 2**64, n, np.uint64)
     times = [chance.integers(0, 9, n) for _ in range(2)]
-    results = Results(maps, *times, chance.integers(-1, 9, (n, 4)), handed)
+    groups = Groups(*(chance.integers(-9, 1 << 62, 5) for _ in range(8)))
+    results = Results(maps, *times, chance.integers(-1, 9, (n, 4)), handed, groups)
     back = results_from_arrow(results_to_arrow(results))
     for name in ("queries", "newest", "oldest", "sequences"):
         assert np.array_equal(getattr(back, name), getattr(results, name))
+    for each in dataclasses.fields(Groups):
+        assert np.array_equal(getattr(back.grouped, each.name), getattr(groups, each.name))
     for name in ("stream", "sequence", "taker", "taken_by"):
         assert np.array_equal(getattr(back.handed_over, name), getattr(handed, name))
 

@@ -1,0 +1,288 @@
+"""The contract of `seustream.hdl.device`, rule 9: each result is in a group or delivered, whatever is grouped
+and however the device does it.
+
+What is to come is a fold, one result after the other, of what the oracle finds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from seustream.compiler.wjasip.image import encode
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device, Grouped, Results, Tables
+from seustream.hdl.layouts import GROUP_COUNT_BITS
+from tests.cosim.contract import EQUAL, NARROW, TINY, NewDevice, loaded
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.oracle import expected
+from tests.cosim.queries import (
+    RANGE,
+    UNBOUNDED,
+    Query,
+    R,
+    Raw,
+    Row,
+    S,
+    Where,
+    arrivals,
+    batch,
+    build,
+    rows_of,
+)
+
+Folded = tuple[dict[tuple[int, int, int], tuple[int, ...]], list[Row]]
+"""Groups by query, key and period; results of queries that are not grouped."""
+GROUPS = [(0, 1), (0, 1, 2), (0, 0), (0, 0, 2)]
+
+
+def grouped_at_random(
+    chance: random.Random, tables: Tables, queries: Sequence[Query], attributes: int = 4
+) -> Tables:
+    """Some route tags are grouped; all that are of one query, in the same way."""
+    of_query = {}
+    for number, query in enumerate(queries):
+
+        def place(query: Query = query) -> tuple[int, int] | None:
+            streams = sorted(query.windows)
+            if chance.random() < 0.2:
+                return None
+            return chance.choice(streams), chance.randrange(attributes)
+
+        period = chance.choice([1, 7, 50, 1 << 40])
+        of_query[number] = Grouped(number, place(), place(), period, chance.randrange(period))
+    grouped = {
+        tag: of_query[chance.choice(sorted(route.queries))]
+        for tag, route in tables.routes.items()
+        if route.queries and chance.random() < 0.8
+    }
+    return dataclasses.replace(tables, grouped=grouped)
+
+
+def _added(*groups: tuple[int, ...]) -> tuple[int, ...]:
+    count, total, least, greatest, oldest, first = zip(*groups, strict=True)
+    return sum(count), sum(total), min(least), max(greatest), min(oldest), min(first)
+
+
+def fold(tables: Tables, raws: Sequence[Raw], rows: Sequence[Row]) -> Folded:
+    """Groups of results, each looked at by itself; those of no group beside them."""
+    of = {one.query: one for one in tables.grouped.values()}
+    attributes = {(raw.stream, raw.sequence): raw.attributes for raw in raws}
+    groups: dict[tuple[int, int, int], tuple[int, ...]] = {}
+    rest = []
+    for row in rows:
+        query, newest, oldest, sequences = row
+        if query not in of:
+            rest.append(row)
+            continue
+        key, value = (
+            0 if place is None else attributes[place[0], sequences[place[0]]][place[1]]
+            for place in (of[query].key, of[query].value)
+        )
+        name = query, key, (newest - of[query].offset) // of[query].period
+        one = (1, value, value, value, oldest, newest)
+        groups[name] = _added(groups[name], one) if name in groups else one
+    return groups, sorted(rest)
+
+
+def folded(tables: Tables, raws: Sequence[Raw], results: Results) -> Folded:
+    """The same of what a device gives: its groups, and what it delivers of their queries."""
+    groups, rest = fold(tables, raws, rows_of(results))
+    of, them = {one.query: one for one in tables.grouped.values()}, results.grouped
+    names = ("query", "key", "count", "total", "least", "greatest", "oldest", "first")
+    for query, key, *group in zip(*(getattr(them, name).tolist() for name in names), strict=True):
+        name = query, key, (group[-1] - of[query].offset) // of[query].period
+        groups[name] = _added(groups[name], group) if name in groups else tuple(group)
+    return groups, rest
+
+
+def agree(
+    device: Device,
+    tables: Sequence[Tables],
+    config: DeviceConfig,
+    queries: Sequence[Query],
+    raws: Sequence[Raw],
+    groups: tuple[int, ...],
+    at_once: int,
+) -> Counter:
+    """Each push gives its own results, in groups or not; before some of them other tables are loaded."""
+    seen: Counter = Counter()
+    place = {(raw.stream, raw.sequence): at for at, raw in enumerate(raws)}
+    of_push: dict[int, list[Row]] = {}
+    for row in expected(raws, queries, groups):
+        latest = max(place[part] for part in enumerate(row[3]) if part[1] >= 0)
+        of_push.setdefault(latest // at_once, []).append(row)
+    before = device.status().delivered
+    begins = range(0, len(raws), at_once)
+    together = max(2, len(begins) // 4)  # loads take long
+    for number, begin in enumerate(begins):
+        now = tables[number // together % len(tables)]
+        if len(tables) > 1 and number and number % together == 0:
+            device.load(encode(now, config))
+        results = device.push(batch(raws[begin : begin + at_once]))
+        assert not len(results.handed_over)
+        want = fold(now, raws, of_push.get(number, []))
+        assert folded(now, raws, results) == want
+        seen["delivered"] += results.delivered
+        seen["in groups"] += int(results.grouped.count.sum())
+        seen["of grouped queries"] += sum(each[0] for each in want[0].values())
+    last = device.flush()
+    assert not len(last)
+    assert not len(last.grouped)
+    assert device.status().delivered - before == seen["delivered"]
+    return seen
+
+
+def _held(device: Device, chance: random.Random) -> None:
+    """Ports of the RTL are held back, in half of the cases."""
+    if hasattr(device, "hold") and chance.random() < 0.5:
+        device.hold(chance.getrandbits(16), chance.choice([0, 0.3]), chance.choice([0.3, 0.9]))
+
+
+def _one_term(queries: Sequence[Query]) -> list[Query]:
+    """Without what may give a result twice."""
+    return [dataclasses.replace(query, terms=query.terms[:1]) for query in queries]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_groups_of_random_queries(new_device: NewDevice, seed: int) -> None:
+    """Times go over the end of the counter; some ages are more than a quarter of what it counts."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    far = seed % 2
+    while True:
+        groups = chance.choice(GROUPS)
+        queries = _one_term(random_queries(chance, groups))
+        raws = random_arrivals(chance, groups, 60)
+        stretched = NARROW.longest_range // 8 if far else 1
+        if far:
+            queries = [
+                dataclasses.replace(
+                    query,
+                    windows={s: RANGE(chance.randrange(8) * stretched) for s in query.windows},
+                )
+                for query in queries
+            ]
+        base = chance.choice([0, (1 << 16) - 40, (1 << 14) - 20, -60, (1 << 40) - 50])
+        raws = [raw._replace(timestamp=base + stretched * raw.timestamp) for raw in raws]
+        tables = [
+            grouped_at_random(chance, build(queries, groups), queries)
+            for _ in range(chance.choice([1, 2]))
+        ]
+        if expected(raws, queries, groups) and tables[0].grouped:
+            break
+    device = loaded(new_device, tables[0], NARROW)
+    _held(device, chance)
+    agree(device, tables, NARROW, queries, raws, groups, chance.randrange(1, 60))
+
+
+def _same_place(chance: random.Random, n: int) -> list[int]:
+    """Keys that differ, each of three digits of three bits that make up one place of eight."""
+    high = [chance.randrange(1 << 6) for _ in range(n)]
+    return [each << 3 | (each ^ each >> 3) & 7 for each in high]
+
+
+KEYS: dict[str, Callable[[random.Random, int], list[int]]] = {
+    "equal": lambda chance, n: [7] * n,
+    "few": lambda chance, n: [chance.randrange(6) for _ in range(n)],
+    "many": lambda chance, n: [chance.randrange(1 << 16) for _ in range(n)],
+    "zipf": lambda chance, n: [int(chance.paretovariate(1.0)) & 0xFFF for _ in range(n)],
+    "in bursts": lambda chance, n: [i // 9 for i in range(n)],
+    "one place": _same_place,
+}
+
+
+def _keyed(chance: random.Random, keys: str, n: int, top: int = 0xFFFF, step: int = 3) -> list[Raw]:
+    """Tuples that join by their first attribute; the second is a key, and the third any value."""
+    rows, now = [], 0
+    for key in KEYS[keys](chance, n):
+        now += chance.choice([0, 0, 1, step])
+        value = chance.choice([0, 1, top, chance.randrange(top)])
+        rows.append((chance.randrange(2), now, (chance.randrange(4), key & top, value)))
+    return arrivals(rows, (0, 1), [i for i in range(n) if chance.random() < 0.05])
+
+
+_QUERIES = [
+    Query({R: RANGE(12), S: RANGE(12)}, (EQUAL,)),
+    Query({R: RANGE(5), S: RANGE(9)}, (EQUAL,)),
+    Query({R: RANGE(0)}, where={R: Where(((0, ">", 0),))}),
+    Query({S: RANGE(0)}),
+]
+
+
+def _tables(*by: Grouped) -> Tables:
+    """Tables of `_QUERIES`, grouped by some of them."""
+    tables = build(_QUERIES, (0, 1))
+    grouped = {
+        tag: one for tag, route in tables.routes.items() for one in by if one.query in route.queries
+    }
+    return dataclasses.replace(tables, grouped=grouped)
+
+
+_BY = (
+    _tables(Grouped(0, (R, 1), (S, 2), 40), Grouped(2, (R, 1), (R, 2), 64, 5)),
+    _tables(Grouped(1, (S, 1), None, 1 << 30), Grouped(3, (S, 1), (S, 2), 25)),
+    _tables(),
+    _tables(Grouped(0, None, (R, 2), 1 << 30), Grouped(3, None, None, 1 << 30)),
+)
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_groups_by_keys_of_any_kind(new_device: NewDevice, keys: str) -> None:
+    """What is grouped changes between pushes; after a reset all begins anew, and nothing is left of before."""
+    print(f"seed {len(keys)}")
+    chance = random.Random(len(keys))
+    device = loaded(new_device, _BY[0], NARROW)
+    seen: Counter = Counter()
+    for run in range(2):
+        if run:
+            device.load(encode(_BY[0], NARROW))
+            device.reset()
+            assert device.status().delivered == 0
+            _held(device, chance)
+        raws = _keyed(chance, keys, 240)
+        seen += agree(device, _BY, NARROW, _QUERIES, raws, (0, 1), 40)
+    assert seen["in groups"]
+    if hasattr(device, "hold"):
+        # The RTL has eight places.
+        assert (seen["in groups"] < seen["of grouped queries"]) == (keys != "equal")
+
+
+def test_a_group_of_more_than_it_counts(new_device: NewDevice) -> None:
+    """More results of one key in one push than a count of a processor holds, all of the greatest value."""
+    many, few, top = 6000, 11, 0xFFFF
+    query = Query({R: UNBOUNDED, S: RANGE(0)})
+    assert many * few > 1 << GROUP_COUNT_BITS
+    tables = build([query], (0, 1))
+    grouped = {
+        tag: Grouped(0, (R, 0), (S, 1), 1 << 30)
+        for tag, route in tables.routes.items()
+        if route.queries
+    }
+    tables = dataclasses.replace(tables, grouped=grouped)
+    device = loaded(new_device, tables, TINY)
+    rows = [(R, 0, (9,)) for _ in range(few)]
+    raws = arrivals([*rows, *((S, 1 + i, (0, top)) for i in range(many))], (0, 1))
+    results = device.push(batch(raws))
+    groups, rest = folded(tables, raws, results)
+    assert groups == {(0, 9, 0): (many * few, many * few * top, top, top, 0, 1)}
+    assert not rest
+    assert results.delivered == device.status().delivered == many * few
+    if hasattr(device, "hold"):
+        assert results.grouped.count.tolist() == [(1 << GROUP_COUNT_BITS) - 1]
+        assert int(np.bitwise_count(results.queries).sum()) == len(results)
+
+
+def test_without_places_all_are_delivered(new_device: NewDevice) -> None:
+    serial = CONFIGURATIONS["serial"]
+    assert not serial.groups
+    chance = random.Random(5)
+    device = loaded(new_device, _BY[0], serial)
+    seen = agree(device, _BY[:2], serial, _QUERIES, _keyed(chance, "few", 120, 0xFF), (0, 1), 30)
+    assert seen["of grouped queries"]
+    assert not seen["in groups"]
