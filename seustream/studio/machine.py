@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.areas import factor_numbers
-from seustream.compiler.wjasip.image import decode
+from seustream.compiler.wjasip.image import decode, encode
 from seustream.devices import SIMULATED
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
@@ -87,8 +87,9 @@ class SteppedDevice:
         return self.device.config
 
     def load(self, image: bytes) -> None:
-        self.device.load(image)
-        self._tables = decode(image, self.config)
+        # Each result is shown with the tuple that makes it, also those that would be counted.
+        self._tables = replace(decode(image, self.config), grouped={})
+        self.device.load(encode(self._tables, self.config))
         self._stored = [0] * self._tables.streams
         self._places: list[dict[int, int]] = [{} for _ in range(self._tables.streams)]
 
