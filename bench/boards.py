@@ -38,7 +38,7 @@ BUILT: dict[str, Setting] = {
     f"{board}-{config.name}": Setting(BOARDS[board], config)
     for board, configs in {
         "ulx3s": ("default3", "thesis", "serial", "tiny"),
-        "ecpix5": ("default3", "thesis", "serial", "tiny"),
+        "ecpix5": ("default3", "grouping", "thesis", "serial", "tiny"),
         "icesugar_pro": (SMALL.name,),
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
