@@ -86,7 +86,7 @@ class ControlUnit(wiring.Component):
                 "replaying": In(1),
                 "events": In(self.events_layout),
                 "occupancy": In(data.ArrayLayout(layouts.pointer_bits, config.streams)),
-                "meters": In(data.ArrayLayout(METER, len(units(config.streams)))),
+                "meters": In(data.ArrayLayout(METER, len(units(config)))),
             }
         )
 

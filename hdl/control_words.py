@@ -128,9 +128,11 @@ _UNITS, _UNITS_OF_AREA = (
 )
 
 
-def units(streams: int) -> list[str]:
+def units(config: DeviceConfig) -> list[str]:
     """The parts of a processor whose cycles are counted; those of an area with its number."""
-    return [*_UNITS, *(f"{unit} {area}" for area in range(streams) for unit in _UNITS_OF_AREA)]
+    areas = range(config.streams)
+    own = [*_UNITS, "grouping"] if config.groups else _UNITS
+    return [*own, *(f"{unit} {area}" for area in areas for unit in _UNITS_OF_AREA)]
 
 
 FILTERED = 4

@@ -30,6 +30,7 @@ class GroupingUnit(wiring.Component):
     drain, drained  held: give all groups as soon as nothing waits; pulse: all are given
     clear           pulse: forget all groups
     idle            nothing waits, and no group is on its way out
+    working, blocked   it is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -44,6 +45,8 @@ class GroupingUnit(wiring.Component):
                 "drained": Out(1),
                 "clear": In(1),
                 "idle": Out(1),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
         width = config.attribute_width
@@ -327,7 +330,11 @@ class GroupingUnit(wiring.Component):
                 with m.If(forgets | (free & (left == 1))):
                     m.d.sync += at.eq(at + 1)
                     m.next = "NEXT"
-        m.d.comb += self.idle.eq((self._used == 0) & ~self._full & fsm.ongoing("ADD") & ~forgets)
+        m.d.comb += [
+            self.idle.eq((self._used == 0) & ~self._full & fsm.ongoing("ADD") & ~forgets),
+            self.blocked.eq(~free),
+            self.working.eq(~self.idle & free),
+        ]
 
 
 def _bucket(member: data.View, bits: int) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -221,6 +221,7 @@ class Wjasip(wiring.Component):
             Cat(router.working, router.stuck),
             Cat(fetch.working, Const(0, 1)),
             Cat(output.working, output.blocked),
+            *self._grouping_meters,
             *(area.meters for area in areas),
         ]
         m.d.sync += control.meters.eq(Cat(meters))
@@ -260,6 +261,7 @@ class Wjasip(wiring.Component):
     def _group(self, m: Module, output: Output) -> None:
         """Results leave, or are counted in their groups."""
         self._grouped = Signal(name="grouped", init=1)  # nothing waits there
+        self._grouping_meters: list[Value] = []
         if not self.config.groups:
             wiring.connect(m, output.results, wiring.flipped(self.results))
             m.d.comb += self._grouped.eq(1)
@@ -274,6 +276,7 @@ class Wjasip(wiring.Component):
             self._drained.eq(grouping.drained),
             self._grouped.eq(grouping.idle & ~self._draining),
         ]
+        self._grouping_meters.append(Cat(grouping.working, grouping.blocked))
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
         """Table of the sequencer about each stream, in two halves as all tables."""

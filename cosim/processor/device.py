@@ -143,7 +143,7 @@ class ProcessorDevice:
     def units(self) -> dict[str, UnitCycles]:
         """As `seustream.hdl.device.Clocked`. Exact while nothing is in flight, as between two batches."""
         found = {}
-        for number, name in enumerate(units(self._config.streams)):
+        for number, name in enumerate(units(self._config)):
             at = Counter.CYCLES_OF_UNITS + 2 * number
             busy, blocked = self._counter(at), self._counter(at + 1)
             # Read last: what has come since, the unit spent with nothing to do.

@@ -30,7 +30,7 @@ CONFIG = dataclasses.replace(
     CONFIGURATIONS["tiny"],
     streams=3, factors=2, scratch_registers=5, comparisons=8, tags=16, instructions=40, queries=6,
 )  # fmt: skip
-METERS = range(Counter.CYCLES_OF_UNITS, Counter.CYCLES_OF_UNITS + 2 * len(units(CONFIG.streams)))
+METERS = range(Counter.CYCLES_OF_UNITS, Counter.CYCLES_OF_UNITS + 2 * len(units(CONFIG)))
 CASES = {"three streams": lambda: ControlUnit(CONFIG)}
 
 

@@ -63,7 +63,7 @@ def test_an_idle_device_is_starved() -> None:
     for _ in range(50):
         device.status()
     after = device.units()
-    assert list(after) == units(2)
+    assert list(after) == units(device.config)
     for name, now in after.items():
         assert (now.busy, now.blocked) == (before[name].busy, before[name].blocked), name
         assert now.starved > before[name].starved, name
