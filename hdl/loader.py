@@ -114,22 +114,22 @@ class ProbeLoader(wiring.Component):
         after, there = Signal(taken, name="after"), Signal(name="there")
         level, brings, raw_after = Signal(layouts.level_bits), Signal(), Signal(layouts.brought)
         # The next probe, unless one was taken in the cycle before, or those that were taken are put back.
-        highest, next_level, some = Signal(layouts.level_bits), Signal(layouts.level_bits), Signal()
+        highest, next_level = Signal(layouts.level_bits), Signal(layouts.level_bits)
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
         m.d.comb += [
             self.level.eq(next_level),
-            self.take.eq(some & ~there),
             self.context.eq(after.reference.context),
             self.tag.eq(after.reference.tag),
         ]
         move, self._kept = Signal(), Signal()
         # To choose without those that were put back is to begin with what was left, and be in the way of the
-        # higher ones for ever.
+        # higher ones for ever. The take itself stands in a register, for block RAM of the FIFO is far away.
+        stays = self.take | (there & self._kept)
         m.d.sync += [
             next_level.eq(highest),
-            some.eq(self.available.any() & ~self.flush),
+            self.take.eq(self.available.any() & ~self.flush & ~stays),
         ]
         with m.If(self.take):
             m.d.sync += [there.eq(1), level.eq(next_level)]
@@ -197,14 +197,18 @@ class ProbeLoader(wiring.Component):
         self._others = [s for s in range(config.streams) if s != self.number]
         came, at = self._look_up(m, move, brings, asked, held)
 
+        # Where `asked` is, a bit a place: to move comes late enough.
+        next_place = Signal(ASKED, init=1)
+        with m.If(move):
+            m.d.sync += next_place.eq(next_place.rotate_left(1))
         begins = (
             (self._missing, came, at),
             (self._fresh, self._picked, self._picks),
             (self._wanted, self._staged, self._used),
         )
         for places, ends, place in begins:
-            moved_to, gone = Mux(move, 1 << asked, 0), Mux(ends, 1 << place, 0)
-            m.d.sync += places.eq((places | moved_to[:ASKED]) & ~gone[:ASKED])
+            moved_to, gone = Mux(move, next_place, 0), Mux(ends, 1 << place, 0)
+            m.d.sync += places.eq((places | moved_to) & ~gone[:ASKED])
         with m.If(self.flush):
             m.d.sync += [
                 Cat(self._wanted, self._fresh).eq(0),

@@ -250,7 +250,10 @@ class Output(wiring.Component):
             found.bit_select(search.place, 1).eq(search.found),
             left.bit_select(head, 1).eq(leaves),
         ]
-        m.d.sync += [known.eq((known | found) & ~left), head.eq(head + leaves)]
+        # Whether one leaves comes late, so it does not go through the sum.
+        m.d.sync += known.eq((known | found) & ~left)
+        with m.If(leaves):
+            m.d.sync += head.eq(head + 1)
         with m.If(search.found):
             m.d.sync += some.bit_select(search.place, 1).eq(search.some)
         work, result = kept.data, item.result

@@ -24,7 +24,7 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, a row a cycle, and lets in what its bits admit
     (`Selectors`). A tick goes by as if its table had one row.
 
-    latency     9 cycles and one a row after the first
+    latency     10 cycles and one a row after the first
     throughput  a row a cycle
 
     write, half      tables, and which half of them is in use
@@ -133,7 +133,14 @@ class SelectionUnit(wiring.Component):
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([goes, *here])]
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([of, *kinds])]
         ended, done = kinds[-1], Signal()
-        selected = self.selected.payload
+        # The sequencer looks at it at once, so it does not come right out of a FIFO.
+        selected, moves = self.selected.payload, self.selected.ready | ~self.selected.valid
+        with m.If(moves):
+            m.d.sync += [
+                self.selected.valid.eq(results.r_rdy),
+                selected.raw.eq(raws.r_data),
+                Cat(selected.bits, selected.admitted).eq(results.r_data),
+            ]
         m.d.comb += [
             raws.w_data.eq(raw),
             raws.w_en.eq(taken & ~of.replayed),
@@ -142,10 +149,7 @@ class SelectionUnit(wiring.Component):
             result.admitted.eq(~ended.nothing & selectors.admitted),
             results.w_data.eq(result),
             results.w_en.eq(done & ~ended.replayed),
-            selected.raw.eq(raws.r_data),
-            Cat(selected.bits, selected.admitted).eq(results.r_data),
-            self.selected.valid.eq(results.r_rdy),
-            *(each.r_en.eq(self.selected.ready & results.r_rdy) for each in (raws, results)),
+            *(each.r_en.eq(moves & results.r_rdy) for each in (raws, results)),
             self.blocked.eq(waits & ~may),
         ]
         m.d.sync += [
@@ -157,6 +161,6 @@ class SelectionUnit(wiring.Component):
         busy = coming.valid | waits | Cat(here).any()
         m.d.comb += [
             self.working.eq(busy & ~self.blocked),
-            self.idle.eq(~busy & ~self.selected.valid),
+            self.idle.eq(~busy & ~results.r_rdy & ~self.selected.valid),
         ]
         return m

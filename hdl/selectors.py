@@ -71,14 +71,23 @@ class Selectors(wiring.Component):
         """Returns what the entries of the row are for, and what they compare, in its third cycle."""
         shape, layouts = self.layouts.selection_entry, self.layouts
         bus, lane_bits = self.write, ceil_log2(self.count)
-        entry = data.View(shape, bus.data[: shape.size])
-        row, lane = bus.address[lane_bits:][: self.row_bits], bus.address[:lane_bits]
+        row, to = bus.address[lane_bits:][: self.row_bits], bus.address[:lane_bits]
         depth = 2 << STREAM_BITS + self.row_bits
-        writes, place = Signal(), Signal(range(depth))
         at = Cat(self.row, self.half, self.stream)
-        m.d.comb += [
-            writes.eq(bus.valid & (bus.target == Target.SELECTION)),
+        # What is written stands in registers, whether it is by memory: block RAM lies all around.
+        writes, into = Signal(), Signal(self.count)
+        place, lane, entry = (
+            Signal(range(depth), reset_less=True),
+            Signal(lane_bits, reset_less=True),
+            Signal(shape, name="entry", reset_less=True),
+        )
+        here = bus.valid & (bus.target == Target.SELECTION)
+        m.d.sync += [
+            writes.eq(here),
             place.eq(Cat(row, ~self.half, bus.unit)),
+            lane.eq(to),
+            entry.eq(bus.data[: shape.size]),
+            into.eq(Cat(here & (to == number) for number in range(self.count))),
         ]
 
         operands = Signal(data.ArrayLayout(layouts.operand, self.count))
@@ -90,7 +99,7 @@ class Selectors(wiring.Component):
             m.d.comb += [
                 write.addr.eq(place),
                 write.data.eq(entry.operand),
-                write.en.eq(writes & (lane == number)),
+                write.en.eq(into[number]),
                 read.addr.eq(at),
                 read.en.eq(1),
             ]

@@ -105,7 +105,7 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, layouts = self.config.streams, self.layouts
-        # What a tuple goes by, and again for wide registers and the windows, which lie apart.
+        # What a tuple goes by, and again for wide registers, which lie apart from the windows.
         takes, takes_wide = Signal(name="takes"), Signal()
         coming, have, stays = self._coming(m, takes_wide)
         # There is one, and the windows have heard of it for a cycle.
@@ -158,7 +158,7 @@ class Sequencer(wiring.Component):
         flows_on = Signal()
         m.d.comb += [to_send.eq(sends), flows.eq(have & coming.near & calm)]
         m.d.sync += sends.eq(Mux(flows_on, coming.sends, to_send))
-        m.d.comb += self.check.eq(takes_wide | closes)
+        m.d.comb += self.check.eq(takes | closes)
         m.d.sync += [self.store.eq(0), self.snapshot.eq(0), self.probe.eq(0)]
         m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
@@ -195,7 +195,7 @@ class Sequencer(wiring.Component):
         flowing = fsm.ongoing("FLOW")
         m.d.comb += [
             flows_on.eq(takes & flows),
-            self.flow.eq((takes_wide & flows) | flowing | lately.any()),
+            self.flow.eq(flows_on | flowing | lately.any()),
         ]
         m.d.sync += lately.eq(Cat(flowing, lately))
         with m.If(takes | closes):

@@ -271,17 +271,23 @@ class WindowBuffer(wiring.Component):
         m.d.sync += gone_now.eq(leave)
         self._prefetch(m, oldest, known, gone_now)
 
-        # What they are judged by: that of the check that is not settled yet, else of the next.
-        now = Signal.like(self.now, name="judged_now")
-        counter = Signal.like(self.counter, name="judged_counter")
+        # What they are judged by: that of the check that is not settled yet, else of the next. Each by registers
+        # of its own, begun otherwise so that they stay, for twelve differences do not fit in one place.
+        nows, counters = (
+            [Signal(one.shape(), name=f"judged_{name}{i}", init=i) for i in range(_JUDGED)]
+            for name, one in (("now", self.now), ("counter", self.counter))
+        )
         wanted = Signal(name="judged_wanted")
         past, counter_past = Signal.like(self.now), Signal.like(self.counter)
         m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
         with m.If(self.settled):
-            m.d.sync += [now.eq(self.now), counter.eq(self.counter), wanted.eq(self.wanted)]
+            m.d.sync += [now.eq(self.now) for now in nows]
+            m.d.sync += [counter.eq(self.counter) for counter in counters]
+            m.d.sync += wanted.eq(self.wanted)
         # One that flows past meanwhile: what was stored since must not be judged by one before it.
         with m.Elif(self.check):
-            m.d.sync += [now.eq(past), counter.eq(counter_past)]
+            m.d.sync += [now.eq(past) for now in nows]
+            m.d.sync += [counter.eq(counter_past) for counter in counters]
         with m.If(self.check & self.flow):
             m.d.sync += wanted.eq(0)
 
@@ -294,7 +300,7 @@ class WindowBuffer(wiring.Component):
         # Where some leave it is no longer; while there is no room nothing else is stored.
         m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
         verdicts = []
-        for i, it in enumerate(oldest):
+        for i, (it, now, counter) in enumerate(zip(oldest, nows, counters, strict=True)):
             age, rank = (
                 (now - it.timestamp)[: layouts.timestamp],
                 (counter - it.sequence)[: layouts.sequence],

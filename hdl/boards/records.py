@@ -154,6 +154,26 @@ def _present(message: Message, order: tuple[str, ...], head: Value) -> Value:
     )
 
 
+def _bytes(bits: int) -> int:
+    """A bit for each byte of so many bits."""
+    return (1 << bytes_of(bits)) - 1
+
+
+def _several(bits: Value) -> Value:
+    """Returns whether more than one bit is set. A tree, for the borrow of `bits & (bits - 1)` goes through all
+    of them."""
+    some, several = list(bits), [C(0)] * len(bits)
+    while len(some) > 1:
+        pairs = list(zip(some[::2], some[1::2], strict=False))
+        both = list(zip(several[::2], several[1::2], strict=False))
+        rest = slice(len(some) // 2 * 2, None)
+        several = [a & b | c | d for (a, b), (c, d) in zip(pairs, both, strict=True)] + several[
+            rest
+        ]
+        some = [a | b for a, b in pairs] + some[rest]
+    return several[0]
+
+
 class Serializer(wiring.Component):
     """Messages to bytes. A time travels as its distance from the last one when that is short, the
     queries of a result by the number of one or as a bit map of several.
@@ -234,17 +254,17 @@ class Serializer(wiring.Component):
 
         # The field that goes out, and what is left of it.
         going = Signal(8 * max(bytes_of(max(bits[name] for name in names)), HEAD_BITS // 8))
-        count = Signal(range(len(going) // 8 + 1))
+        more = Signal(len(going) // 8)  # its bytes, a bit each: that of the last is known at once
         next_field, later = Signal(len(names)), Signal(len(names))  # the lowest of `left`; the rest
         wanted = Signal()
         m.d.comb += [
-            self.bytes.valid.eq(count != 0),
+            self.bytes.valid.eq(more[0]),
             self.bytes.payload.eq(going[:8]),
-            wanted.eq((count == 0) | ((count == 1) & self.bytes.ready)),
+            wanted.eq(~more[0] | (~more[1] & self.bytes.ready)),
             later.eq(left & ~next_field),
         ]
         with m.If(self.bytes.valid & self.bytes.ready):
-            m.d.sync += [going.eq(going >> 8), count.eq(count - 1)]
+            m.d.sync += [going.eq(going >> 8), more.eq(more >> 1)]
         with m.FSM():
             with m.State("EMPTY"):
                 with m.If(self.valid & self.ready):
@@ -254,7 +274,7 @@ class Serializer(wiring.Component):
                     step.eq(fields["newest"] - last),
                     age.eq(fields["newest"] - fields["oldest"]),
                     # Of no query a bit map tells, too: it is a part of a group.
-                    several.eq(((queries & (queries - 1)) != 0) | (queries == 0)),
+                    several.eq(_several(queries) | (queries == 0)),
                     query.eq(
                         Cat(
                             Cat(b for number, b in enumerate(queries) if number >> bit & 1).any()
@@ -288,7 +308,7 @@ class Serializer(wiring.Component):
                 m.next = "HEAD"
             with m.State("HEAD"):
                 with m.If(wanted):
-                    m.d.sync += [going.eq(head), count.eq(HEAD_BITS // 8)]
+                    m.d.sync += [going.eq(head), more.eq(_bytes(HEAD_BITS))]
                     with m.Switch(opcode):
                         for reply, message in REPLIES.items():
                             with m.Case(reply):
@@ -299,7 +319,7 @@ class Serializer(wiring.Component):
                 with m.If(wanted):
                     for i, name in enumerate(names):
                         with m.If(next_field[i]):
-                            m.d.sync += [going.eq(fields[name]), count.eq(bytes_of(bits[name]))]
+                            m.d.sync += [going.eq(fields[name]), more.eq(_bytes(bits[name]))]
                     m.d.sync += [left.eq(later), next_field.eq(lowest(later))]
                     with m.If(~later.any()):
                         m.d.sync += self.ready.eq(1)

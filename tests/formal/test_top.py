@@ -301,8 +301,7 @@ def joins(**options: object) -> object:
 
 
 REPEATS = (
-    Output, "known.eq((known | found) & ~left), head.eq(head + leaves)",
-    "known.eq(known | found), head.eq(head)"
+    Output, "& ~left)\n        with m.If(leaves):", ")\n        with m.If(0):"
 )  # fmt: skip
 """A record comes again."""
 NEVER_DONE = (

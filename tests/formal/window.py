@@ -255,12 +255,19 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(
             m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
         )
-        # What is judged by: of the check under way, else of the next.
+        # What is judged by: of the check under way, else of the next. Of all the same, but in the first cycle, in
+        # which there is nothing to be judged.
         judged = Cat(
-            inside(made, "judged_now"),
-            inside(made, "judged_counter"),
+            inside(made, "judged_now0"),
+            inside(made, "judged_counter0"),
             inside(made, "judged_wanted"),
         )
+        for i in range(1, 3):
+            same = (
+                Cat(inside(made, f"judged_now{i}"), inside(made, f"judged_counter{i}"))
+                == judged[:-1]
+            )
+            self.claim(m, same | (~before(m, Const(1)) & (known == 0)))
         current = Cat(env.now, env.counter, env.stores)
         self.claim(m, state("SETTLED") | (judged == current))
         self.claim(m, ~(env.heard & env.was_settled) | (judged == env.shown))

@@ -211,7 +211,7 @@ async def a_row_a_cycle(dut: object) -> None:
         bench.set("pause", 0)
         begun = bench.cycle
         await bench.until(lambda feed=feed: feed.board.seen == feed.EACH)
-        assert feed.came[0] - begun == 8 + feed.rows[0]
+        assert feed.came[0] - begun == 9 + feed.rows[0]
         gaps = [after - before for before, after in itertools.pairwise(feed.came)]
         assert gaps == feed.rows[1:]
         rows.update(gaps)
