@@ -51,7 +51,7 @@ class EqualityIndex(wiring.Component):
     seed                  of the hash, held
     insert, key, slot     pulse: `slot` has attribute value `key`
     ask, bucket           want the newest slot of a bucket
-    ready                 the ask is taken
+    ready                 an ask is taken in the next cycle
     newest                the slot, 2 cycles after
     after, older          the slot before `after` in its chain, and the mark of `after`, 2 cycles later
     """
@@ -110,7 +110,7 @@ class EqualityIndex(wiring.Component):
             older_write.data.slot.eq(newest_read.data),
             older_write.data.mark.eq(links.mark),
             older_write.en.eq(links.valid),
-            self.ready.eq(~hashes.valid),
+            self.ready.eq(~self.insert),
         ]
         m.d.sync += [self.newest.eq(newest_read.data), self.older.eq(older_read.data)]
         return m

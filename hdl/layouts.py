@@ -27,6 +27,8 @@ MARK_BITS = 7
 """Bits of a bucket that stand with each slot of its chain."""
 OFFERS = 2
 """Raw tuples that are offered to the router at once, for the output."""
+FOLLOWING = 2
+"""Joined tuples behind the one that an area offers to the router, of which it says where they go."""
 EPOCH_BITS = ceil_log2(EPOCHS)
 """The highest bits of a context's number: contexts that follow each other are counted together."""
 

@@ -40,7 +40,7 @@ class ProbeQueue(wiring.Component):
     throughput  one enters, one is decided and one is done a cycle
 
     enter, entering   a new probe
-    may_enter      one may; a second cycle's needs another look
+    may_enter      one may in the next cycle
     decided        pulse: all pairs of `deciding` have come
     sent, commit   pulses: `sending` is done, and was a cycle ago
     left           slot and place in the program of what is emitted: where `sending` is left with `rewind`
@@ -49,7 +49,6 @@ class ProbeQueue(wiring.Component):
     resume, resume_slot     it was left before, and where
     deciding, sending       registers
     was_left, left_slot, left_pc   `deciding` was left, and where
-    same_level     the probe after `sending`, if there is one, is of its level; a cycle late
     level          of `sending`
     committed_level, context   with `commit`
     busy           there is one
@@ -79,7 +78,6 @@ class ProbeQueue(wiring.Component):
                 "was_left": Out(1),
                 "left_slot": Out(layouts.slot_bits),
                 "left_pc": Out(ADDRESS_BITS),
-                "same_level": Out(1),
                 "level": Out(level),
                 "committed_level": Out(level),
                 "context": Out(CONTEXT_BITS),
@@ -110,14 +108,14 @@ class ProbeQueue(wiring.Component):
         ]
         with m.If(self.rewind):
             m.d.sync += Cat(end, to_decide, to_send).eq(0)
-        # One less than there is room for: `enter` may be on its way.
-        m.d.sync += self.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
+        # One less than there is room for, so that what is to be written may be there before it counts.
+        size = (end - to_send)[: bits + 1]
+        m.d.comb += self.may_enter.eq(Mux(self.enter, size < KNOWN - 2, size < KNOWN - 1))
         m.d.comb += self.busy.eq(end != to_send)
         decides, decides_next, sends, sends_next = (
             queue.read_port(domain="comb") for _ in range(4)
         )
         level = self.sending.level
-        m.d.sync += self.same_level.eq(sends_next.data.probe.level == level)
         m.d.comb += [
             decides.addr.eq(to_decide[:bits]),
             decides_next.addr.eq(to_decide[:bits] + 1),
