@@ -40,7 +40,7 @@ class ExecutionUnit(wiring.Component):
                 the one after only in reading it; the end of a probe with its last pair, or alone
 
     write, half    tables, and which half of them is in use
-    enter, entering   a new probe (`probe_layout`); up to 32 wait
+    enter, entering   a new probe (`probe_layout`); up to 63 wait
     may_enter      one may in the next cycle
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple

@@ -33,7 +33,7 @@ class EmitterSendsAll(Specification):
     not, in any order, one is followed, any; of the probes one, any. Both memories are smaller than in a
     build, so that their places are soon used again.
 
-    A probe's joined tuples come two cycles after it was entered at the earliest, and while there is
+    A probe's joined tuples come three cycles after it was entered at the earliest, and while there is
     room, late by `LATE` cycles; the router is as in `test_execution`.
     """
 
@@ -73,16 +73,18 @@ class EmitterSendsAll(Specification):
         enters = anything(m, 1, "enters") & before(m, probes.may_enter)
         m.d.comb += [probes.enter.eq(enters & ~rewind), probes.entering.eq(entering)]
         m.d.comb += entered_n.eq(entered)
-        known = before(m, entered)  # two cycles after it was entered
+        known, soon = Signal(5), Signal(5)  # three cycles after it was entered
         m.d.comb += decided.eq(anything(m, 1, "decided") & (decided_n < known) & ~rewind)
         self.assume(m, entered != 31)
         with m.If(rewind):
-            m.d.sync += [entered.eq(0), decided_n.eq(0), done.eq(0)]
+            m.d.sync += [entered.eq(0), decided_n.eq(0), done.eq(0), soon.eq(0), known.eq(0)]
         with m.Else():
             m.d.sync += [
                 entered.eq(entered + probes.enter),
                 decided_n.eq(decided_n + decided),
                 done.eq(done + emitter.ends),
+                soon.eq(entered),
+                known.eq(soon),
             ]
         with m.If(probes.enter & (entered == which)):
             m.d.sync += its.eq(entering)
@@ -207,9 +209,7 @@ LEVEL_BEFORE = sends(emitter=(("same.eq(level == level_before)", "same.eq(self.l
 END_LOST = sends(emitter=(("following.join.end | with_it", "following.join.end"),))
 TOO_MANY = sends(emitter=(("_WAITING - _IN_FLIGHT)", "_WAITING - 1)"),))
 OLD_DESTINATION = sends(emitter=(("write.data.to.eq(to)", "write.data.to.eq(self.leads)"),))
-DECIDES_LATE = sends(
-    probes=(("Mux(self.decided, decides_next.data, decides.data)", "decides.data"),)
-)
+DECIDES_LATE = sends(probes=(("have.eq(have_after)", "have.eq(have_after & ~leaves)"),))
 
 
 @pytest.mark.parametrize(

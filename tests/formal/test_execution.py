@@ -319,7 +319,7 @@ class ExecutionIsTheProgram(Specification):
         is_its = ~at.high & (at.which == mine)
         before_resumed = at.resumed & (place[0] == 0) & (getattr(at, "from") != slots)
         has_pair = (place != 2) & is_its & present.bit_select(slots, 1) & ~before_resumed
-        there = (paired < held) & loaded
+        there = (paired < held - before(m, enter)) & loaded
         ends = place == 2
         offers = Signal()
         m.d.comb += offers.eq(there & (ends | has_pair))

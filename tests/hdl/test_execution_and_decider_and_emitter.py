@@ -160,6 +160,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         unborn.append(probe)
 
     pairs = Driver(bench, "pairs", idle)
+    to_come: deque[tuple[int, list[dict]]] = deque()  # and in which cycle
     entered: deque[dict] = deque()  # not committed yet, in order
     taken = [0] * levels  # of each queue, how many are entered
     # The router: there is room; a register says so of this request; it was taken, and so granted.
@@ -181,6 +182,8 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             probe = unborn.popleft()
             queues[probe["level"]].append(probe)
         bench.set("waiting", sum(bool(queue) << level for level, queue in enumerate(queues)))
+        while to_come and to_come[0][0] <= cycle:
+            pairs.queue.extend(to_come.popleft()[1])
         ready = [level for level in range(levels) if len(queues[level]) > taken[level]]
         bench.set("enter", 0)
         bench.set("resumed", 0)
@@ -245,6 +248,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             entered.clear()
             taken = [0] * levels
             pairs.queue.clear()
+            to_come.clear()
             pairs.offered = False
             cooling = 3
             hit = None
@@ -288,7 +292,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             if not coming or chance.random() < 0.4:
                 coming.append({})
             coming[-1]["end"] = 1
-            pairs.queue.extend(coming)
+            to_come.append((cycle + 2, coming))  # they take the scanner some cycles
         await bench.clock()
         if not any(queues) and not unborn:
             break

@@ -39,13 +39,14 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
         await bench.reset()
         queue: list[dict] = []
         decided_of = 0  # of these, so many are decided
-        # Whether the probe of each pointer was it a cycle ago.
+        # Whether the probe of each pointer was it two cycles ago.
         may_enter, decides, sends = False, False, False
         committed: dict | None = None  # sent a cycle ago
-        had_decided = had_entered = False
+        had_decided = had_entered = fresh = False
         left: dict[int, dict] = {}  # by level
         pending: set[int] = set()
-        for _ in range(800):
+        for cycle in range(1200):
+            busy = cycle // 150 % 4 == 1  # with something else, so that it fills
             level = chance.randrange(levels)
             entering = {
                 "reference": {
@@ -65,6 +66,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
             rewind = sends and chance.random() < 0.1
             decided = decides and not rewind and chance.random() >= pressure
             sent = sends and decided_of > 0 and not rewind and chance.random() >= pressure
+            sent, rewind = sent and not busy, rewind and not busy
             rewind = rewind and committed is None
             bench.set("enter", enter)
             bench.set("entering", entering)
@@ -103,9 +105,11 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 left.pop(committed["level"], None)
                 committed = None
             await bench.clock()
-            decides = len(queue) > decided_of + decided
+            known = len(queue) - fresh
+            decides = known > decided_of + decided
             had_decided, had_entered = decided, enter
-            sends = len(queue) > sent
+            sends = known > sent
+            fresh = enter
             if enter:
                 queue.append((entering, level in pending))
                 pending.discard(level)
@@ -120,7 +124,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
                 pending = set(left)
                 queue.clear()
                 decided_of = 0
-                decides = sends = False
+                decides = sends = fresh = False
     often = ["resume", "left", "full", "ahead", "one after the other"]
     often += ["entered one after the other"]
     assert min(seen[what] for what in often) > 20, seen
