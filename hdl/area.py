@@ -11,7 +11,7 @@ from seustream.hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
 from seustream.hdl.execution import ExecutionUnit
 from seustream.hdl.hashing import seed_bits
 from seustream.hdl.index import EqualityIndex
-from seustream.hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, TAG_BITS, Layouts
 from seustream.hdl.loader import ProbeLoader
 from seustream.hdl.probe_fifo import ProbeFifo
 from seustream.hdl.probe_queue import KNOWN
@@ -74,8 +74,8 @@ class JoinArea(wiring.Component):
                 "emitted": Out(layouts.reference),
                 "level": Out(layouts.level_bits),
                 "destination": Out(layouts.destination),
-                "follows": Out(1),
-                "follows_to": Out(layouts.destination),
+                "follows": Out(FOLLOWING),
+                "follows_to": Out(data.ArrayLayout(layouts.destination, FOLLOWING)),
                 "taking": In(1),
                 "roomy": In(1),
                 "commit": Out(1),
@@ -141,6 +141,7 @@ class JoinArea(wiring.Component):
             loader.reference.eq(probes.reference),
             loader.brings.eq(probes.brings),
             loader.raw.eq(probes.raw),
+            probes.give.eq(loader.give),
             probes.commit.eq(execution.commit),
             probes.commit_level.eq(execution.committed_level),
             probes.rewind.eq(rewind),
@@ -177,8 +178,7 @@ class JoinArea(wiring.Component):
             execution.resume_level.eq(probe.level),
             execution.resumed.eq(execution.enter),
         ]
-        # What is staged stays as it is until the cycle after.
-        m.d.sync += execution.enter.eq(scanner.begin & ~rewind)
+        m.d.comb += execution.enter.eq(scanner.begin & ~rewind)
         # Without lanes the execution unit reads the loader's copy of the probe.
         m.d.comb += [
             loader.hold.eq(0 if config.lanes else execution.busy),
@@ -205,7 +205,7 @@ class JoinArea(wiring.Component):
             execution.roomy.eq(self.roomy),
             self.commit.eq(execution.commit),
             self.committed.eq(execution.context),
-            self.hits.eq(scanner.pairs.valid & scanner.pairs.ready & ~scanner.pairs.payload.end),
+            self.hits.eq(scanner.pairs.valid & scanner.pairs.ready & scanner.pairs.payload.some),
             self.stalled.eq(execution.emit & ~execution.granted),
             self.rewound.eq(rewind),
             self.executed.eq(execution.executed),

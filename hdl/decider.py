@@ -15,10 +15,11 @@ from seustream.hdl.table_bus import write_signature
 
 
 def join_layout(config: DeviceConfig) -> data.StructLayout:
-    """A joined tuple, or the `end` of a probe: its tag and slot, and where in the program or in the
-    rows it comes from (`pc`)."""
+    """A joined tuple (`some`), the `end` of its probe, or both: its tag and slot, and where in the program or
+    in the rows it comes from (`pc`)."""
+    slot = Layouts(config).slot_bits
     return data.StructLayout(
-        {"end": 1, "tag": TAG_BITS, "slot": Layouts(config).slot_bits, "pc": ADDRESS_BITS}
+        {"some": 1, "end": 1, "tag": TAG_BITS, "slot": slot, "pc": ADDRESS_BITS}
     )
 
 
@@ -31,11 +32,13 @@ class RowDecider(wiring.Component):
 
     write, half    table of rows, and which half of it is in use
     asked, row     pulse: this row for a pair
-    ended          pulse instead: the end of a probe
+    ended          pulse, with the last of them or alone: the end of a probe
     has            what is there: outcomes of factors, selection bits (`Layouts.join_row`)
+    level          of the probe
     slot, pc       of the pair, and which of its tag's rows it is
     again          it was joined by this row before
-    came, found    pulse, with a joined tuple or an end
+    came, found    pulse, with a joined tuple, an end, or both
+    its_level      with it
     clear          pulse: forget what is under way
     """
 
@@ -52,9 +55,11 @@ class RowDecider(wiring.Component):
                 "has": In(NEEDS_BITS),
                 "slot": In(layouts.slot_bits),
                 "pc": In(ADDRESS_BITS),
+                "level": In(layouts.level_bits),
                 "again": In(1),
                 "came": Out(1),
                 "found": Out(join_layout(config)),
+                "its_level": Out(layouts.level_bits),
                 "clear": In(1),
             }
         )
@@ -80,6 +85,7 @@ class RowDecider(wiring.Component):
                 "has": NEEDS_BITS,
                 "slot": layouts.slot_bits,
                 "pc": ADDRESS_BITS,
+                "level": layouts.level_bits,
                 "again": 1,
             }
         )
@@ -92,6 +98,7 @@ class RowDecider(wiring.Component):
             first.has.eq(self.has),
             first.slot.eq(self.slot),
             first.pc.eq(self.pc),
+            first.level.eq(self.level),
             first.again.eq(self.again),
             read.addr.eq(Cat(address, self.half)),
             read.en.eq(1),
@@ -100,27 +107,27 @@ class RowDecider(wiring.Component):
         m.d.sync += [address.eq(self.row), row.eq(read.data)]
 
         # The verdict; of several rows of a JOIN one is enough.
-        decided = Signal(
-            data.StructLayout({"asked": 1, "end": 1, "holds": 1, "first": 1, "again": 1})
-        )
-        here, joined = stages[-1], Signal()
+        decided, joined = Signal(pair), Signal()
+        holds, starts, tag = Signal(), Signal(), Signal(TAG_BITS)
         m.d.sync += [
-            decided.asked.eq(here.asked),
-            decided.end.eq(here.end),
-            decided.holds.eq(~(row.needs & ~here.has).any()),
-            decided.first.eq(row.first),
-            decided.again.eq(here.again),
-            self.found.end.eq(here.end),
-            self.found.tag.eq(row.tag),
-            self.found.slot.eq(here.slot),
-            self.found.pc.eq(here.pc),
+            decided.eq(stages[-1]),
+            holds.eq(~(row.needs & ~stages[-1].has).any()),
+            starts.eq(row.first),
+            tag.eq(row.tag),
         ]
-        before = joined & ~decided.first
+        before = joined & ~starts
         with m.If(decided.asked):
-            m.d.sync += joined.eq(before | decided.holds)
-        m.d.comb += self.came.eq(
-            decided.end | (decided.asked & decided.holds & ~before & ~decided.again)
-        )
+            m.d.sync += joined.eq(before | holds)
+        found = self.found
+        m.d.comb += [
+            found.some.eq(decided.asked & holds & ~before & ~decided.again),
+            found.end.eq(decided.end),
+            found.tag.eq(tag),
+            found.slot.eq(decided.slot),
+            found.pc.eq(decided.pc),
+            self.its_level.eq(decided.level),
+            self.came.eq(found.some | found.end),
+        ]
         with m.If(self.clear):
             for stage in (*stages, decided):
                 m.d.sync += [stage.asked.eq(0), stage.end.eq(0)]

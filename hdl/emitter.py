@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.decider import join_layout
-from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.layouts import FOLLOWING, TAG_BITS, Layouts
 
 _WAITING, _IN_FLIGHT = 32, 10
 """Joined tuples that wait, and how many may come after it was seen that they do."""
@@ -22,13 +22,14 @@ class Emitter(wiring.Component):
     are forgotten, and the probe is taken up again at the first of them.
 
     latency     6 cycles to the request
-    throughput  a joined tuple in 2 cycles, which the router takes; an end with the one before it
+    throughput  a joined tuple a cycle, with the end of its probe or without, or such an end alone
 
-    came, found, room     a joined tuple or an end; there is room, late by `_IN_FLIGHT` of them
+    came, found, level, room   a joined tuple, an end, or both, and of which level; there is room, late by
+                          `_IN_FLIGHT` of them
     tag, leads            the destination of a tag, a cycle later
     emit, emitting, destination, granted, roomy   the request, and the router's answer
-    follows, follows_to   the request after it, if it is there already and of the same level
-    same_level            the probe after this one is of its level
+    follows, follows_to   the requests after it, the first and the second: if each is there already and of the
+                          same level, and where it goes; without a request, the first is the next one
     higher                probes of a higher level wait
     ends                  the probe is done with this cycle: the next request is of the one after it
     commit                pulse, a cycle later
@@ -42,17 +43,17 @@ class Emitter(wiring.Component):
             {
                 "came": In(1),
                 "found": In(join_layout(config)),
+                "level": In(layouts.level_bits),
                 "room": Out(1),
                 "tag": Out(TAG_BITS),
                 "leads": In(layouts.destination),
                 "emit": Out(1),
                 "emitting": Out(join_layout(config)),
                 "destination": Out(layouts.destination),
-                "follows": Out(1),
-                "follows_to": Out(layouts.destination),
+                "follows": Out(FOLLOWING),
+                "follows_to": Out(data.ArrayLayout(layouts.destination, FOLLOWING)),
                 "granted": In(1),
                 "roomy": In(1),
-                "same_level": In(1),
                 "higher": In(1),
                 "ends": Out(1),
                 "commit": Out(1),
@@ -63,44 +64,58 @@ class Emitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shape, bits = join_layout(self.config), ceil_log2(_WAITING)
-        waiting = data.StructLayout({"join": shape, "to": Layouts(self.config).destination})
+        # `same`: it is of the level of the one that came before.
+        waiting = data.StructLayout(
+            {"join": shape, "to": Layouts(self.config).destination, "same": 1}
+        )
         m.submodules.joins = joins = memory.Memory(shape=waiting, depth=_WAITING, init=[])
         write, read = joins.write_port(), joins.read_port(domain="comb")
         end, first = Signal(bits + 1), Signal(bits + 1)
         # Stages: destination, register; then it waits.
         came, found = Signal(2), [Signal(shape, name=f"found{stage}") for stage in range(2)]
-        to = Signal(waiting["to"].shape)
+        to, same = Signal(waiting["to"].shape), Signal()
+        level, level_before = Signal.like(self.level), Signal.like(self.level)
         m.d.comb += self.tag.eq(self.found.tag)
         m.d.sync += [
             came.eq(Cat(self.came, came)),
             found[0].eq(self.found),
             found[1].eq(found[0]),
             to.eq(self.leads),
+            level.eq(self.level),
+            same.eq(level == level_before),
             end.eq(end + came[-1]),
         ]
         m.d.comb += [
             write.addr.eq(end[:-1]),
             write.data.join.eq(found[-1]),
             write.data.to.eq(to),
+            write.data.same.eq(same),
             write.en.eq(came[-1]),
             read.addr.eq(first[:-1]),
         ]
+        with m.If(came[0]):
+            m.d.sync += level_before.eq(level)
         m.d.sync += self.room.eq((end - first)[: bits + 1] <= _WAITING - _IN_FLIGHT)
 
-        # Stages: out of the queue, what follows, request.
+        # Stages: out of the queue, what follows, request. An end alone goes with what is before it of its
+        # probe, if that is not a request yet, else makes way in a cycle.
         item, following = Signal(waiting), Signal(waiting)
-        have, have_following = Signal(), Signal()
-        load, goes_on, moves, both = Signal(), Signal(), Signal(), Signal()
-        # An end makes way for what is behind it at once.
-        after_end = have & ~item.join.end
+        have, have_following, here = Signal(), Signal(), Signal()
+        load, goes_on, moves, leaves = Signal(), Signal(), Signal(), Signal()
+        with_it = Signal()
+        next_one = have_following & following.join.some & following.same
         m.d.comb += [
-            moves.eq(have_following & (~self.emit | self.granted) & ~self.rewind),
-            self.ends.eq(moves & following.join.end),
-            both.eq(self.ends & after_end),
+            leaves.eq(Mux(self.emit, self.granted, here) & ~self.rewind),
+            self.ends.eq(leaves & self.emitting.end),
+            moves.eq(have_following & (~here | leaves) & ~self.rewind),
             goes_on.eq(~have_following | moves),
-            load.eq(~have | goes_on),
-            self.follows.eq(have_following & (~following.join.end | (after_end & self.same_level))),
-            self.follows_to.eq(Mux(following.join.end, item.to, following.to)),
+            with_it.eq(
+                have & ~item.join.some & have_following & following.join.some & ~following.join.end
+            ),
+            load.eq(~have | goes_on | with_it),
+            self.follows.eq(Cat(next_one, next_one & have & item.join.some & item.same)),
+            self.follows_to[0].eq(following.to),
+            self.follows_to[1].eq(item.to),
         ]
         with m.If(load):
             m.d.sync += [
@@ -109,18 +124,23 @@ class Emitter(wiring.Component):
                 first.eq(first + (end != first)),
             ]
         with m.If(goes_on):
-            m.d.sync += [have_following.eq(have & ~both), following.eq(item)]
+            m.d.sync += [have_following.eq(have & ~with_it), following.eq(item)]
+        with m.Elif(with_it):
+            m.d.sync += following.join.end.eq(1)
 
         gives_up = Signal()
         m.d.sync += self.commit.eq(self.ends)
         with m.If(moves):
             m.d.sync += [
-                self.emit.eq(~following.join.end | after_end),
-                # Of an end alone whatever is behind it.
-                self.emitting.eq(Mux(following.join.end, item.join, following.join)),
-                self.destination.eq(self.follows_to),
+                here.eq(1),
+                self.emit.eq(following.join.some),
+                self.emitting.eq(following.join),
+                self.emitting.end.eq(following.join.end | with_it),
+                self.destination.eq(following.to),
             ]
-        with m.Elif(self.granted | gives_up):
+        with m.Elif(leaves):
+            m.d.sync += [here.eq(0), self.emit.eq(0)]
+        with m.Elif(gives_up):
             m.d.sync += self.emit.eq(0)
 
         # Giving up, after the router has had time to see that there is room.
@@ -134,5 +154,5 @@ class Emitter(wiring.Component):
         m.d.comb += gives_up.eq(stuck.all() & waits)
         m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):
-            m.d.sync += Cat(have_following, have, came, stuck, end, first).eq(0)
+            m.d.sync += Cat(here, have_following, have, came, stuck, end, first).eq(0)
         return m

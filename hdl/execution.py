@@ -13,7 +13,7 @@ from seustream.hdl.decider import RowDecider
 from seustream.hdl.decoding import FIELDS, PATTERNS
 from seustream.hdl.emitter import Emitter
 from seustream.hdl.factors import FACTOR, decide
-from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, SELECTIONS, TAG_BITS, Layouts
 from seustream.hdl.probe_queue import ProbeQueue, probe_layout
 from seustream.hdl.program_store import ProgramStore
 from seustream.hdl.scan import pair_layout
@@ -37,16 +37,16 @@ class ExecutionUnit(wiring.Component):
     latency     11 cycles from a pair to its request by rows; by the program 4 to the first
                 instruction, 5 for a jump taken, 11 for a JOIN
     throughput  a row a cycle, or an instruction a cycle; a pair that runs the program overlaps with
-                the one after only in reading it; a probe in 2 cycles at least
+                the one after only in reading it; the end of a probe with its last pair, or alone
 
     write, half    tables, and which half of them is in use
-    enter, entering   a new probe (`probe_layout`); up to 32 wait
-    may_enter      one may; a second cycle's needs another look
+    enter, entering   a new probe (`probe_layout`); up to 63 wait
+    may_enter      one may in the next cycle
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple
     attributes     what the probe carries (without lanes)
     emit, granted, roomy      a joined tuple and where it goes; taken; there is room
-    follows, follows_to       the next is there already, of the same level, and where that one goes
+    follows, follows_to       the next ones are there already, of the same level, and where they go
     waiting        by level, probes that are not done
     commit, committed_level, context   pulse: a probe of this context is done
     rewind         pulse: this and all later probes are taken back
@@ -76,8 +76,8 @@ class ExecutionUnit(wiring.Component):
                 "emitted": Out(layouts.reference),
                 "level": Out(layouts.level_bits),
                 "destination": Out(layouts.destination),
-                "follows": Out(1),
-                "follows_to": Out(layouts.destination),
+                "follows": Out(FOLLOWING),
+                "follows_to": Out(data.ArrayLayout(layouts.destination, FOLLOWING)),
                 "granted": In(1),
                 "roomy": In(1),
                 "waiting": In(layouts.levels),
@@ -153,7 +153,6 @@ class ExecutionUnit(wiring.Component):
         m.d.comb += [
             self._program.tag.eq(emitter.tag),
             emitter.leads.eq(self._program.destination),
-            emitter.same_level.eq(self._probes.same_level),
             self.emit.eq(emitter.emit),
             self.destination.eq(emitter.destination),
             self.follows.eq(emitter.follows),
@@ -225,8 +224,10 @@ class ExecutionUnit(wiring.Component):
             ]
 
         by_rows = probe.rows != 0
-        with m.If(~running & waits & ~pair.end & ~by_rows):
-            m.d.comb += [begin.eq(1), taken.eq(1)]
+        with m.If(~running & waits & pair.some & ~by_rows):
+            m.d.comb += [begin.eq(1), taken.eq(~pair.end)]
+            with m.If(pair.end):  # is left, and comes after it
+                m.d.sync += pair.some.eq(0)
             m.d.sync += [
                 running.eq(1),
                 slot.eq(pair.slot),
@@ -242,14 +243,17 @@ class ExecutionUnit(wiring.Component):
                     if self.config.lanes
                     else 0
                 )
-        ended = ~running & waits & pair.end
-        with m.If(ended & room):
+        with m.If(~running & waits & ~pair.some & room):
             m.d.comb += [taken.eq(1), probes.decided.eq(1)]
         resumed = probes.was_left & (pair.slot == probes.left_slot)
         decider = self._decider
-        m.d.comb += [decider.ended.eq(probes.decided), decider.clear.eq(self.rewind)]
+        m.d.comb += [
+            decider.ended.eq(probes.decided),
+            decider.level.eq(probe.level),
+            decider.clear.eq(self.rewind),
+        ]
         if self.config.lanes:
-            step = Signal(ROWS_BITS)
+            step, after_it = Signal(ROWS_BITS), Signal(ROWS_BITS, init=1)
             factors_held = Cat(pair.held, Const(0, _FACTORS - self.config.factors))
             m.d.comb += [
                 decider.row.eq(probe.row + step),
@@ -258,14 +262,14 @@ class ExecutionUnit(wiring.Component):
                 decider.pc.eq(step),
                 decider.again.eq(resumed & (step < probes.left_pc)),
             ]
-            with m.If(waits & ~pair.end & by_rows & room):
+            with m.If(waits & pair.some & by_rows & room):
                 m.d.comb += decider.asked.eq(1)
-                m.d.sync += step.eq(step + 1)
-                with m.If(step + 1 == probe.rows):
-                    m.d.comb += taken.eq(1)
-                    m.d.sync += step.eq(0)
+                m.d.sync += [step.eq(after_it), after_it.eq(after_it + 1)]
+                with m.If(after_it == probe.rows):
+                    m.d.comb += [taken.eq(1), probes.decided.eq(pair.end)]
+                    m.d.sync += [step.eq(0), after_it.eq(1)]
             with m.If(self.rewind):
-                m.d.sync += step.eq(0)
+                m.d.sync += [step.eq(0), after_it.eq(1)]
 
         # Operands in two steps: the register of each group, then the group, or what the two
         # instructions ahead have just found.
@@ -382,13 +386,16 @@ class ExecutionUnit(wiring.Component):
         m.d.comb += [
             emitter.came.eq(decider.came | (joins & go)),
             emitter.found.eq(decider.found),
+            emitter.level.eq(decider.its_level),
         ]
         with m.If(joins):
             m.d.comb += [
+                emitter.found.some.eq(1),
                 emitter.found.end.eq(0),
                 emitter.found.tag.eq(does.tag),
                 emitter.found.slot.eq(slot),
                 emitter.found.pc.eq(does.at),
+                emitter.level.eq(probe.level),
             ]
         with m.If(self.rewind):
             m.d.sync += [

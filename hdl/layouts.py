@@ -30,6 +30,8 @@ OFFERS = 2
 QUERY_BITS = 6
 GROUP_COUNT_BITS = 16
 """A group of as many results as fit takes no more."""
+FOLLOWING = 2
+"""Joined tuples behind the one that an area offers to the router, of which it says where they go."""
 EPOCH_BITS = ceil_log2(EPOCHS)
 """The highest bits of a context's number: contexts that follow each other are counted together."""
 

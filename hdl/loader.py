@@ -42,11 +42,11 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     of a raw tuple 11 cycles and one a factor, of a joined one about 17
-    throughput  a probe in 2 cycles, or in as many as there are factors; up to sixteen are
+    latency     of a raw tuple 11 cycles and one a factor, of a joined one about 18
+    throughput  a probe a cycle, or in as many as there are factors; up to sixteen are
                 being fetched meanwhile
 
-    available, take, level, reference, brings, raw   of the probe FIFO
+    available, take, level, reference, brings, raw, give   of the probe FIFO
     request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
                                         the earliest, and the answer in the cycle after it
     context, tail, count                of the window buffer, 2 cycles after `context`
@@ -55,7 +55,7 @@ class ProbeLoader(wiring.Component):
     factors, used, last_turn            what is compared, how many factors there are, and in how many
                                         turns a row is
     put         a factor's comparison
-    staged      the probe; it stays for the cycle after it was taken
+    staged      the probe
     attributes  what it carries; of the area's own `number` nothing, which no probe carries
     hold        without lanes: the attributes of the last probe are still needed
     freed       pulse: the comparisons of the oldest probe staged are no longer needed
@@ -74,6 +74,7 @@ class ProbeLoader(wiring.Component):
                 "reference": In(layouts.reference),
                 "brings": In(1),
                 "raw": In(layouts.brought),
+                "give": Out(1),
                 "request": Out(stream.Signature(layouts.reference)),
                 "answering": In(1),
                 "fetched": In(layouts.fetched),
@@ -107,48 +108,16 @@ class ProbeLoader(wiring.Component):
         return m
 
     def _fetch(self, m: Module) -> None:
-        """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by."""
+        """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by. All that
+        is taken has its place, so nothing behind a take has to wait but a request for its turn."""
         config, layouts = self.config, self.layouts
-        # What was taken is at the FIFO, then here, until it moves on: no path goes from there to a take.
-        taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
-        after, there = Signal(taken, name="after"), Signal(name="there")
-        level, brings, raw_after = Signal(layouts.level_bits), Signal(), Signal(layouts.brought)
-        # The next probe, unless one was taken in the cycle before, or those that were taken are put back.
-        highest, next_level = Signal(layouts.level_bits), Signal(layouts.level_bits)
+        # The next probe, unless those that were taken are put back.
+        highest, next_level, some = Signal(layouts.level_bits), Signal(layouts.level_bits), Signal()
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
-        m.d.comb += [
-            self.level.eq(next_level),
-            self.context.eq(after.reference.context),
-            self.tag.eq(after.reference.tag),
-        ]
-        move, self._kept = Signal(), Signal()
-        # To choose without those that were put back is to begin with what was left, and be in the way of the
-        # higher ones for ever. The take itself stands in a register, for block RAM of the FIFO is far away.
-        stays = self.take | (there & self._kept)
-        m.d.sync += [
-            next_level.eq(highest),
-            self.take.eq(self.available.any() & ~self.flush & ~stays),
-        ]
-        with m.If(self.take):
-            m.d.sync += [there.eq(1), level.eq(next_level)]
-        with m.If(move):
-            m.d.sync += self._kept.eq(0)
-        with m.If(there & ~self._kept):
-            m.d.sync += [
-                there.eq(0),
-                self._kept.eq(1),
-                after.reference.eq(self.reference),
-                after.level.eq(level),
-                brings.eq(self.brings),
-                raw_after.eq(self.raw),
-            ]
-        with m.If(self.flush):
-            m.d.sync += [there.eq(0), self._kept.eq(0)]
-
         # Places, in turn: where a probe is that is to be staged, whose comparisons are to be put, and of
-        # which not all is there. What was asked for before a flush comes and is not used.
+        # which not all is there. What was taken before a flush goes on, comes and is not used.
         count = ceil_log2(ASKED)
         asked, self._used, self._picks = (
             Signal(count, name=name) for name in ("asked", "used", "picks")
@@ -156,59 +125,84 @@ class ProbeLoader(wiring.Component):
         self._wanted, self._fresh, self._missing = (
             Signal(ASKED, name=name) for name in ("wanted", "fresh", "missing")
         )
+        takes, room = Signal(), Signal()
+        # To choose without those that were put back is to begin with what was left, and be in the way of the
+        # higher ones for ever.
+        m.d.sync += [
+            next_level.eq(highest),
+            some.eq(self.available.any() & ~self.flush),
+        ]
+        places, asked_next = ~(self._wanted | self._missing), (asked + 1)[:count]
+        m.d.comb += [
+            self.level.eq(next_level),
+            self.take.eq(some & room),
+            takes.eq(self.take & ~self.flush),
+        ]
+        m.d.sync += room.eq(
+            Mux(takes, places.bit_select(asked_next, 1), places.bit_select(asked, 1))
+        )
+        with m.If(takes):
+            m.d.sync += asked.eq(asked_next)
+
         # Of the next one to be picked, for which there is no need to look for it then.
         self._have, whole = Signal(), self._fresh & ~self._missing
         after_it = (self._picks + 1)[:count]
         here = Mux(self._picked, whole.bit_select(after_it, 1), whole.bit_select(self._picks, 1))
         m.d.sync += self._have.eq(here & ~self.flush)
-        # A raw tuple that was taken, from the register after until it is looked up.
-        holds = Signal(data.StructLayout({"place": count, "raw": layouts.brought}))
-        self._held, held, self._passes = holds, Signal(name="held"), Signal(name="passes")
-        room = Signal()  # a cycle late, for two moves are two cycles apart
-        m.d.sync += room.eq(~(self._wanted | self._missing).bit_select(asked, 1))
-        free = Mux(brings, ~held | self._passes, ~self.request.valid | self.request.ready)
-        m.d.comb += [
-            move.eq(self._kept & room & free & ~self.flush),
+
+        # Stages: FIFO, here.
+        taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
+        after, level, brings = Signal(taken), Signal(layouts.level_bits), Signal()
+        self._moves, place = Signal(2), [Signal(count, name=f"place{i}") for i in range(2)]
+        m.d.sync += [
+            self._moves.eq(Cat(takes, self._moves)),
+            place[0].eq(asked),
+            place[1].eq(place[0]),
+            level.eq(next_level),
+            brings.eq(self.brings),
+            after.reference.eq(self.reference),
+            after.level.eq(level),
         ]
+        moves = self._moves[-1]
         m.submodules.taken = self._taken = memory.Memory(shape=taken, depth=ASKED, init=[])
         write = self._taken.write_port()
         m.d.comb += [
-            write.addr.eq(asked),
+            self.context.eq(after.reference.context),
+            self.tag.eq(after.reference.tag),
+            write.addr.eq(place[1]),
             write.data.eq(after),
-            write.en.eq(move),
+            write.en.eq(moves),
         ]
-        # Once raised a request stays, as a stream must.
-        with m.If(self.request.ready):
-            m.d.sync += self.request.valid.eq(0)
-        with m.If(self._passes):
-            m.d.sync += held.eq(0)
-        # Whatever moves: so wide a register hears of little.
-        with m.If(~held | self._passes):
-            m.d.sync += [holds.place.eq(asked), holds.raw.eq(raw_after)]
-        with m.If(move):
-            m.d.sync += asked.eq(asked + 1)
-            with m.If(brings):
-                m.d.sync += held.eq(1)
-            with m.Else():
-                m.d.sync += [
-                    self.request.valid.eq(1),
-                    self.request.payload.eq(after.reference),
-                ]
+        # What is asked for, in order. Once raised a request stays, as a stream must.
+        m.submodules.requests = requests = memory.Memory(
+            shape=layouts.reference, depth=ASKED, init=[]
+        )
+        write, read = requests.write_port(), requests.read_port(domain="comb")
+        put, got = Signal(count, name="requests_put"), Signal(count, name="requests_got")
+        m.d.comb += [
+            write.addr.eq(put),
+            write.data.eq(after.reference),
+            write.en.eq(moves & ~brings),
+            read.addr.eq(got),
+        ]
+        m.d.sync += put.eq(put + write.en)
+        with m.If(~self.request.valid | self.request.ready):
+            m.d.sync += [
+                self.request.valid.eq(got != put),
+                self.request.payload.eq(read.data),
+                got.eq(got + (got != put)),
+            ]
         self._others = [s for s in range(config.streams) if s != self.number]
-        came, at = self._look_up(m, move, brings, asked, held)
+        came, at = self._look_up(m, moves, brings, place[1])
 
-        # Where `asked` is, a bit a place: to move comes late enough.
-        next_place = Signal(ASKED, init=1)
-        with m.If(move):
-            m.d.sync += next_place.eq(next_place.rotate_left(1))
         begins = (
             (self._missing, came, at),
             (self._fresh, self._picked, self._picks),
             (self._wanted, self._staged, self._used),
         )
-        for places, ends, place in begins:
-            moved_to, gone = Mux(move, next_place, 0), Mux(ends, 1 << place, 0)
-            m.d.sync += places.eq((places | moved_to) & ~gone[:ASKED])
+        for bits, ends, at_place in begins:
+            begun, gone = Mux(takes, 1 << asked, 0), Mux(ends, 1 << at_place, 0)
+            m.d.sync += bits.eq((bits | begun[:ASKED]) & ~gone[:ASKED])
         with m.If(self.flush):
             m.d.sync += [
                 Cat(self._wanted, self._fresh).eq(0),
@@ -217,23 +211,23 @@ class ProbeLoader(wiring.Component):
             ]
 
     def _look_up(
-        self, m: Module, move: Signal, brings: Signal, asked: Signal, held: Signal
+        self, m: Module, move: Value, brings: Signal, asked: Signal
     ) -> tuple[Value, Value]:
         """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
         leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
         config, layouts = self.config, self.layouts
         # Stages: table, register, kept.
         plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
-        moved, place = Signal(2), Signal(ceil_log2(ASKED), name="place")
-        raw_moved = Signal(2)
+        moved, raw_moved = Signal(2), Signal(2)
+        place_before, place = Signal.like(asked), Signal.like(asked, name="place")
         m.d.sync += [
             plan.eq(self.plan),
             terms.eq(self.terms),
             moved.eq(Cat(move, moved)),
             raw_moved.eq(Cat(move & brings, raw_moved)),
+            place_before.eq(asked),
+            place.eq(place_before),
         ]
-        with m.If(move):
-            m.d.sync += place.eq(asked)
         looked = data.StructLayout(
             {
                 "plan": layouts.probe_plan,
@@ -278,15 +272,32 @@ class ProbeLoader(wiring.Component):
             answering.eq(answering + self.answering),
             its_key.eq(read.data),
         ]
-        # A raw tuple's is known with its plan; it passes where no answer comes.
-        kept_key, known, response = Signal.like(plan.attribute), Signal(), Signal()
-        raw_key = Mux(raw_moved[-1], plan.attribute, kept_key)
-        m.d.sync += [
-            response.eq(self.answering),
-            known.eq((known | raw_moved[-1]) & ~self._passes),
-            kept_key.eq(raw_key),
+        # A raw tuple passes once its plan is there, and where no answer comes; else it waits here.
+        response, passes, raw = Signal(), Signal(), self.raw
+        m.d.sync += response.eq(self.answering)
+        waits = data.StructLayout({"place": len(place), "attribute": len(plan.attribute)})
+        m.submodules.raws = raws = memory.Memory(shape=waits, depth=ASKED, init=[])
+        write, read = raws.write_port(), raws.read_port(domain="comb")
+        put, got = Signal.like(place, name="raws_put"), Signal.like(place, name="raws_got")
+        held, first, coming, its = Signal(), Signal(waits), Signal(waits), Signal(waits)
+        more = got != put
+        m.d.comb += [
+            coming.place.eq(place),
+            coming.attribute.eq(plan.attribute),
+            passes.eq((held | raw_moved[-1]) & ~response),
+            its.eq(Mux(held, first, coming)),
+            write.addr.eq(put),
+            write.data.eq(coming),
+            write.en.eq(raw_moved[-1] & held & (more | ~passes)),
+            read.addr.eq(got),
+            self.give.eq(passes),
         ]
-        m.d.comb += self._passes.eq(held & (known | raw_moved[-1]) & ~response)
+        m.d.sync += [put.eq(put + write.en), got.eq(got + (held & passes & more))]
+        with m.If(~held | passes):
+            m.d.sync += [
+                held.eq(Mux(held, more | raw_moved[-1], raw_moved[-1] & response)),
+                first.eq(Mux(more, read.data, coming)),
+            ]
 
         answer = data.StructLayout(
             {
@@ -296,12 +307,12 @@ class ProbeLoader(wiring.Component):
         )
         m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
         fetched_bits = Mux(_joined(self.fetched.reference), 0, self.fetched.bits)
-        write, raw = self._answers.write_port(), self._held.raw
+        write = self._answers.write_port()
         m.d.comb += [
-            write.addr.eq(Mux(response, its_key.place, self._held.place)),
+            write.addr.eq(Mux(response, its_key.place, its.place)),
             # Only a raw tuple has selection bits; a joined one's tag says it all.
             write.data.bits.eq(Mux(response, fetched_bits, raw.bits)),
-            write.en.eq(response | self._passes),
+            write.en.eq(response | passes),
         ]
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
         for number, stream_number in enumerate(self._others):
@@ -326,7 +337,7 @@ class ProbeLoader(wiring.Component):
                 Mux(
                     response,
                     attributes[its_key.stream][its_key.attribute],
-                    raw.attributes[raw_key],
+                    raw.attributes[its.attribute],
                 )
             ),
             parts.eq(hashed(key, self.seed, layouts.bucket_bits)),
@@ -361,7 +372,7 @@ class ProbeLoader(wiring.Component):
         put = Signal(range(ASKED + 1))  # of how many all are put, or nearly
         m.d.comb += [
             pick.eq(self._have & ~in_use & ~self.flush),
-            staged.eq((put != 0) & ~self.staged.valid & ~self.flush),
+            staged.eq((put != 0) & (~self.staged.valid | self.staged.ready) & ~self.flush),
         ]
         number = Signal(range(config.factors + 1))
         if config.lanes:
@@ -417,7 +428,7 @@ class ProbeLoader(wiring.Component):
         waits = Mux(put != 0, self.staged.valid, self._have & in_use)
         m.d.comb += [
             self.blocked.eq(waits),
-            self.working.eq((self._have | begun | (put != 0) | self._kept) & ~waits),
+            self.working.eq((self._have | begun | (put != 0) | self._moves[-1]) & ~waits),
         ]
 
     def _put(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -12,8 +12,9 @@ from seustream.hdl.layouts import CONTEXT_BITS, STREAM_BITS, Layouts
 
 IN_FLIGHT = 7
 """Probes that may come after `room` was last seen high: on the way from router or sequencer."""
-_BROUGHT = 16
-"""Places for what raw tuples bring, which wait to be taken."""
+_BROUGHT, _RAW_IN_FLIGHT = 16, 5
+"""Places for what raw tuples bring, which waits to be given; so many may come after `room` was seen, for the
+sequencer is nearer than the router."""
 
 
 class ProbeFifo(wiring.Component):
@@ -22,19 +23,20 @@ class ProbeFifo(wiring.Component):
 
     A probe stays in its queue while it is worked on: `take` reads on, `commit` lets the
     oldest one taken go, `rewind` takes back all that were taken and not let go. That is
-    how an area turns to other work when it cannot go on with a probe. What a raw tuple brought
-    is given once; when it is taken again it is fetched as what a joined tuple carries.
+    an area turns to other work when it cannot go on with a probe. What raw tuples brought is given once, in
+    their order and whenever it suits; one that is taken again is fetched as what a joined tuple carries.
 
     latency     take: `reference` 1 cycle later
-    throughput  one push, one raw push, one take, one commit a cycle
+    throughput  one push, one raw push, one take, one given, one commit a cycle
 
     push, push_level, pushed    a joined tuple comes in
     push_raw, raw_pushed        a raw tuple does
     room                        by level, there is room; may be late by `IN_FLIGHT` pushes
-    available                   by level, there is a probe to take
+    available                   by level, there is a probe to take in the next cycle, but for a rewind
     waiting                     by level, there is a probe not let go; a cycle late
     take, take_level, reference   ... until the next is taken
-    brings, raw                 it is a raw tuple, taken for the first time; what it brings
+    brings                      it is a raw tuple, taken for the first time
+    raw, give                   what the first of these brought that is not given yet; it is given in this cycle
     commit, commit_level
     rewind
     """
@@ -60,6 +62,7 @@ class ProbeFifo(wiring.Component):
                 "reference": Out(layouts.reference),
                 "brings": Out(1),
                 "raw": Out(layouts.brought),
+                "give": In(1),
                 "commit": In(1),
                 "commit_level": In(level),
                 "rewind": In(1),
@@ -80,8 +83,9 @@ class ProbeFifo(wiring.Component):
         )
         write, write_brought = raws.write_port(), brought.write_port()
         read, read_brought = raws.read_port(), brought.read_port()
-        # The first that was never taken; a rewind leaves it.
+        # The first that was never taken, and whose is not given; a rewind leaves them.
         fresh, is_fresh, of_raw = Signal(bits + 1, name="fresh"), Signal(), Signal()
+        given, given_next = Signal(bits + 1, name="given"), Signal(bits + 1)
         m.d.comb += [
             of_raw.eq(self.take & (self.take_level == 0)),
             is_fresh.eq(taken[0] == fresh),
@@ -92,14 +96,16 @@ class ProbeFifo(wiring.Component):
             write_brought.data.eq(self.raw_pushed.brought),
             read.addr.eq(taken[0]),
             read.en.eq(of_raw),
-            read_brought.addr.eq(fresh),
-            read_brought.en.eq(self.take),
+            given_next.eq(Mux(self.give, given + 1, given)),
+            read_brought.addr.eq(given_next),
+            read_brought.en.eq(1),
             self.raw.eq(read_brought.data),
             self.reference.context.eq(read.data.context),
             self.reference.tag.eq(read.data.stream),
             self.reference.stream.eq(read.data.stream),
             self.reference.carries.eq(1 << read.data.stream),
         ]
+        m.d.sync += given.eq(given_next)
         with m.If(self.push_raw):
             m.d.sync += ends[0].eq(ends[0] + 1)
         with m.If(self.take):
@@ -127,12 +133,14 @@ class ProbeFifo(wiring.Component):
             with m.If(self.push):
                 m.d.sync += ends[self.push_level].eq(ends[self.push_level] + 1)
         for level in range(levels):
-            m.d.comb += self.available[level].eq(ends[level] != taken[level])
+            takes = self.take & (self.take_level == level)
+            more = ends[level] != (taken[level] + 1)[: bits + 1]
+            m.d.comb += self.available[level].eq(Mux(takes, more, ends[level] != taken[level]))
             m.d.sync += self.waiting[level].eq(ends[level] != kept[level])
             waits = (ends[level] - kept[level])[: bits + 1]
             room = waits < self.config.probe_fifo_depth
             if level == 0:
-                room &= (ends[0] - fresh)[: bits + 1] < _BROUGHT - IN_FLIGHT
+                room &= (ends[0] - given)[: bits + 1] < _BROUGHT - _RAW_IN_FLIGHT
             m.d.sync += self.room[level].eq(room)
         with m.If(self.take):
             m.d.sync += taken[self.take_level].eq(taken[self.take_level] + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -12,7 +12,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.control_words import ADDRESS_BITS, ROW_BITS, ROWS_BITS
 from seustream.hdl.layouts import CONTEXT_BITS, Layouts
 
-KNOWN = 32
+KNOWN = 64
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 
 
@@ -33,14 +33,14 @@ def probe_layout(config: DeviceConfig) -> data.StructLayout:
 
 class ProbeQueue(wiring.Component):
     """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
-    to thirty-two; where a probe of each level was left.
+    to sixty-three; where a probe of each level was left.
 
-    latency     a probe that enters an empty queue is `deciding` and `sending` 2 cycles later; the next
+    latency     a probe that enters an empty queue is `deciding` and `sending` 3 cycles later; the next
                 is `deciding` in the cycle after `decided`, and `sending` in the one after `sent`
     throughput  one enters, one is decided and one is done a cycle
 
     enter, entering   a new probe
-    may_enter      one may; a second cycle's needs another look
+    may_enter      one may in the next cycle
     decided        pulse: all pairs of `deciding` have come
     sent, commit   pulses: `sending` is done, and was a cycle ago
     left           slot and place in the program of what is emitted: where `sending` is left with `rewind`
@@ -49,7 +49,6 @@ class ProbeQueue(wiring.Component):
     resume, resume_slot     it was left before, and where
     deciding, sending       registers
     was_left, left_slot, left_pc   `deciding` was left, and where
-    same_level     the probe after `sending`, if there is one, is of its level; a cycle late
     level          of `sending`
     committed_level, context   with `commit`
     busy           there is one
@@ -79,7 +78,6 @@ class ProbeQueue(wiring.Component):
                 "was_left": Out(1),
                 "left_slot": Out(layouts.slot_bits),
                 "left_pc": Out(ADDRESS_BITS),
-                "same_level": Out(1),
                 "level": Out(level),
                 "committed_level": Out(level),
                 "context": Out(CONTEXT_BITS),
@@ -90,49 +88,27 @@ class ProbeQueue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layouts = self.layouts
-        kept = data.StructLayout({"probe": probe_layout(self.config), "resumed": 1})
-        m.submodules.queue = queue = memory.Memory(shape=kept, depth=KNOWN, init=[])
         bits = ceil_log2(KNOWN)
-        end, to_decide, to_send = (
-            Signal(bits + 1, name=name) for name in ("end", "to_decide", "to_send")
-        )
-        write = queue.write_port()
-        m.d.comb += [
-            write.addr.eq(end[:-1]),
-            write.data.probe.eq(self.entering),
-            write.data.resumed.eq(self.resume),
-            write.en.eq(self.enter),
-        ]
-        m.d.sync += [
-            end.eq(end + self.enter),
-            to_decide.eq(to_decide + self.decided),
-            to_send.eq(to_send + self.sent),
-        ]
+        end, to_send = Signal(bits + 1, name="end"), Signal(bits + 1, name="to_send")
+        m.d.sync += [end.eq(end + self.enter), to_send.eq(to_send + self.sent)]
         with m.If(self.rewind):
-            m.d.sync += Cat(end, to_decide, to_send).eq(0)
-        # One less than there is room for: `enter` may be on its way.
-        m.d.sync += self.may_enter.eq((end - to_send)[: bits + 1] < KNOWN - 1)
-        m.d.comb += self.busy.eq(end != to_send)
-        decides, decides_next, sends, sends_next = (
-            queue.read_port(domain="comb") for _ in range(4)
-        )
+            m.d.sync += Cat(end, to_send).eq(0)
+        # One less than there is room for, so that what is to be written may be there before it counts.
+        size = (end - to_send)[: bits + 1]
         level = self.sending.level
-        m.d.sync += self.same_level.eq(sends_next.data.probe.level == level)
         m.d.comb += [
-            decides.addr.eq(to_decide[:bits]),
-            decides_next.addr.eq(to_decide[:bits] + 1),
-            sends.addr.eq(to_send[:bits]),
-            sends_next.addr.eq(to_send[:bits] + 1),
+            self.may_enter.eq(Mux(self.enter, size < KNOWN - 2, size < KNOWN - 1)),
+            self.busy.eq(end != to_send),
             self.level.eq(level),
         ]
         m.d.sync += [
-            Cat(self.deciding, self.was_left).eq(
-                Mux(self.decided, decides_next.data, decides.data)
-            ),
-            self.sending.eq(Mux(self.sent, sends_next.data.probe, sends.data.probe)),
             self.committed_level.eq(level),
             self.context.eq(self.sending.reference.context),
         ]
+        # Each end of the queue has a memory of its own, for other parts of a probe are wanted there.
+        entering = Cat(self.entering, self.resume)
+        self._leave(m, "decided", end, entering, self.decided, Cat(self.deciding, self.was_left))
+        self._leave(m, "sent", end, self.entering.as_value(), self.sent, self.sending.as_value())
 
         resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
         slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
@@ -158,3 +134,26 @@ class ProbeQueue(wiring.Component):
                 pcs[level].eq(self.left.pc),
             ]
         return m
+
+    def _leave(
+        self, m: Module, name: str, end: Signal, entering: Value, leaves: Signal, first: Value
+    ) -> None:
+        """Keeps the first probe at hand, and the one after it, so that it is there at once."""
+        m.submodules[name] = queue = memory.Memory(shape=len(entering), depth=KNOWN, init=[])
+        write, read = queue.write_port(), queue.read_port(domain="comb")
+        got = Signal(len(end), name=f"got_{name}")
+        after = Signal(len(entering), name=f"after_{name}")
+        have, have_after = Signal(name=f"have_{name}"), Signal(name=f"have_after_{name}")
+        more, moves = got != end, ~have | leaves
+        m.d.comb += [
+            write.addr.eq(end[:-1]),
+            write.data.eq(entering),
+            write.en.eq(self.enter),
+            read.addr.eq(got[:-1]),
+        ]
+        with m.If(~have_after | moves):
+            m.d.sync += [after.eq(read.data), have_after.eq(more), got.eq(got + more)]
+        with m.If(moves):
+            m.d.sync += [first.eq(after), have.eq(have_after)]
+        with m.If(self.rewind):
+            m.d.sync += Cat(have, have_after, got).eq(0)

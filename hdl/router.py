@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl.arbiter import RoundRobin
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, Layouts
+from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, OFFERS, Layouts
 
 
 class Router(wiring.Component):
@@ -21,14 +21,15 @@ class Router(wiring.Component):
     output: areas that prefer the highest level therefore always find an end.
 
     latency     5 cycles from the look at the rooms into a FIFO
-    throughput  1 tuple a cycle, to all its destinations at once; an area's in 2 cycles while it says
-                what follows, in 3 otherwise; of raw tuples, whose sender offers two in turn, 2 in 3
+    throughput  1 tuple a cycle, to all its destinations at once, also of one area while it says what follows,
+                else in 3 cycles; of raw tuples, whose sender offers two in turn, 2 in 3
 
     emit, emitted        per sender, first the areas: a tuple
     level, destination   per area: what its probe's level was, where to
-    follows, follows_to  per area: once this one is granted another is there at once, of the same level
+    follows, follows_to  per area: once this one is granted, or where there is none, another is there at once, of the same
+                         level; and after that one another
     taking, granted      per sender: its tuple is taken in this cycle; it was in the cycle before, and is held until then
-    roomy                per sender: its tuple may be taken in this cycle, for there is room
+    roomy                per sender: its tuple may be taken in this cycle, for there is room; where it was granted, the next
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
@@ -47,8 +48,10 @@ class Router(wiring.Component):
                 "emitted": In(data.ArrayLayout(layouts.reference, self.senders)),
                 "level": In(data.ArrayLayout(layouts.level_bits, n)),
                 "destination": In(data.ArrayLayout(layouts.destination, n)),
-                "follows": In(n),
-                "follows_to": In(data.ArrayLayout(layouts.destination, n)),
+                "follows": In(data.ArrayLayout(FOLLOWING, n)),
+                "follows_to": In(
+                    data.ArrayLayout(data.ArrayLayout(layouts.destination, FOLLOWING), n)
+                ),
                 "taking": Out(self.senders),
                 "granted": Out(self.senders),
                 "roomy": Out(self.senders),
@@ -98,12 +101,23 @@ class Router(wiring.Component):
             m.d.comb += room[n].eq(output_room)
             fits = ~(Cat(destination.areas, destination.output) & ~room).any()
             m.d.comb += lacks_room[sender].eq(self.emit[sender] & ~fits)
-            roomy = self.emit[sender] & ~arbiter.granted[sender] & fits
-            after = Const(0)
+            # What is offered, and what follows it; what was granted makes way in this cycle.
+            first, *later = self.emit[sender] & fits, Const(0), Const(0)
             if sender < n:
-                to = self.follows_to[sender]
-                after = self.follows[sender] & ~(Cat(to.areas, to.output) & ~room).any()
-            m.d.sync += self.roomy[sender].eq(Mux(self.granted[sender], after, roomy))
+                later = [
+                    follows & ~(Cat(to.areas, to.output) & ~room).any()
+                    for follows, to in zip(
+                        self.follows[sender], self.follows_to[sender], strict=True
+                    )
+                ]
+            gone = self.granted[sender] | ~self.emit[sender]
+            m.d.sync += self.roomy[sender].eq(
+                Mux(
+                    self.taking[sender],
+                    Mux(self.granted[sender], later[1], later[0]),
+                    Mux(gone, later[0], first),
+                )
+            )
             with m.If(self.granted[sender]):
                 if sender < n:
                     m.d.sync += self.sent.eq(sum(Cat(destination.areas, destination.output)))

@@ -21,11 +21,13 @@ _ROWS_IN_FLIGHT = 12
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
-    """A pair for the execution unit, or the `end` of a probe. `held` has the outcome of every
-    factor; without lanes the window tuple's attributes take its place."""
+    """For the execution unit: a pair of a probe, if there is `some`; after it, or without one, the `end` of the
+    probe. `held` has the outcome of every factor; without lanes the window tuple's attributes take its
+    place."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
+            "some": 1,
             "end": 1,
             "slot": layouts.slot_bits,
             "held": config.factors if config.lanes else 0,
@@ -232,9 +234,8 @@ class Scanner(wiring.Component):
             )
             write, read = worths.write_port(), worths.read_port(domain="comb")
             kept = Signal(worth, reset_less=True)
-            # What was staged stays for a cycle.
-            m.d.sync += write.en.eq(self.begin)
             m.d.comb += [
+                write.en.eq(self.staged.valid),  # no other has its buffer
                 write.addr.eq(probe.buffer),
                 write.data.plan.eq(probe.plan),
                 write.data.terms.eq(probe.terms),
@@ -282,12 +283,12 @@ class Scanner(wiring.Component):
         with m.Elif(rows.r_rdy):
             m.d.sync += some_after.eq(1)
 
-        # One pair a cycle, the newest first; after them the end, if it is the last row. Which is next, and whether
-        # it is the last of a row, is known a cycle before.
+        # One pair a cycle, the newest first; with the last of the last row the end, which else comes alone. Which
+        # is next, and whether it is the last of a row, is known a cycle before.
         left, one, only = Signal(banks + 1), Signal(banks + 1), Signal()
         waiting, rest = Signal(banks + 1), Signal(banks + 1)
         m.d.comb += [
-            waiting.eq(Cat(reversed(coming.mask), coming.last)),
+            waiting.eq(Cat(reversed(coming.mask), ~coming.mask.any())),
             rest.eq(left & ~one),
             load.eq(~some | (only & self.pairs.ready)),
         ]
@@ -309,7 +310,8 @@ class Scanner(wiring.Component):
         if not lanes:
             m.d.comb += pair.attributes.eq(row.attributes[0])
         m.d.comb += [
-            pair.end.eq(one[banks]),
+            pair.some.eq(~one[banks]),
+            pair.end.eq(only & row.last),
             pair.slot.eq(Cat(lane[: self.bank_bits], row.row)),
             self.pairs.valid.eq(some),
         ]

@@ -30,8 +30,8 @@ class Wjasip(wiring.Component):
 
     latency     that of its parts on the way: door, window, fetch, scan, execution, output
     throughput  the slowest of: a raw tuple a cycle, in 2 where windows are not calm; in each area `lanes` pairs a cycle
-                scanned, or an indexed candidate a cycle; a joined tuple in 2 or 3 cycles, or 8 a
-                pair that runs the program; a window test a cycle at the output
+                scanned, or an indexed candidate a cycle; a probe a cycle, and a joined tuple, which takes 8 where a
+                pair runs the program; of all areas a joined tuple a cycle; a window test a cycle at the output
 
     commands, responses   control unit
     raw                   raw tuples in arrival order; a filler moves the clock where it would

@@ -51,12 +51,13 @@ class ChainWalker(wiring.Component):
     and then, for the chain may be shorter by now.
 
     latency     13 to 17 cycles from a probe to its first item
-    throughput  a step along a chain a cycle, of one probe in 5 cycles; a probe in 2 cycles
+    throughput  a step along a chain a cycle, of one probe in 5 cycles; a probe a cycle in which no index takes
+                an insert
 
     staged, begin       the next probe, where fewer than sixteen are not through; pulse: it is taken
-    may_begin           it may be
+    may_begin           it may be, in the next cycle
     resume, resume_slot the probe was begun before: go on with this slot
-    ask, bucket, ready  per index: the newest slot of this bucket is wanted; the ask is taken
+    ask, bucket, ready  per index: the newest slot of this bucket is wanted; an ask is taken in the next cycle
     newest              per index: it is this, 2 cycles later
     after, older        the slot before this one in its chain, and this one's mark; per index, 2 cycles later
     items               what is to be compared
@@ -142,16 +143,18 @@ class ChainWalker(wiring.Component):
         # Stages: ask, memory, answer, offset, verdict.
         stages = [Signal(entry, name=f"stage{i}", reset_less=True) for i in range(5)]
         here = [Signal(name=f"here{i}") for i in range(5)]
-        moves, lately, room = Signal(), Signal(), Signal()
+        # All indexes take an ask in this cycle: one is asked, which moves on. Where they do not no probe is
+        # taken, so that who hands it on hears from a register.
+        quiet, moves = Signal(), Signal()
         looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
+        asked = self.ready.all() if self.config.indexes else Const(1)
+        begun = (self._begun - self._left)[: len(self._begun)]
+        room = Mux(self.begin, begun < BEGUN - 1, begun < BEGUN)
         m.d.comb += [
-            moves.eq(here[0]),
-            # The execution unit says so a cycle late.
-            self.staged.ready.eq(self.may_begin & (~here[0] | moves) & ~lately & room),
+            moves.eq(here[0] & quiet),
             self.begin.eq(self.staged.valid & self.staged.ready),
         ]
-        begun = (self._begun - self._left)[: len(self._begun)]
-        m.d.sync += [lately.eq(self.begin), room.eq(begun < BEGUN)]
+        m.d.sync += [quiet.eq(asked), self.staged.ready.eq(asked & room & self.may_begin)]
         for i in range(1, len(stages)):
             m.d.sync += [stages[i].eq(stages[i - 1]), here[i].eq(here[i - 1] if i > 1 else moves)]
         with m.If(~here[0] | moves):
@@ -170,12 +173,9 @@ class ChainWalker(wiring.Component):
                 stages[0].buffer.eq(staged.buffer),
             ]
         if self.config.indexes:
-            asks = Signal(self.config.indexes)
             m.d.comb += [
-                asks.eq(Mux(here[0] & looks.walks, 1 << looks.chains, 0)),
-                self.ask.eq(asks),
+                self.ask.eq(Mux(here[0] & looks.walks, 1 << looks.chains, 0)),
                 self.bucket.eq(looks.bucket),
-                moves.eq(here[0] & ((asks & ~self.ready) == 0)),
             ]
             answered, offsets, judged = (stage.probe for stage in stages[2:])
             m.d.sync += [

@@ -166,7 +166,8 @@ def view(word: Value, kind: type[isa.Instruction]) -> data.View:
 
 class ExecutionIsTheProgram(Specification):
     """Two probes of level 0, of which one, any, is followed, and any number of level 1. The
-    followed one meets two window tuples, in any order, or those of them that are of interest.
+    followed one meets two window tuples, in any order, or those of them that are of interest; its end
+    comes with the last of them, or alone.
 
     As an area does, a probe that was taken back is entered again, in its turn of its level,
     and its pairs begin anew with the one that the unit asks for. `alone`: there is but the
@@ -267,7 +268,7 @@ class ExecutionIsTheProgram(Specification):
         ]
         held = Signal(3)  # entered, not done
         # What is entered in the cycle of a rewind does not count.
-        enter = loaded & wants & unit.may_enter & (higher | (which < 2)) & (held < 4)
+        enter = loaded & wants & before(m, unit.may_enter) & (higher | (which < 2)) & (held < 4)
         m.d.comb += [
             unit.enter.eq(enter),
             unit.resumed.eq(enter),
@@ -318,11 +319,14 @@ class ExecutionIsTheProgram(Specification):
         is_its = ~at.high & (at.which == mine)
         before_resumed = at.resumed & (place[0] == 0) & (getattr(at, "from") != slots)
         has_pair = (place != 2) & is_its & present.bit_select(slots, 1) & ~before_resumed
-        there = (paired < held) & loaded
+        there = (paired < held - before(m, enter)) & loaded
         ends = place == 2
         offers = Signal()
         m.d.comb += offers.eq(there & (ends | has_pair))
-        moves = there & ~ends & ~has_pair  # no pair here
+        moves, together = there & ~ends & ~has_pair, constant(m, 1, "together")
+        last_pair = has_pair & (place[0] | ~present.bit_select(~slots, 1))
+        ends_now = Signal()
+        m.d.comb += ends_now.eq(ends | (last_pair & together))
         accepted = unit.pairs.valid & unit.pairs.ready
         lazy = anything(m, 1, "lazy")
         if self.alone:
@@ -330,13 +334,13 @@ class ExecutionIsTheProgram(Specification):
         waited = before(m, unit.pairs.valid & ~unit.pairs.ready & ~unit.rewind)
         m.d.comb += unit.pairs.valid.eq(offers & (~lazy | waited))
         pair = unit.pairs.payload
-        found = [constant(m, max(1, len(pair.as_value()) - 2), f"found{s}") for s in range(2)]
-        m.d.comb += pair.as_value().eq(Cat(ends, slots, Array(found)[slots]))
+        found = [constant(m, max(1, len(pair.as_value()) - 3), f"found{s}") for s in range(2)]
+        m.d.comb += pair.as_value().eq(Cat(has_pair, ends_now, slots, Array(found)[slots]))
         with m.If(unit.rewind):
             m.d.sync += [paired.eq(0), place.eq(0)]
         with m.Else():
-            m.d.sync += paired.eq(paired + (accepted & ends) - unit.commit)
-            with m.If(accepted & ends):
+            m.d.sync += paired.eq(paired + (accepted & ends_now) - unit.commit)
+            with m.If(accepted & ends_now):
                 m.d.sync += place.eq(0)
             with m.Elif(accepted | moves):
                 m.d.sync += place.eq(place + 1)
@@ -348,16 +352,13 @@ class ExecutionIsTheProgram(Specification):
         # The router: takes what it has room for, or not; whoever waits, waits.
         # It says so a cycle after, and takes what it said was roomy (see `test_router`).
         turn, granted = Signal(), Signal()
+        gone, follows = granted | ~unit.emit, unit.follows
+        there_is = Mux(turn, Mux(granted, follows[1], follows[0]), Mux(gone, follows[0], unit.emit))
         m.d.comb += [
             turn.eq(unit.emit & unit.roomy & anything(m, 1, "turn")),
             granted.eq(before(m, turn)),
             unit.granted.eq(granted),
-            unit.roomy.eq(
-                anything(m, 1, "roomy")
-                & before(m, unit.emit)
-                & ~granted
-                & ~before(m, granted & ~unit.follows)
-            ),
+            unit.roomy.eq(anything(m, 1, "roomy") & before(m, there_is)),
         ]
         self.claim(m, ~granted | (unit.emit & ~unit.rewind))
         m.d.comb += unit.waiting.eq(anything(m, 2, "waiting"))
@@ -423,14 +424,15 @@ class ExecutionIsTheProgram(Specification):
         self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
 
         # What it says of the next one is so.
-        to = unit.destination.as_value() == before(m, unit.follows_to.as_value())
-        self.claim(m, ~before(m, granted & unit.follows) | (unit.emit & to))
-        self.claim(m, ~before(m, granted & unit.follows) | (unit.level == before(m, unit.level)))
+        said = before(m, gone & follows[0] & ~unit.rewind)
+        to = unit.destination.as_value() == before(m, unit.follows_to[0].as_value())
+        self.claim(m, ~said | (unit.emit & to & (unit.level == before(m, unit.level))))
 
         rewound = Signal()
         with m.If(unit.rewind & is_mine & (joined != 0)):
             m.d.sync += rewound.eq(1)
-        self.reach(m, unit.commit & is_mine & (expected[0] != 0) & (expected[1] != 0))
+        both = (expected[0] != 0) & (expected[1] != 0)
+        self.reach(m, unit.commit & is_mine & both & together)
         if any(rows):
             self.claim(m, ~unit.executed)
         else:
@@ -456,8 +458,8 @@ def runs(
 
 OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
 REPEATS = ("(chosen.does.at < probes.left_pc)", "0")
-ANY_ROW = ("holds.eq(~(row.needs & ~here.has).any())", "holds.eq((row.needs & here.has).any())")
-TWICE = ("& decided.holds & ~before &", "& decided.holds &")
+ANY_ROW = ("~(row.needs & ~stages[-1].has).any()", "(row.needs & stages[-1].has).any()")
+TWICE = ("& holds & ~before &", "& holds &")
 FORGETS = ("(chosen.does.at < probes.left_pc)", "(chosen.does.at <= probes.left_pc)")
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 
-from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
+from seustream.hdl.probe_fifo import _RAW_IN_FLIGHT as RAW_IN_FLIGHT
+from seustream.hdl.probe_fifo import ProbeFifo
 from tests.formal.harness import (
     Case,
     Specification,
@@ -39,8 +40,8 @@ class ProbeFifoIsAFifo(Specification):
     one of two of joined ones.
 
     The router pushes `LATE` cycles after it saw room, the sequencer `RAW_LATE`; a loader takes what
-    is available, or what is rewound as it takes it; what is committed was taken, and is not rewound
-    in the same cycle.
+    is available, or what is rewound as it takes it, and what it is given was taken before; what is committed
+    was taken, and is not rewound in the same cycle.
     """
 
     def __init__(self, *faults: tuple[str, str]) -> None:
@@ -81,8 +82,8 @@ class ProbeFifoIsAFifo(Specification):
         for _ in range(LATE):
             seen.append(before(m, seen[-1]))
         self.assume(m, ~pushes | Mux(raw, seen[RAW_LATE], seen[LATE]))
-        available = fifo.available.bit_select(fifo.take_level, 1)
-        self.assume(m, ~fifo.take | available | fifo.rewind)
+        there = Array(inside(made, f"end_{n}") != inside(made, f"taken_{n}") for n in range(levels))
+        self.assume(m, ~fifo.take | there[fifo.take_level] | fifo.rewind)
         self.assume(m, ~fifo.take | (fifo.take_level < levels))
         self.assume(m, ~(fifo.rewind & fifo.commit))
         self.assume(m, ~commits | (read != 0))
@@ -93,12 +94,23 @@ class ProbeFifoIsAFifo(Specification):
             m.d.sync += read.eq(read + takes - commits)
 
         first_time = read == known
-        m.d.sync += known.eq(known + (takes & first_time & ~fifo.rewind) - commits)
+        takes_first = takes & first_time & ~fifo.rewind
+        m.d.sync += known.eq(known + takes_first - commits)
+        # What raw tuples brought, and how much of it a loader waits for.
+        kept_brought, to_give = Signal(5), Signal(5)
+        gives = raw & fifo.give
+        self.assume(m, ~gives | (to_give != 0))
+        m.d.sync += [
+            kept_brought.eq(kept_brought + (raw & pushes) - gives),
+            to_give.eq(to_give + (raw & takes_first) - gives),
+        ]
         self.claim(m, size <= fifo.depth)
-        self.claim(m, ~raw | (size - known <= BROUGHT))
+        self.claim(m, kept_brought <= BROUGHT)
+        self.claim(m, to_give <= kept_brought)
         self.claim(m, read <= known)
         self.claim(m, known <= size)
-        self.claim(m, fifo.available.bit_select(level, 1) == (read != size))
+        left = (size - read)[:5] != takes
+        self.claim(m, fifo.available.bit_select(level, 1) == left)
         self.claim(m, fifo.waiting.bit_select(level, 1) == before(m, size != 0))
 
         # Followed from its push on; `place` is how many are before it.
@@ -124,11 +136,21 @@ class ProbeFifoIsAFifo(Specification):
             self.claim(m, reference.stream == my_raw.stream)
             self.claim(m, reference.carries == 1 << my_raw.stream)
         # What a raw tuple brought is given once.
-        brings, its = Signal(), Signal()
+        brings = Signal()
         with m.If(fifo.take):
             m.d.sync += brings.eq(takes & raw & first_time)
-            m.d.sync += its.eq(its_turn & raw & first_time)
         self.claim(m, ~raw | (fifo.brings == brings))
+        to_come, before_it = (
+            Signal(),
+            Signal(5),
+        )  # what the one followed brought, and what is before it
+        with m.If(begins & raw):
+            m.d.sync += [to_come.eq(1), before_it.eq(kept_brought - gives)]
+        with m.Elif(gives):
+            m.d.sync += before_it.eq(before_it - 1)
+            with m.If(before_it == 0):
+                m.d.sync += to_come.eq(0)
+        its = gives & to_come & (before_it == 0)
         self.claim(m, ~its | (fifo.raw == my_raw.brought))
 
         # Invariants, which make the claims provable by induction.
@@ -138,15 +160,25 @@ class ProbeFifoIsAFifo(Specification):
             getattr(made.submodules, name).read_port(domain="comb")
             for name in ("raws", "brought", "probes")
         )
-        m.d.comb += [raws.addr.eq(at), brought.addr.eq(at), probes.addr.eq(Cat(at, level - 1))]
+        given = inside(made, "given")
+        m.d.comb += [
+            raws.addr.eq(at),
+            brought.addr.eq(given + before_it),
+            probes.addr.eq(Cat(at, level - 1)),
+        ]
         stored = Mux(
             raw,
             Cat(raws.data.context, raws.data.stream) == Cat(my_raw.context, my_raw.stream),
             probes.data.as_value() == mine,
         )
         self.claim(m, ~followed | ((place < size) & stored))
-        still = followed & raw & (place >= known)
-        self.claim(m, ~still | (brought.data == my_raw.brought))
+        self.claim(m, ~to_come | (raw & (before_it < kept_brought)))
+        self.claim(m, ~to_come | (brought.data == my_raw.brought))
+        lately = before(m, begins)
+        first = to_come & (before_it == 0) & ~lately
+        self.claim(m, ~first | (fifo.raw == my_raw.brought))
+        self.claim(m, ~raw | ((inside(made, "fresh") - given)[: bits + 1] == to_give))
+        self.claim(m, ~raw | ((end - given)[: bits + 1] == kept_brought))
         self.claim(m, ~raw | ((inside(made, "fresh") - kept)[: bits + 1] == known))
         self.claim(m, (end - kept)[: bits + 1] == size)
         self.claim(m, (taken - kept)[: bits + 1] == read)
@@ -154,7 +186,7 @@ class ProbeFifoIsAFifo(Specification):
         # Room tells what was so a cycle ago, and each push after saw it.
         late = before(m, pushes)
         at_most, places = config.probe_fifo_depth, fifo.depth
-        wait, of_brought = size - known, BROUGHT - IN_FLIGHT
+        wait, of_brought = kept_brought, BROUGHT - RAW_IN_FLIGHT
         self.claim(m, ~seen[0] | (size <= at_most - 1 + late))
         self.claim(m, ~(raw & seen[0]) | (wait <= of_brought - 1 + late))
         for age in range(LATE):
@@ -173,6 +205,7 @@ class ProbeFifoIsAFifo(Specification):
             self.reach(m, its_turn & rewound & (place == 1) & which)
             self.reach(m, (size == at_most) & which)
             self.reach(m, (size == most - 1) & pushes & commits & which)
+        self.reach(m, its & before(m, gives))
         self.reach(m, raw & (wait == most_wait))
         self.reach(m, its_turn & raw & ~first_time)
         self.reach(m, its_turn & before(m, fifo.take & ~fifo.rewind & ~takes))
@@ -196,7 +229,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "as-many-raw-as-joined",
-            faulty("< _BROUGHT - IN_FLIGHT", "< _BROUGHT"),
+            faulty("< _BROUGHT - _RAW_IN_FLIGHT", "< _BROUGHT"),
             "search",
             14,
             "FAIL",
@@ -217,8 +250,8 @@ def faulty(old: str, new: str) -> object:
             "FAIL",
         ),
         proof(
-            "raw-not-kept",
-            faulty("read_brought.en.eq(self.take)", "read_brought.en.eq(1)"),
+            "given-late",
+            faulty("read_brought.addr.eq(given_next)", "read_brought.addr.eq(given)"),
             "search",
             12,
             "FAIL",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from seustream.hdl.layouts import OFFERS
+from seustream.hdl.layouts import FOLLOWING, OFFERS
 from seustream.hdl.router import Router
 from tests.formal.harness import (
     Case,
@@ -30,7 +30,8 @@ LATE = 3
 class RouterRoutes(Specification):
     """Any of the senders is followed; those beyond the areas lead to the output alone. A sender
     holds what it emits until it is granted, and may emit the next at once, which it must where it
-    said so, or takes it back while it cannot be: not roomy, not granted."""
+    said so, or takes it back while it cannot be: not roomy, not granted. What it says of the next two
+    stays so until then."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -48,6 +49,7 @@ class RouterRoutes(Specification):
         size = len(router.pushed.as_value())
         payload = size + n + 1 + level_bits
         offered = []
+        what_follows: Value = Const(0)
         for s in senders:
             wants = anything(m, 1, f"wants{s}")
             if s < n:
@@ -60,16 +62,26 @@ class RouterRoutes(Specification):
             had, got = before(m, wants), before(m, router.granted[s])
             if s < n:
                 level = what[size + n + 1 :]
-                follows = anything(m, 1, f"follows{s}")
-                to = anything(m, n + 1, f"follows_to{s}")
+                follows = anything(m, FOLLOWING, f"follows{s}")
+                to = [anything(m, n + 1, f"follows_to{s}_{i}") for i in range(FOLLOWING)]
                 m.d.comb += [
                     router.level[s].eq(level),
                     router.follows[s].eq(follows),
-                    router.follows_to[s].eq(to),
+                    *(router.follows_to[s][i].eq(to[i]) for i in range(FOLLOWING)),
                 ]
-                as_said = wants & (what[size : size + n + 1] == before(m, to))
-                as_said &= level == before(m, level)
-                self.assume(m, ~(got & before(m, follows)) | as_said)
+                self.assume(m, follows[0] | ~follows[1])
+                said, then = (before(m, follows[i]) for i in range(FOLLOWING))
+                same_level = level == before(m, level)
+                as_said = wants & same_level & (what[size : size + n + 1] == before(m, to[0]))
+                self.assume(m, ~(got & said) | as_said)
+                self.assume(m, ~(~had & said & wants) | as_said)
+                # What is second is first once that one is offered.
+                moved = got | (~had & wants)
+                still = follows[0] & (to[0] == before(m, to[1]))
+                self.assume(m, ~(moved & said & then) | still)
+                stays = follows[0] & (to[0] == before(m, to[0]))
+                self.assume(m, ~(had & ~got & said) | stays)
+                what_follows = Mux(who == s, said, what_follows)
             same = what == before(m, what)
             stuck = before(m, ~router.roomy[s] & ~router.granted[s])
             self.assume(m, ~had | ~wants | same | got)
@@ -92,12 +104,11 @@ class RouterRoutes(Specification):
 
         self.claim(m, (router.granted & (router.granted - 1)) == 0)
         self.claim(m, (router.granted & ~router.emit) == 0)
-        self.claim(m, (router.granted & router.roomy) == 0)
         # Room everywhere, or it waits.
         fits = ((areas & ~room) == 0) & (~output | output_room)
         wants, roomy = router.emit.bit_select(who, 1), router.roomy.bit_select(who, 1)
         self.claim(m, ~granted | (wants & fits & before(m, wants & roomy)))
-        self.claim(m, ~roomy | before(m, wants))
+        self.claim(m, ~roomy | before(m, wants) | what_follows)
         # Then, all destinations at once, and nothing that was not granted.
         with m.If(before(m, granted)):
             places = Mux(who >= n, 0, sum(Cat(areas, output)))
@@ -110,18 +121,22 @@ class RouterRoutes(Specification):
         none = before(m, router.granted == 0, init=1)
         self.claim(m, ~none | ((router.sent == 0) & (router.push == 0) & ~router.output))
         # Who always has room waits for each of the others once at most.
-        waits = Signal(3)
-        with m.If(wants & roomy):
+        waits, others = Signal(3), n + OFFERS - 1
+        taken = router.taking.bit_select(who, 1)
+        with m.If(wants & roomy & ~taken):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= n + OFFERS)
-        self.claim(m, (waits != n + OFFERS) | granted)
+        self.claim(m, waits <= others)
+        self.claim(m, (waits != others) | taken | ~wants | ~roomy)
 
-        self.reach(m, (waits == n + OFFERS) & granted)
+        self.reach(m, (waits == others) & taken)
         self.reach(m, granted & (areas == 0b101) & output & (who == n - 1))
         self.reach(m, granted & (who == n + OFFERS - 1))
-        self.reach(m, granted & before(m, before(m, granted)) & (who < n))
+        # One after the other, and from where there was none.
+        last_one = before(m, granted)
+        self.reach(m, granted & last_one & before(m, last_one) & (who < n))
+        self.reach(m, granted & before(m, before(m, ~wants)) & (who < n))
         self.reach(m, before(m, before(m, wants & ~fits)) & granted)
         taken_back = before(m, wants) & ~wants
         self.reach(m, before(m, before(m, before(m, taken_back))) & granted)
@@ -145,12 +160,19 @@ def faulty(old: str, new: str) -> object:
             campaign=False,
         ),
         proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "search", 6, "FAIL"),
-        proof("twice", faulty(" & ~arbiter.granted[sender] & ", " & "), "search", 6, "FAIL"),
+        proof("twice", faulty("Mux(gone, later[0], first)", "first"), "search", 6, "FAIL"),
         proof(
             "follows-anywhere",
             faulty("~(Cat(to.areas, to.output) & ~room).any()", "1"),
             "search",
             7,
+            "FAIL",
+        ),
+        proof(
+            "third-for-second",
+            faulty("Mux(self.granted[sender], later[1], later[0])", "later[1]"),
+            "search",
+            8,
             "FAIL",
         ),
         proof(

@@ -116,8 +116,6 @@ class ScannerMeetsAll(Specification):
         valid = anything(m, 1, "valid") & (in_use != BUFFERS) & awake
         stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
         self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
-        # It is the same for a cycle more, in which no other comes.
-        self.assume(m, ~before(m, scanner.begin) | (~valid & (payload == before(m, payload))))
         buffer = Signal(2)
         other_buffer = anything(m, 2, "other_buffer")
         m.d.sync += buffer.eq(Mux(flush, other_buffer, buffer + scanner.begin))
@@ -142,12 +140,11 @@ class ScannerMeetsAll(Specification):
 
         # Probes begun and not ended, first the oldest: whether they are to meet the slot, and
         # what the factor says of it.
-        held = Signal(3)
+        # What begins or is taken in the cycle of a flush does not count.
+        held, begin = Signal(3), scanner.begin & ~flush
         entry = data.StructLayout({"meets": 1, "outcome": self.factors, "must": 1})
         queue = [Signal(entry, name=f"begun{i}") for i in range(4)]
-        m.d.comb += scanner.may_begin.eq((held < 3) & anything(m, 1, "may_begin"))
-        # What begins or is taken in the cycle of a flush does not count.
-        begin = scanner.begin & ~flush
+        m.d.comb += scanner.may_begin.eq((held + begin < 3) & anything(m, 1, "may_begin"))
         offset = (slot - probe.tail)[:bits]
         resume, resume_slot = anything(m, 1, "resume"), scanner.resume_slot
         m.d.comb += scanner.resume.eq(resume)
@@ -188,19 +185,20 @@ class ScannerMeetsAll(Specification):
             with m.Elif(ends & (i < 3)):
                 m.d.sync += queue[i].eq(queue[(i + 1) % 4])
         met = Signal()
+        meets_now = pairs.payload.some & (pairs.payload.slot == slot)
         with m.If(flush):
             m.d.sync += [held.eq(0), met.eq(0)]
         with m.Else():
             m.d.sync += held.eq(held + begin - ends)
             with m.If(ends):
                 m.d.sync += met.eq(0)
-            with m.Elif(accepted & (pairs.payload.slot == slot)):
+            with m.Elif(accepted & meets_now):
                 m.d.sync += met.eq(1)
         with m.If(pairs.valid & ~flush):
-            self.claim(m, held != 0)
+            self.claim(m, (held != 0) & (pairs.payload.some | pairs.payload.end))
             with m.If(pairs.payload.end):
-                self.claim(m, met | ~(queue[0].meets & queue[0].must))
-            with m.Elif(pairs.payload.slot == slot):
+                self.claim(m, met | meets_now | ~(queue[0].meets & queue[0].must))
+            with m.If(meets_now):
                 self.claim(m, queue[0].meets & ~met)
                 in_use = (1 << used) - 1
                 self.claim(m, ((pairs.payload.held ^ queue[0].outcome) & in_use) == 0)
@@ -230,7 +228,10 @@ class ScannerMeetsAll(Specification):
         self.claim(m, idle <= longest)
 
         self.reach(m, ends & queue[0].meets & (held == (1 if self.indexes else 2)))
-        self.reach(m, accepted & met & ~pairs.payload.end)
+        self.reach(m, accepted & met & pairs.payload.some)
+        self.reach(m, ends & meets_now)
+        if not self.indexes:
+            self.reach(m, begin & before(m, begin))
         self.reach(m, idle == 7)
 
 

@@ -160,11 +160,13 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         unborn.append(probe)
 
     pairs = Driver(bench, "pairs", idle)
+    to_come: deque[tuple[int, list[dict]]] = deque()  # and in which cycle
     entered: deque[dict] = deque()  # not committed yet, in order
     taken = [0] * levels  # of each queue, how many are entered
     # The router: there is room; a register says so of this request; it was taken, and so granted.
-    room, roomy, granted = True, False, False
+    room, roomy, granted, taking = True, False, False, False
     follows: tuple[int, dict] | None = None  # the level and destination of the next request
+    then: dict | None = None  # where the one after that goes
     last_grant: tuple[int, int] | None = None  # cycle, and number of the probe
     followed = False  # by what was said then
     hit: int | None = None
@@ -180,6 +182,8 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             probe = unborn.popleft()
             queues[probe["level"]].append(probe)
         bench.set("waiting", sum(bool(queue) << level for level, queue in enumerate(queues)))
+        while to_come and to_come[0][0] <= cycle:
+            pairs.queue.extend(to_come.popleft()[1])
         ready = [level for level in range(levels) if len(queues[level]) > taken[level]]
         bench.set("enter", 0)
         bench.set("resumed", 0)
@@ -191,30 +195,36 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         if waited is not None and not bench.bits("rewind"):
             assert emit, "withdrawn before the router had it"
             assert offer == waited
-        if follows is not None:
+        if follows is not None and not bench.bits("rewind"):
             assert emit, "nothing followed"
             assert (bench.bits("level"), bench.get("destination")) == follows
-            follows = None
         waited = offer if emit and not granted else None
         seen["blocked"] += bench.bits("blocked")
-        after = bool(emit and room)
+        # Others have their turn, too.
+        taking = bool(emit and roomy and chance.random() < 0.8)
+        said, to = bench.bits("follows"), bench.get("follows_to")
+        assert said in (0, 1, 3)
+        gone = granted or not (emit or bench.bits("rewind"))
+        if then is not None:
+            assert said
+            assert to[0] == then, "another follows"
+        follows = (bench.bits("level"), to[0]) if gone and said else None
+        then = to[1] if gone and said == 3 else None
+        roomy = room and bool(
+            (said >> 1 if granted else said & 1) if taking else said & 1 if gone else emit
+        )
         if granted:
             number = offer["slots"][0]
             joined.came((number, offer, bench.bits("level"), bench.get("destination")))
             if last_grant is not None:
-                at_once = cycle - last_grant[0] == 2
+                at_once = cycle - last_grant[0] == 1
                 seen["at once"] += at_once
                 seen["at once across an end"] += at_once and number != last_grant[1]
                 seen["follows across an end"] += followed and number != last_grant[1]
             last_grant = cycle, number
-            followed = bool(bench.bits("follows"))
-            if followed:
-                follows = bench.bits("level"), bench.get("follows_to")
-                seen["follows"] += 1
-            after = followed and room
-        # Others have their turn, too.
-        taking = bool(emit and roomy and chance.random() < 0.8)
-        roomy, granted = after and not taking, taking
+            followed = bool(said)
+            seen["follows"] += followed
+        granted = taking
         hit = bench.bits("hit") if bench.bits("hit_take") else None
         rewind = bench.bits("rewind")
         if bench.bits("executed"):
@@ -238,6 +248,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             entered.clear()
             taken = [0] * levels
             pairs.queue.clear()
+            to_come.clear()
             pairs.offered = False
             cooling = 3
             hit = None
@@ -268,16 +279,20 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             seen["by rows"] += enter["reference"]["tag"] in own
             entered.append(enter)
             taken[level] += 1
+            coming: list[dict] = []
             for slot, held, window, addresses in enter["pairs"]:
                 if left is not None and slot != left:
                     continue
                 left = None
-                pairs.queue.append(
-                    {"slot": slot} | ({"attributes": window} if serial else {"held": held})
-                )
+                its = {"attributes": window} if serial else {"held": held}
+                coming.append({"some": 1, "slot": slot} | its)
                 for at in () if enter["reference"]["tag"] in own else addresses:
                     steps.expect((slot, at, enter["number"]))
-            pairs.queue.append({"end": 1})
+            # The end comes with the last pair, or alone, as where that pair is not the last in its row.
+            if not coming or chance.random() < 0.4:
+                coming.append({})
+            coming[-1]["end"] = 1
+            to_come.append((cycle + 2, coming))  # they take the scanner some cycles
         await bench.clock()
         if not any(queues) and not unborn:
             break

@@ -95,8 +95,10 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
                 bench.set("bucket", bucket(key))
                 bench.set("after", after)
                 while True:
+                    # It says so a cycle before.
+                    ready = inserted < bench.cycle - 1 or not newest
                     await step(True)
-                    ready = bool(bench.bits("ready")) or not newest
+                    assert bench.bits("ready") == (inserted < bench.cycle)
                     put_off += not ready
                     await bench.clock()
                     if ready:

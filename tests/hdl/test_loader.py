@@ -35,7 +35,7 @@ def test_probe_loader(case: str) -> None:
     simulate(__name__, CASES, case, ["every_probe_is_staged_whole"])
 
 
-def test_a_probe_in_two_cycles() -> None:
+def test_a_probe_a_cycle() -> None:
     simulate(__name__, CASES, "lanes", ["as_soon_and_as_often_as_promised"])
 
 
@@ -51,7 +51,9 @@ class _Probes:
         self.again = 0  # raw tuples that were fetched
         self.by_slots: dict[tuple[int, int], dict] = {}  # for the tuple fetch
         self.read: dict = {}
-        self.raw: dict | None = None  # what was taken last brings it
+        self.brings = False  # what was taken last is a raw tuple, the first time
+        self.brought: deque[dict] = deque()  # by those that were, and is not given yet
+        self.took_now = False
 
     def make(self, level: int) -> None:
         chance, config = self.bench.chance, self.bench.component.config
@@ -91,20 +93,35 @@ class _Probes:
         return sum(more << level for level, more in enumerate(there))
 
     def offer(self) -> None:
-        """What is available is known in the same cycle; what was taken is there until the next is."""
-        self.bench.set("available", self.available())
+        """What was taken is there until the next is."""
         self.bench.set("reference", self.read)
-        self.bench.set("brings", self.raw is not None)
-        self.bench.set("raw", self.raw or {"bits": self.bench.chance.getrandbits(16)})
+        self.bench.set("brings", self.brings)
+        self.bench.set(
+            "raw", self.brought[0] if self.brought else {"bits": self.bench.chance.getrandbits(16)}
+        )
+
+    def answer(self, flush: bool) -> tuple[int, dict] | None:
+        """What is taken in this cycle; what is available but for that is known in it."""
+        took = None
+        if self.bench.bits("give"):
+            self.brought.popleft()
+        if self.bench.bits("take"):
+            level = self.bench.bits("level")
+            assert self.available() >> level & 1
+            took = level, self.take(level, flush)
+        self.bench.set("available", self.available())
+        return took
 
     def take(self, level: int, flush: bool) -> dict:
         probe = self.queues[level][self.taken[level]]
-        self.read, self.raw = probe["reference"], None
+        self.read, self.brings = probe["reference"], False
         if level == 0 and self.taken[0] == self.known:
             stream = probe["reference"]["stream"]
             attributes = probe["components"][stream]["attributes"]
-            self.raw = {"bits": probe["bits"], "attributes": attributes}
-            self.known += not flush
+            self.brings = True
+            if not flush:
+                self.brought.append({"bits": probe["bits"], "attributes": attributes})
+                self.known += 1
         elif level == 0:
             probe["again"] = True
         self.taken[level] += 1
@@ -194,8 +211,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         frozen: dict[int, list[int]] | None = None
         in_use: deque[int] = deque()  # buffers of the probes staged
         ahead: set[int] = set()  # ... of those whose comparisons were put before they are
-        available = 0
-        taken_before: dict | None = None
+        told, taken_before = 0, False
         since_flush = 9
         for cycle in range(40_000):
             if probes.made < _MADE and chance.random() >= idle:
@@ -254,20 +270,18 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             if holds and frozen is not None:
                 now = bench.get("attributes")
                 assert {s: now[s] for s in frozen} == frozen, "changed while they were needed"
-            told, available = available, probes.available()
-            if bench.bits("take"):
-                level = bench.bits("level")
+            took = probes.answer(flush)
+            if took is not None:
+                level, probe = took
                 # The level is chosen a cycle before.
                 assert level == told.bit_length() - 1, "not of the highest level"
-                assert available >> level & 1
                 assert since_flush > 0, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
-                assert len(last) < ASKED + 3, "takes a probe, but has enough"
-                seen["has nearly enough"] += len(last) >= ASKED
-                last.append(probes.take(level, flush))
-            if taken_before is not None:
-                assert bench.get("staged.payload") == taken_before, "gone before it was taken over"
-            taken_before = None
+                seen["taken one after the other"] += taken_before
+                assert len(last) <= ASKED, "takes a probe, but has enough"
+                seen["has enough"] += len(last) == ASKED
+                last.append(probe)
+            told, taken_before = probes.available(), took is not None
             if staged is not None:
                 probe = last[0]
                 reference, level = probe["reference"], probe["level"]
@@ -298,7 +312,6 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                         assert comparison["condition"] == factor["condition"]
                         assert comparison["window_attribute"] == factor["window_attribute"]
                 if ready and not flush:
-                    taken_before = staged
                     probes.commit(level)
                     done += 1
                     last.popleft()
@@ -338,8 +351,9 @@ async def every_probe_is_staged_whole(dut: object) -> None:
     more = ["put ahead", "put further ahead", *(f"all but one of {most}" for most in kept)]
     often = ["joined", "raw", "keyed", "flush", "far flushed", "taken in a flush"]
     often += ["a raw tuple again"]
-    for what in (*often, "has nearly enough", *(more if not serial else ())):
-        assert seen[what] > 5, f"{what}: {seen[what]}"
+    often += ["taken one after the other", "has enough"]
+    for what in (*often, *(more if not serial else ())):
+        assert seen[what] > 3, f"{what}: {seen[what]}"
 
 
 @cocotb.test()
@@ -375,8 +389,7 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
             if requests:
                 # 7 cycles to the answer, as it promises.
                 answers.append((cycle + 6, probes.fetched(requests.pop())))
-            if bench.bits("take"):
-                probes.take(bench.bits("level"), False)
+            probes.answer(False)
             frees = bool(bench.bits("staged.valid"))
             if frees:
                 staged.append(cycle)
@@ -384,6 +397,8 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
             if len(staged) == _MADE:
                 break
         gaps = [after - before for before, after in itertools.pairwise(staged)]
-        assert set(gaps[4:]) == {max(2, used)}, gaps
+        steady, each = gaps[4:], max(used, 1)
+        # Of joined ones so many are fetched at once, which is less than a cycle each.
+        assert set(steady) == {each} or (level and sum(steady) < 1.25 * len(steady)), gaps
         # Without factors the probe takes as long as with one.
-        assert staged[0] == (17 if level else 11) + max(used, 1)
+        assert staged[0] == (18 if level else 11) + max(used, 1)

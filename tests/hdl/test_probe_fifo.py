@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, deque
 
 import cocotb
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.layouts import CONTEXTS, SELECTIONS
 from seustream.hdl.probe_fifo import _BROUGHT as BROUGHT
+from seustream.hdl.probe_fifo import _RAW_IN_FLIGHT as RAW_IN_FLIGHT
 from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.hdl.bench import LATE, PACES, Bench, simulate
 
@@ -68,11 +69,13 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         kept: list[list[dict]] = [[] for _ in range(levels)]  # pushed and not let go
         taken = [0] * levels  # how many of them were taken
         known = 0  # how many of the raw tuples in it were taken once
+        brought: deque[dict] = deque()  # what all others brought, and those whose is not given yet
+        to_give: deque[int] = deque()  # cycles in which these were taken
         # A sender sees room late: of each level, what it saw in the last cycles.
         seen = [[False] * LATE for _ in range(levels)]
         wanted: tuple[int, dict] | None = None  # level, and what was taken in the cycle before
-        taken_now = False
-        raw: dict | None = None  # what was taken last, if it is a raw tuple, the first time
+        taken_now = given_before = False
+        brings = False  # what was taken last is a raw tuple, the first time
         was_below, was_waiting = [False] * levels, [False] * levels
         pushed_before = [False] * levels
         for cycle in range(800):
@@ -100,9 +103,15 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
             bench.set("commit", commit)
             bench.set("commit_level", commit_level)
             bench.set("rewind", rewind)
+            # A loader needs it some cycles after the take.
+            give = (
+                bool(to_give) and to_give[0] < cycle - 3 and (drain or chance.random() >= pressure)
+            )
+            bench.set("give", give)
             await bench.settle()
             for k in range(levels):
-                assert bench.bits("available") >> k & 1 == (taken[k] < len(kept[k]))
+                takes = take and k == level
+                assert bench.bits("available") >> k & 1 == (taken[k] + takes < len(kept[k]))
                 if cycle:
                     assert bench.bits("waiting") >> k & 1 == was_waiting[k]
                     assert bench.bits("room") >> k & 1 == was_below[k]
@@ -110,7 +119,7 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 count["full"] += not was_below[k]
                 was_below[k] = len(kept[k]) < depth
                 if k == 0:
-                    was_below[0] &= len(kept[0]) - known < BROUGHT - IN_FLIGHT
+                    was_below[0] &= len(brought) < BROUGHT - RAW_IN_FLIGHT
                 was_waiting[k] = len(kept[k]) > 0
             if wanted is not None:  # it stays until the next is taken
                 of, probe = wanted
@@ -119,17 +128,24 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
                 assert {name: reference[name] for name in expected} == expected
                 count["taken one after the other"] += take and taken_now
                 count["still there"] += not taken_now
-            assert bench.bits("brings") == (raw is not None)
-            if raw is not None:
-                assert bench.get("raw") == raw["brought"]
-                count["a raw tuple still there"] += not taken_now
+            assert bench.bits("brings") == brings
+            if to_give and to_give[0] < cycle - 3:
+                assert bench.get("raw") == brought[0]
+                count["not given yet"] += not give
+                count["given one after the other"] += give and given_before
+            given_before = give
             await bench.clock()
+            if give:
+                brought.popleft()
+                to_give.popleft()
             taken_now = take
             if take:
                 wanted = level, kept[level][taken[level]]
                 first_time = level == 0 and taken[0] == known
-                raw = kept[0][taken[0]] if first_time else None
+                brings = first_time
                 known += first_time and not rewind
+                if first_time and not rewind:
+                    to_give.append(cycle)
                 count["a raw tuple again"] += level == 0 and not first_time
                 newest = taken[level] == len(kept[level]) - 1
                 count["taken at once"] += newest and pushed_before[level]
@@ -138,8 +154,10 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
             count["pushed"] += len(come)
             for to, probe in come:
                 kept[to].append(probe)
+                if not to:
+                    brought.append(probe["brought"])
                 assert len(kept[to]) < depth + IN_FLIGHT, "the test pushes more than it may"
-                assert len(kept[0]) - known <= BROUGHT, "the test pushes more than it may"
+                assert len(brought) <= BROUGHT, "the test pushes more than it may"
             pushed_before = [any(to == k for to, _ in come) for k in range(levels)]
             taken[level] += take
             if commit:
@@ -154,7 +172,8 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         assert not bench.bits("waiting")
     assert count["pushed"] > 10 * fifo.depth
     assert count["taken and rewound"] > 5
-    often = ["rewind", "full", "taken one after the other", "a raw tuple still there"]
+    often = ["rewind", "full", "taken one after the other", "not given yet"]
+    often += ["given one after the other"]
     often += ["a raw tuple again", "still there"]
     often += ["taken at once", *(["both ways"] if levels > 1 else [])]
     for what in (*often, *(f"of level {level}" for level in range(levels))):

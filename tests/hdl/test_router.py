@@ -9,7 +9,7 @@ import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.layouts import CONTEXTS, OFFERS
+from seustream.hdl.layouts import CONTEXTS, FOLLOWING, OFFERS
 from seustream.hdl.router import Router
 from tests.hdl.bench import PACES, Bench, Scoreboard, simulate
 
@@ -36,6 +36,7 @@ async def to_all_destinations_once(dut: object) -> None:
     used = set()
     soonest = [9] * senders  # after the grant before
     withdrawn = 0
+    alone = [0] * n  # followed where there was no offer
 
     def offer(sender: int, level: int | None = None) -> dict:
         if level is None:
@@ -65,10 +66,10 @@ async def to_all_destinations_once(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         offers = [offer(sender) for sender in range(senders)]
-        next_offers: list[dict | None] = [None] * n  # which areas say they will make
+        following: list[list[dict]] = [[] for _ in range(n)]  # what areas say they will make
         last_grant = [-9] * senders
         emit = [False] * senders
-        resting = [False] * senders  # taken back a cycle ago
+        resting = [0] * senders  # cycles, after it was taken back
         waited = [0] * senders
         looks: deque[tuple[list[int], bool]] = deque(maxlen=_LATE + 1)
         pushes, sends = Scoreboard("pushed"), Scoreboard("sent")
@@ -76,14 +77,20 @@ async def to_all_destinations_once(dut: object) -> None:
         for cycle in range(640):
             calm = cycle > 590
             for sender in range(senders):
-                if not emit[sender] and not resting[sender]:
+                if emit[sender] or resting[sender]:
+                    continue
+                if sender < n and following[sender]:
+                    offers[sender], emit[sender] = following[sender].pop(0), True
+                    alone[sender] += 1
+                else:
                     offers[sender] = offer(sender)
                     emit[sender] = not calm and chance.random() >= idle
             for sender in range(n):
-                if calm or next_offers[sender] is not None or not emit[sender]:
-                    continue
-                if chance.random() >= idle:
-                    next_offers[sender] = offer(sender, offers[sender]["level"])
+                if resting[sender] == 1:  # what was to follow is forgotten, too
+                    following[sender].clear()
+                elif not resting[sender] and len(following[sender]) < FOLLOWING and not calm:
+                    level = offers[sender]["level"]
+                    following[sender] += [offer(sender, level)] * (chance.random() >= idle)
             rooms = [
                 sum((calm or chance.random() >= pressure) << level for level in range(levels))
                 for _ in range(n)
@@ -97,12 +104,15 @@ async def to_all_destinations_once(dut: object) -> None:
                 "destination",
                 [{"areas": each["areas"], "output": each["output"]} for each in offers[:n]],
             )
-            bench.set("follows", sum((each is not None) << i for i, each in enumerate(next_offers)))
+            bench.set("follows", [(1 << len(those)) - 1 for those in following])
             bench.set(
                 "follows_to",
                 [
-                    {"areas": each["areas"], "output": each["output"]}
-                    for each in (each or offers[0] for each in next_offers)
+                    [
+                        {"areas": each["areas"], "output": each["output"]}
+                        for each in [*those, *offers][:FOLLOWING]
+                    ]
+                    for those in following
                 ],
             )
             bench.set("rooms", rooms)
@@ -114,16 +124,14 @@ async def to_all_destinations_once(dut: object) -> None:
             taking = bench.bits("taking")
             roomy = bench.bits("roomy")
             for sender, each in enumerate(offers):
-                resting[sender] = False
+                resting[sender] = max(resting[sender] - 1, 0)
                 if not granted >> sender & 1:
                     free = all(room(each, *look) for look in looks)
                     waited[sender] = waited[sender] + 1 if emit[sender] and free else 0
                     assert waited[sender] <= senders + _LATE, "others are served again and again"
                     # Who is stuck may take it back, while it cannot be the turn's.
                     if emit[sender] and not roomy >> sender & 1 and chance.random() < 0.05:
-                        emit[sender], resting[sender], waited[sender] = False, True, 0
-                        if sender < n:
-                            next_offers[sender] = None
+                        emit[sender], resting[sender], waited[sender] = False, 2, 0
                         withdrawn += 1
                     continue
                 assert emit[sender], "granted, but nothing was offered"
@@ -136,9 +144,8 @@ async def to_all_destinations_once(dut: object) -> None:
                 if sender < n:  # a raw tuple is counted by who sends it
                     sends.expect((places, each["reference"]["context"]))
                 used.add(sender)
-                if sender < n and (following := next_offers[sender]) is not None:
-                    offers[sender], emit[sender] = following, True
-                    next_offers[sender] = None
+                if sender < n and following[sender]:
+                    offers[sender], emit[sender] = following[sender].pop(0), True
             if bench.bits("push") or bench.bits("output"):
                 pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
                 # Of what goes to the output alone, the level means nothing.
@@ -152,5 +159,6 @@ async def to_all_destinations_once(dut: object) -> None:
         sends.finish()
         assert pushes.seen > sends.seen > 5
     assert used == set(range(senders))
-    assert soonest == [2] * n + [3] * OFFERS, "what follows is granted at once"
+    assert soonest == [1] * n + [3] * OFFERS, "what follows is granted at once"
+    assert min(alone) > 10
     assert withdrawn > 10

@@ -107,8 +107,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         held_back = 0  # cycles until the next probe is staged
         offered: dict | None = None
         probes = 0
-        waits = False
-        for _ in range(80_000):
+        waits = takes = takes_next = False
+        begun = -9
+        for cycle in range(80_000):
             room = len(compared) < most_compared and len(under_way) < BEGUN
             if offered is None and room and probes < most_probes and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
@@ -177,11 +178,12 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             bench.set("may_begin", chance.random() >= idle)
             bench.set("tuples", rows[0])
             # Of the two indexes the second is asked.
-            ready = chance.random() >= idle
+            ready, others_ready = chance.random() >= idle, chance.random() >= idle / 2
+            takes, takes_next = takes_next, ready
             if config.indexes:
                 bench.set("newest", [chance.randrange(depth), newest[0]])
                 bench.set("older", [{}, older[0]])
-                bench.set("ready", ready << 1 | chance.getrandbits(1))
+                bench.set("ready", ready << 1 | others_ready)
             flush = chance.random() < flushes and probes < most_probes - 2
             if flush:  # what begins or is taken in this cycle does not count
                 bench.dut.rst.value = 1
@@ -203,15 +205,20 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 older[-1] = {"slot": before_it[after], "mark": marks[after]}
             if config.indexes and bench.bits("ask"):
                 assert bench.bits("ask") == 2
-                seen["put off"] += not ready
+                seen["put off"] += not takes
                 of_bucket = ages.get(bench.bits("bucket"))
-                if ready and of_bucket:
+                if takes and of_bucket:
                     newest[-1] = (start + of_bucket[-1]) % depth
             newest.popleft()
             older.popleft()
             for item in pairs.got:
-                in_use = item["held"] & (1 << used) - 1
-                board.came({"end": 1} if item["end"] else {**item, "held": in_use})
+                assert item["some"] or item["end"]
+                seen["an end with a pair"] += item["some"] and item["end"]
+                if item["some"]:
+                    in_use = item["held"] & (1 << used) - 1
+                    board.came({**item, "end": 0, "held": in_use})
+                if item["end"]:
+                    board.came({"end": 1})
             pairs.got.clear()
             if bench.bits("freed"):
                 compared.popleft()
@@ -267,7 +274,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                         seen["no term holds"] += 1
                         continue
                     attributes = [] if lanes else window[slot]
-                    board.expect({"end": 0, "slot": slot, "held": held, "attributes": attributes})
+                    board.expect(
+                        {"some": 1, "end": 0, "slot": slot, "held": held, "attributes": attributes}
+                    )
                     seen["pair"] += 1
                 board.expect({"end": 1})
                 tallies.expect(tally)
@@ -275,7 +284,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     compared.append(buffer)
                     buffer = (buffer + 1) % (1 << BUFFER_BITS)
                 offered = None
-                held_back = 1 + (chance.randrange(4) if idle else 0)  # it stays for a cycle
+                held_back = chance.randrange(4) if idle else 0
+                seen["begun one after the other"] += begun == cycle - 1
+                begun = cycle
                 probes += 1
             await bench.clock()
             if flush:
@@ -299,9 +310,10 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             await bench.settle()
             assert not bench.bits("pairs.valid")
             await bench.clock()
-    wanted = ["whole", "resume", "pair", "flush", "at once"]
+    wanted = ["whole", "resume", "pair", "an end with a pair", "flush", "at once"]
     if factors == 16 and config.comparators == 4 and lanes and depth < 64:
         assert kept >= {2, 4, 32}
+    wanted += ["begun one after the other"] * (factors < 16)
     wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
     wanted += ["passed over", "no term holds"] * bool(lanes)
     wanted += ["indexed", "walk", "too long", "foreign", "put off"] * bool(config.indexes)
