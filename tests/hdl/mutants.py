@@ -61,8 +61,6 @@ FAULTS = [
           "(before.slot < links.slot) ^ (before.lap != links.lap)", "before.slot < links.slot"),
     Fault("index walk stops early", "walk.py",
           "ends.eq(offset >= judge.before)", "ends.eq(offset + 1 >= judge.before)"),
-    Fault("takes while one waits to move on", "loader.py",
-          "self.take | (there & self._kept)", "self.take", "test_loader.py"),
     Fault("chooses before it knows what was taken back", "loader.py",
           "self.available.any() & ~self.flush", "self.available.any()", "test_loader.py"),
     Fault("last row left out", "walk.py",
