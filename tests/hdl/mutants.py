@@ -33,6 +33,7 @@ class Fault:
     by: str | None = None  # the component test that notices what no compiled program shows
 
 
+_GROUPING = "test_grouping_and_member.py"
 FAULTS = [
     Fault("tail not held for older contexts", "window.py",
           "kept_from.eq(Mux(busy, oldest.data.tail, tail))", "kept_from.eq(tail)"),
@@ -309,6 +310,29 @@ FAULTS = [
           "self.same_level.eq(sends_next.data.probe.level == level)", "self.same_level.eq(1)"),
     Fault("an offer over one that waits", "sequencer.py",
           "offers.bit_select(offer, 1))", "1)"),
+    Fault("a group found by its key alone", "grouping.py",
+          "(group.query == its.query) & ~group", "~group", _GROUPING),
+    Fault("a full count comes round", "grouping.py", " & ~group.count.all()", "", _GROUPING),
+    Fault("the result before not in its group yet", "grouping.py",
+          "Mux(same, done[0].entry, old)", "old", _GROUPING),
+    Fault("the result but one not in its group yet", "grouping.py",
+          "Mux(met_last, done[0].entry, ", "Mux(0, done[0].entry, ", _GROUPING),
+    Fault("what is written as it is read not seen", "grouping.py",
+          "Mux(met_before, done[1].entry, self._read.data)", "self._read.data", _GROUPING),
+    Fault("the greatest is the latest", "grouping.py",
+          "(its.value > group.greatest)", "1", _GROUPING),
+    Fault("times that never come round", "grouping.py",
+          "(one - other)[len(one) - 1]", "one < other", _GROUPING),
+    Fault("delivered and in a group", "grouping.py",
+          "head.data.result.queries & ~own", "head.data.result.queries", _GROUPING),
+    Fault("a group stays that has left", "grouping.py",
+          "self._write.addr.eq(place)", "self._write.addr.eq(place + 1)", _GROUPING),
+    Fault("a reset leaves groups", "grouping.py",
+          "self._write.addr.eq(at)", "self._write.addr.eq(0)", _GROUPING),
+    Fault("plans of the other half", "member.py",
+          "Cat(self.tag, self.half)", "Cat(self.tag, ~self.half)", _GROUPING),
+    Fault("grouped by the plan of a tag before", "member.py",
+          "part.grouped & bus.data.any()", "part.grouped", _GROUPING),
 ]  # fmt: skip
 
 _NOTICED = 3
