@@ -33,6 +33,7 @@ class Fault:
     by: str | None = None  # the component test that notices what no compiled program shows
 
 
+_GROUPING = "test_grouping_and_member.py"
 FAULTS = [
     Fault("tail not held for older contexts", "window.py",
           "kept_from.eq(Mux(busy, oldest.data.tail, tail))", "kept_from.eq(tail)"),
@@ -322,6 +323,37 @@ FAULTS = [
           "same.eq(level == level_before)", "same.eq(1)"),
     Fault("an offer over one that waits", "sequencer.py",
           "offers.bit_select(offer, 1))", "1)"),
+    Fault("a group found by its key alone", "grouping.py",
+          " & (owner.query == its.query)", "", _GROUPING),
+    Fault("a full count comes round", "grouping.py", " & (fresh | ~so_far.full)", "", _GROUPING),
+    Fault("the result before does not count yet", "grouping.py",
+          "Mux(summed_1, sums[0], old)", "old", _GROUPING),
+    Fault("the result but one does not count yet", "grouping.py",
+          "Mux(summed_2, sums[0], older)", "older", _GROUPING),
+    Fault("the result but two does not count yet", "grouping.py",
+          "for number in (4, 3):", "for number in (4,):", _GROUPING),
+    Fault("what is written as it is read does not count yet", "grouping.py",
+          "for number in (4, 3):", "for number in (3,):", _GROUPING),
+    Fault("the result before does not own the place yet", "grouping.py",
+          "Mux(owned_1, owners[0], old_owner)", "old_owner", _GROUPING),
+    Fault("the result but one does not own the place yet", "grouping.py",
+          "for number in (4, 3, 2):", "for number in (4, 3):", _GROUPING),
+    Fault("the oldest owner there is counts", "grouping.py",
+          "for number in (4, 3, 2):", "for number in (2, 3, 4):", _GROUPING),
+    Fault("the greatest is the latest", "grouping.py",
+          "(value > so_far.greatest)", "1", _GROUPING),
+    Fault("times that never come round", "grouping.py",
+          "(one - other)[len(one) - 1]", "one < other", _GROUPING),
+    Fault("delivered and in a group", "grouping.py",
+          "head.data.result.queries & ~own", "head.data.result.queries", _GROUPING),
+    Fault("a group stays that has left", "grouping.py",
+          "self._write.addr.eq(place)", "self._write.addr.eq(place + 1)", _GROUPING),
+    Fault("a reset leaves groups", "grouping.py",
+          "self._write.addr.eq(at)", "self._write.addr.eq(0)", _GROUPING),
+    Fault("plans of the other half", "member.py",
+          "Cat(self.tag, self.half)", "Cat(self.tag, ~self.half)", _GROUPING),
+    Fault("grouped by the plan of a tag before", "member.py",
+          "part.grouped & bus.data.any()", "part.grouped", _GROUPING),
 ]  # fmt: skip
 
 _NOTICED = 3

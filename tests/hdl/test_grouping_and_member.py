@@ -19,14 +19,9 @@ from seustream.hdl.query_search import PLACES
 from tests.hdl.bench import MUCH, PACES, Agent, Bench, Driver, Load, Monitor, pack, simulate
 
 _NARROW = dataclasses.replace(
-    CONFIGURATIONS["tiny"],
-    attribute_width=8,
-    timestamp_width=16,
-    sequence_width=8,
-    streams=2,
-    queries=8,
-    tags=32,
-)
+    CONFIGURATIONS["tiny"], attribute_width=8, timestamp_width=16, sequence_width=8,
+    streams=2, queries=32, tags=32,
+)  # fmt: skip
 _WIDE = dataclasses.replace(
     _NARROW, attribute_width=32, timestamp_width=48, sequence_width=32, streams=3, groups=16
 )
@@ -40,7 +35,7 @@ MEMBERS = {
 }
 CASES = {**UNITS, **MEMBERS}
 FULL = (1 << GROUP_COUNT_BITS) - 1
-_QUERIES = 8
+_QUERIES = 32
 
 
 @pytest.mark.parametrize("case", UNITS)
@@ -209,7 +204,7 @@ def _item(bench: Bench, now: int, mode: str) -> tuple[dict, dict]:
     far = ((1 << config.timestamp_width - 1) - 1) // 3
     newest = now + chance.choice([0, 1, far, chance.randrange(far)])
     top = (1 << config.attribute_width) - 1
-    query = chance.choice([0, 0, 1, _QUERIES - 1])
+    query = chance.choice([0, 0, 1, 16, _QUERIES - 1])  # 0 and 16 share places
     key = {
         "one key": 5,
         "few keys": chance.randrange(4),
