@@ -139,7 +139,9 @@ class ProbeQueue(wiring.Component):
         self, m: Module, name: str, end: Signal, entering: Value, leaves: Signal, first: Value
     ) -> None:
         """Keeps the first probe at hand, and the one after it, so that it is there at once."""
-        m.submodules[name] = queue = memory.Memory(shape=len(entering), depth=KNOWN, init=[])
+        m.submodules[f"queue_{name}"] = queue = memory.Memory(
+            shape=len(entering), depth=KNOWN, init=[]
+        )
         write, read = queue.write_port(), queue.read_port(domain="comb")
         got = Signal(len(end), name=f"got_{name}")
         after = Signal(len(entering), name=f"after_{name}")

@@ -37,7 +37,7 @@ SEPARATE = (
 # Lie apart on the chip: what each keeps of something common must not become one register for all.
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
-SHALLOW = ("raws", "tallies", "storage", "comparisons*")
+SHALLOW = ("raws", "tallies", "storage", "comparisons*", "queue_*")
 # Deep enough for block RAM, though yosys would not say so.
 BLOCKS = ("views", "operands*", "kinds")
 # Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
