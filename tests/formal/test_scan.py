@@ -331,7 +331,7 @@ BUFFER_BEFORE = scans(
 PLAN_LATE = scans(4, 1, 1, ("read.addr.eq(info.buffer)", "read.addr.eq(probe.buffer)"))
 TURN_LOST = scans(4, 1, 2, ("whole.eq((turn == last_turn) | ~item.some)", "whole.eq(1)"))
 TERM_IGNORED = scans(4, 1, 2, ("(~terms[number] | held).all()", "(~terms[number] | held).any()"))
-MARK_OF_ANOTHER = walks(1, index=(("links.mark.eq(to)", "links.mark.eq(links.mark)"),))
+MARK_OF_ANOTHER = walks(1, index=(("olds.mark.eq(to)", "olds.mark.eq(olds.mark)"),))
 ENDS_AT_ITS_OWN = walks(1, ("link.mark != asker", "link.mark == asker"))
 NOT_LINKED = walks(1, index=(("older_write.en.eq(links.valid)", "older_write.en.eq(0)"),))
 

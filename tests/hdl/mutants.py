@@ -267,7 +267,7 @@ FAULTS = [
           "self.push.eq(destination.areas),", "self.push.eq(destination.areas & ~destination.output.replicate(n)),"),
     Fault("one place counted for all", "router.py", "sum(Cat(destination.areas, destination.output))", "1"),
     Fault("taken twice", "router.py",
-          "Mux(gone, later[0], first)", "first"),
+          "Mux(gone, later[0], first)", "first", "test_router.py"),
     Fault("tuples that are stored keep their old bits", "control.py",
           "self.replay.eq(command.operation == ControlOperation.COMMIT)", "self.replay.eq(0)"),
     Fault("counters that a reset leaves", "control.py", "with m.If(self.forget):", "with m.If(0):"),
