@@ -182,7 +182,7 @@ class Output(wiring.Component):
                 greatest.append(age)
         m.d.sync += works[-1].oldest.eq(works[-2].now - greatest[0])
         if self._members is not None:
-            # Of ages of half of what the clock tells no one knows which is greater, once it has moved on.
+            # The unit compares times of results while the clock moves on by a quarter of its range.
             young, member = ~greatest[0][-2:].any(), works[-2].member
             m.d.sync += [
                 works[-2].member.eq(self._members.member),

@@ -435,7 +435,7 @@ def test_device_contract() -> None:
     assert members == {name for name in known if not name.startswith("_")}
     counters = [codes(row[0])[0] for row in table(text, "counter")]
     assert counters == [field.name for field in dataclasses.fields(device.Status)]
-    for record in (device.Batch, device.Results, device.HandedOver):
+    for record in (device.Batch, device.Results, device.HandedOver, device.Groups):
         for field in dataclasses.fields(record):
             assert f"`{field.name}`" in text, field.name
     rules = re.findall(r"^(\d)\. \*\*([\w ]+?)\.?\*\*", text, re.M)
