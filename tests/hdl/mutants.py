@@ -33,7 +33,7 @@ class Fault:
     by: str | None = None  # the component test that notices what no compiled program shows
 
 
-_GROUPING = "test_grouping_and_member.py"
+_GROUPING, _GROUPS = "test_grouping_and_member.py", "../cosim/test_device_groups.py"
 FAULTS = [
     Fault("tail not held for older contexts", "window.py",
           "kept_from.eq(Mux(busy, oldest.data.tail, tail))", "kept_from.eq(tail)"),
@@ -354,6 +354,17 @@ FAULTS = [
           "Cat(self.tag, self.half)", "Cat(self.tag, ~self.half)", _GROUPING),
     Fault("grouped by the plan of a tag before", "member.py",
           "part.grouped & bus.data.any()", "part.grouped", _GROUPING),
+    Fault("drained, but all was forgotten", "grouping.py",
+          "self.drained.eq(~forgets)", "self.drained.eq(1)", _GROUPING),
+    Fault("idle with results in it", "grouping.py",
+          "self.idle.eq((self._used == 0) & ", "self.idle.eq(", _GROUPING),
+    Fault("the plan of the tuple before", "member.py",
+          "plan.addr.eq(begin)", "plan.addr.eq(begin - 1)", _GROUPING),
+    Fault("whole for the last tag alone", "member.py",
+          "some[half] & (bus.address[:TAG_BITS] != 0)", "0", _GROUPING),
+    Fault("groups of attributes that were not read", "output.py",
+          "self.whole.eq(members.whole)", "self.whole.eq(0)", _GROUPS),
+    Fault("idle in a drain", "top.py", "grouping.idle & ~self._draining", "grouping.idle", _GROUPS),
 ]  # fmt: skip
 
 _NOTICED = 3
