@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seustream.compiler.catalogue import Stream
 from seustream.compiler.explain.facts.names import View, WindowOf, window_of, windows_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
@@ -229,11 +228,16 @@ def _groups(c: Compilation, name: str) -> str:
     names = [one.division.query.name for one in c.device_queries]
     if name not in names:
         return ""
-    found = c.partials.of(names.index(name))
+    number = names.index(name)
+    found = c.partials.of(number)
     if found is None:
-        readers = [node.name for node in c.program.operations if name in map(_called, node.inputs)]
-        why = next((c.partials.left[reader] for reader in readers if reader in c.partials.left), "")
+        inputs = {
+            node.name: [stream.name for stream in node.inputs] for node in c.program.operations
+        }
+        why = next((why for reader, why in c.partials.left.items() if name in inputs[reader]), "")
         return f"in software   ({why})" if why else ""
+    if number not in {one.query for one in c.tables.grouped.values()}:
+        return "in software   (its results are those of another query that is counted)"
     key, value = (
         None if of is None else f"{c.layout.slots[of.slot].name}.{of.column}"
         for of in (found.key, found.value)
@@ -241,10 +245,6 @@ def _groups(c: Compilation, name: str) -> str:
     by = f"by {key}" if key else "all in one"
     what = f", with sum, least and greatest {value}" if value else ""
     return f"counted in the device {by}{what}, {found.period:,} ms at a time"
-
-
-def _called(stream: Stream) -> str:
-    return stream.name
 
 
 def _runs(one: Normalised) -> str:

@@ -6,6 +6,8 @@ import dataclasses
 
 import pytest
 
+from seustream.compiler.explain.facts.names import View
+from seustream.compiler.explain.facts.split import queries
 from seustream.compiler.pipeline import Options
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.device import Grouped
@@ -36,3 +38,14 @@ def test_a_configuration_without_the_unit_forms_none() -> None:
     assert c.tables.grouped == {}
     assert c.requests.attributes == (("a",), ("d",))
     assert c.partials.left == {"q0": "configuration 'default' has no grouping unit"}
+
+
+def test_explain_says_which_of_two_queries_is_counted() -> None:
+    """They share a route tag, which is grouped for the first."""
+    c = compiled_all(JOIN + JOIN.replace("sum", "max"))
+    first, second = (one.groups for one in queries(View(c)))
+    assert (
+        first
+        == "counted in the device by R.a, with sum, least and greatest S.e, 60,000 ms at a time"
+    )
+    assert second == "in software   (its results are those of another query that is counted)"
