@@ -211,7 +211,7 @@ class ExecutionUnit(wiring.Component):
         read_valid, valid = Signal(), Signal()
         read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         instruction = Signal(program.word)
-        m.d.comb += address.eq(Mux(begin, program.start, pc))
+        m.d.comb += address.eq(Mux(running, pc, program.start))
         m.d.comb += [program.address.eq(address), program.take.eq(go)]
         with m.If(go):
             m.d.sync += [

@@ -307,9 +307,11 @@ class ProbeLoader(wiring.Component):
         )
         m.submodules.answers = self._answers = memory.Memory(shape=answer, depth=ASKED, init=[])
         fetched_bits = Mux(_joined(self.fetched.reference), 0, self.fetched.bits)
-        write = self._answers.write_port()
-        m.d.comb += [
-            write.addr.eq(Mux(response, its_key.place, its.place)),
+        write, at_place = self._answers.write_port(), Signal.like(place)
+        m.d.comb += at_place.eq(Mux(response, its_key.place, its.place))
+        # By registers: it is read two cycles later at the earliest.
+        m.d.sync += [
+            write.addr.eq(at_place),
             # Only a raw tuple has selection bits; a joined one's tag says it all.
             write.data.bits.eq(Mux(response, fetched_bits, raw.bits)),
             write.en.eq(response | passes),
@@ -317,10 +319,8 @@ class ProbeLoader(wiring.Component):
         attributes = Signal(data.ArrayLayout(layouts.attributes, config.streams))
         for number, stream_number in enumerate(self._others):
             came = self.fetched.components[stream_number].attributes
-            m.d.comb += [
-                write.data.attributes[number].eq(Mux(response, came, raw.attributes)),
-                attributes[stream_number].eq(came),
-            ]
+            m.d.sync += write.data.attributes[number].eq(Mux(response, came, raw.attributes))
+            m.d.comb += attributes[stream_number].eq(came)
 
         # Stages: answer, key, parts, kept.
         key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
@@ -330,8 +330,8 @@ class ProbeLoader(wiring.Component):
             shape=layouts.bucket_bits, depth=ASKED, init=[]
         )
         m.d.sync += [
-            came.eq(Cat(write.en, came)),
-            at[0].eq(write.addr),
+            came.eq(Cat(response | passes, came)),
+            at[0].eq(at_place),
             at[1].eq(at[0]),
             key.eq(
                 Mux(
@@ -376,7 +376,9 @@ class ProbeLoader(wiring.Component):
         ]
         number = Signal(range(config.factors + 1))
         if config.lanes:
-            last = number + 1 >= self.used
+            # Of the next number, by what is known before it is chosen.
+            last, one, more = Signal(), self.used <= 1, number + 2 >= self.used
+            m.d.sync += last.eq(Mux(pick & ~last, more, one))
             self._put(m, number, picked[-1], of_taken.data.reference, attributes)
             buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
             m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + self._picked - self.freed))

@@ -106,7 +106,9 @@ class Output(wiring.Component):
             asks.eq(waiting.r_en & waiting.r_rdy),
         ]
         left = Signal()  # a place that becomes free is counted a cycle later
-        m.d.sync += [left.eq(leaves), asked.eq(asked + asks - left)]
+        # Whether one is asked for comes late, so it does not go through the sum.
+        fewer = (asked - left)[: len(asked)]
+        m.d.sync += [left.eq(leaves), asked.eq(Mux(asks, (asked + ~left)[: len(asked)], fewer))]
         m.d.sync += place.eq(asked < PLACES - 1)  # one may have been asked for meanwhile
         if self._members is not None:
             tag = data.View(self.layouts.reference, waiting.r_data).tag

@@ -86,6 +86,7 @@ class ProbeFifo(wiring.Component):
         # The first that was never taken, and whose is not given; a rewind leaves them.
         fresh, is_fresh, of_raw = Signal(bits + 1, name="fresh"), Signal(), Signal()
         given, given_next = Signal(bits + 1, name="given"), Signal(bits + 1)
+        after_given = Signal(bits + 1, init=1)  # no sum is in the way of the memory
         m.d.comb += [
             of_raw.eq(self.take & (self.take_level == 0)),
             is_fresh.eq(taken[0] == fresh),
@@ -96,7 +97,7 @@ class ProbeFifo(wiring.Component):
             write_brought.data.eq(self.raw_pushed.brought),
             read.addr.eq(taken[0]),
             read.en.eq(of_raw),
-            given_next.eq(Mux(self.give, given + 1, given)),
+            given_next.eq(Mux(self.give, after_given, given)),
             read_brought.addr.eq(given_next),
             read_brought.en.eq(1),
             self.raw.eq(read_brought.data),
@@ -106,6 +107,8 @@ class ProbeFifo(wiring.Component):
             self.reference.carries.eq(1 << read.data.stream),
         ]
         m.d.sync += given.eq(given_next)
+        with m.If(self.give):
+            m.d.sync += after_given.eq(after_given + 1)
         with m.If(self.push_raw):
             m.d.sync += ends[0].eq(ends[0] + 1)
         with m.If(self.take):

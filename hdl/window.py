@@ -272,22 +272,32 @@ class WindowBuffer(wiring.Component):
         self._prefetch(m, oldest, known, gone_now)
 
         # What they are judged by: that of the check that is not settled yet, else of the next. Each by registers
-        # of its own, begun otherwise so that they stay, for twelve differences do not fit in one place.
+        # of its own, for twelve differences do not fit in one place; one begins with ones and one keeps all
+        # the other way round, so that synthesis does not make one of them.
         nows, counters = (
-            [Signal(one.shape(), name=f"judged_{name}{i}", init=i) for i in range(_JUDGED)]
+            [
+                Signal(one.shape(), name=f"judged_{name}{i}", init=i and (1 << len(one)) - 1)
+                for i in range(_JUDGED)
+            ]
             for name, one in (("now", self.now), ("counter", self.counter))
         )
+
+        def judge_by(now: Value, counter: Value) -> list[object]:
+            return [
+                one.eq(~value if i == 2 else value)
+                for kept, value in ((nows, now), (counters, counter))
+                for i, one in enumerate(kept)
+            ]
+
         wanted = Signal(name="judged_wanted")
         past, counter_past = Signal.like(self.now), Signal.like(self.counter)
         m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
         with m.If(self.settled):
-            m.d.sync += [now.eq(self.now) for now in nows]
-            m.d.sync += [counter.eq(self.counter) for counter in counters]
+            m.d.sync += judge_by(self.now, self.counter)
             m.d.sync += wanted.eq(self.wanted)
         # One that flows past meanwhile: what was stored since must not be judged by one before it.
         with m.Elif(self.check):
-            m.d.sync += [now.eq(past) for now in nows]
-            m.d.sync += [counter.eq(counter_past) for counter in counters]
+            m.d.sync += judge_by(past, counter_past)
         with m.If(self.check & self.flow):
             m.d.sync += wanted.eq(0)
 
@@ -301,6 +311,7 @@ class WindowBuffer(wiring.Component):
         m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
         verdicts = []
         for i, (it, now, counter) in enumerate(zip(oldest, nows, counters, strict=True)):
+            now, counter = (~one if i == 2 else one for one in (now, counter))
             age, rank = (
                 (now - it.timestamp)[: layouts.timestamp],
                 (counter - it.sequence)[: layouts.sequence],
@@ -379,8 +390,11 @@ class WindowBuffer(wiring.Component):
                     m.d.comb += self.leaving.valid.eq(1)
                     m.d.comb += self.blocked.eq(~self.leaving.ready)
                     with m.If(self.leaving.ready):
-                        m.d.comb += leave.eq(1)
-                        m.next = after
+                        m.next = f"{name}S"
+                # Who takes it is far, and many registers wait to hear that one leaves.
+                with m.State(f"{name}S"):
+                    m.d.comb += leave.eq(1)
+                    m.next = after
         m.d.comb += judged.eq(fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE"))
         falls_due = settles & wanted & ~self.flow
         m.d.sync += self._falls_due.eq(falls_due)
@@ -391,7 +405,9 @@ class WindowBuffer(wiring.Component):
         looks = self.check | ~fsm.ongoing("SETTLED")
         m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
-            self._tail.eq(self._tail + leave),
+            self._tail.eq(
+                Array((self._tail + by)[: layouts.pointer_bits] for by in range(_JUDGED))[leave]
+            ),
             self._head.eq(self._head + self.store),
             # The distance of the two, kept by itself: a difference would come late.
             self._stored_now.eq(

@@ -11,6 +11,7 @@ from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, T
 
 FRAME_CRC = catalog.CRC32_ISO_HDLC
 """As `zlib.crc32`."""
+ESCAPED_BIT = ESCAPED.bit_length() - 1
 
 HEAD = data.StructLayout(
     {"kind": 8, "session": 16, "sequence": 16, "ack": 16, "credit": 16, "length": 8}
@@ -22,7 +23,7 @@ class Deframer(wiring.Component):
     """Takes flags and escapes away, and checks length and checksum when a frame ends. Bytes of
     the payload are given as they come, before it is known whether the frame is good.
 
-    latency     1 cycle from a payload byte, 2 from a frame's last flag
+    latency     2 cycles from a payload byte, 3 from a frame's last flag
     throughput  a byte a cycle
 
     bytes       from the line
@@ -48,43 +49,44 @@ class Deframer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.crc = checksum = crc.Processor(FRAME_CRC(data_width=8))
+        # Stages: without escapes; what it is of its frame.
         incoming = self.bytes.payload
-        escaped = Signal()
-        byte, come = Signal(8), Signal()
+        escaped, byte, come = Signal(), Signal(8), Signal()
+        ended, cut_off = Signal(), Signal()  # a flag, and whether an escape was before it
+        m.d.comb += self.bytes.ready.eq(1)
+        m.d.sync += [
+            byte.eq(incoming ^ (escaped << ESCAPED_BIT)),
+            come.eq(self.bytes.valid & (incoming != FLAG) & (incoming != ESCAPE)),
+            ended.eq(self.bytes.valid & (incoming == FLAG)),
+            cut_off.eq(escaped),
+        ]
+        with m.If(self.bytes.valid):
+            m.d.sync += escaped.eq(incoming == ESCAPE)
+
         most = HEADER + MOST + TRAILER
         count = Signal(range(most + 2))  # bytes of the frame so far; more than `most` is too many
         head = Signal(HEAD)
-        m.d.comb += [self.head.eq(head), self.bytes.ready.eq(1)]
-        m.d.comb += [
-            byte.eq(incoming ^ (escaped << ESCAPED.bit_length() - 1)),
-            come.eq(self.bytes.valid & (incoming != FLAG) & (incoming != ESCAPE)),
-            checksum.data.eq(byte),
-            checksum.valid.eq(come),
+        m.d.comb += [self.head.eq(head), checksum.data.eq(byte), checksum.valid.eq(come)]
+        m.d.sync += [
+            self.payload.valid.eq(0),
+            self.payload.payload.byte.eq(byte),
+            self.payload.payload.place.eq(count - HEADER),
         ]
-        m.d.sync += self.payload.valid.eq(0)
         with m.If(come):
-            m.d.sync += [
-                escaped.eq(0),
-                self.payload.payload.byte.eq(byte),
-                self.payload.payload.place.eq(count - HEADER),
-            ]
             with m.If(count <= most):
                 m.d.sync += count.eq(count + 1)
             with m.If(count < HEADER):
                 m.d.sync += head.eq(Cat(head.as_value()[8:], byte))
             with m.Elif(count < HEADER + MOST):
                 m.d.sync += self.payload.valid.eq(count < HEADER + head.length)
-        with m.Elif(self.bytes.valid & (incoming == ESCAPE)):
-            m.d.sync += escaped.eq(1)
 
         # A flag ends what there is, and begins anew.
-        ended, whole = Signal(), Signal()
-        m.d.comb += ended.eq(self.bytes.valid & (incoming == FLAG))
+        whole = Signal()
         m.d.comb += whole.eq(
-            checksum.match_detected & (count == HEADER + TRAILER + head.length) & ~escaped
+            checksum.match_detected & (count == HEADER + TRAILER + head.length) & ~cut_off
         )
         m.d.comb += checksum.start.eq(ended)
         m.d.sync += [self.good.eq(ended & whole), self.bad.eq(ended & ~whole & (count != 0))]
         with m.If(ended):
-            m.d.sync += [count.eq(0), escaped.eq(0)]
+            m.d.sync += count.eq(0)
         return m

@@ -208,7 +208,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         for _ in range(2):
             await cycle()
             await bench.clock()
-        for _ in range(120):
+        for _ in range(200):
             now, counter, wanted = next_one
             # Who must be gone once it has settled.
             leavers, there = 0, [*ring.tuples, *([arriving] if together and arriving else [])]
