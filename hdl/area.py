@@ -122,7 +122,7 @@ class JoinArea(wiring.Component):
             else:
                 m.d.comb += outer.eq(inner)
         self._retention(m)
-        self._plans(m, loader)
+        self._plans(m, scanner, loader)
         self._indexes(m, scanner, loader)
 
         # Router to probe FIFO to loader.
@@ -265,32 +265,28 @@ class JoinArea(wiring.Component):
         m.d.sync += mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == target))
         return mine
 
-    def _plans(self, m: Module, loader: ProbeLoader) -> None:
-        bus = self._bus
-        shape = self.layouts.probe_plan
-        m.submodules.plans = plans = memory.Memory(shape=shape, depth=2 << TAG_BITS, init=[])
-        write, read = plans.write_port(), plans.read_port()
-        mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.PROBE_PLAN)
-        m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
-            write.data.eq(bus.data[: shape.size]),
-            write.en.eq(mine),
-            read.addr.eq(Cat(loader.tag, self._half_read)),
-            read.en.eq(1),
-            loader.plan.eq(read.data),
-        ]
-        m.submodules.terms = terms = memory.Memory(
-            shape=self.layouts.terms, depth=2 << TAG_BITS, init=[]
-        )
-        write, read = terms.write_port(), terms.read_port()
-        m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
-            write.data.eq(bus.data[: self.layouts.terms.size]),
-            write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.TERMS)),
-            read.addr.eq(Cat(loader.tag, self._half_read)),
-            read.en.eq(1),
-            loader.terms.eq(read.data),
-        ]
+    def _plans(self, m: Module, scanner: Scanner, loader: ProbeLoader) -> None:
+        """Tables by route tag: what the loader does with a probe, and which of its pairs the scanner is to find."""
+        bus, layouts = self._bus, self.layouts
+        interest, plan = layouts.interest, layouts.probe_plan
+        worth = scanner.worth
+        for name, target, shape, begin, tag, its in (
+            ("plans", Target.PROBE_PLAN, plan, interest.size, loader.tag, loader.plan),
+            ("interests", Target.PROBE_PLAN, interest, 0, scanner.tag, worth.interest),
+            ("terms", Target.TERMS, layouts.terms, 0, scanner.tag, worth.terms),
+        ):
+            if name != "plans" and not self.config.lanes:
+                continue
+            m.submodules[name] = table = memory.Memory(shape=shape, depth=2 << TAG_BITS, init=[])
+            write, read = table.write_port(), table.read_port()
+            m.d.comb += [
+                write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
+                write.data.eq(bus.data[begin:][: shape.size]),
+                write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == target)),
+                read.addr.eq(Cat(tag, self._half_read)),
+                read.en.eq(1),
+                its.eq(read.data),
+            ]
 
     def _indexes(self, m: Module, scanner: Scanner, loader: ProbeLoader) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""

@@ -48,7 +48,8 @@ class Target(enum.IntEnum):
     """Targets of a WRITE. `unit` is an area or stream.
 
     INSTRUCTION  address, word | LAST at the highest address; in order from 0
-    PROBE_PLAN   route tag, what the area does with its probes (`Layouts.probe_plan`)
+    PROBE_PLAN   unit, route tag, which pairs of its probes are worth executing (`Layouts.interest`) and what the
+                 area does with them (`Layouts.probe_plan`)
     DESTINATION  route tag, areas to probe | output (every unit at once)
     QUERIES      route tag, set of queries; before it, as PART, the tag's first test of windows, and from
                  `GROUP_PLAN_AT` on how its results are grouped (`Layouts.group_plan`)
@@ -336,7 +337,7 @@ def _probe_plan(
     rows: range,
     config: DeviceConfig,
 ) -> int:
-    """Plan of an area for probes of a tag, as in `Layouts.probe_plan`."""
+    """Plan of an area for probes of a tag, as in `Layouts.probe_plan`, after `Layouts.interest`."""
     interest = program.interest(tag)
     plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
     at = config.factors + 1

@@ -186,10 +186,9 @@ class Layouts:
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
         # Per area and route tag, what the loader found out about its program.
+        # What an area does with probes of a route tag.
         self.probe_plan = data.StructLayout(
             {
-                "interest": config.factors,
-                "always": 1,
                 "indexed": 1,
                 "index": 2,
                 "stream": STREAM_BITS,
@@ -214,8 +213,11 @@ class Layouts:
         )
         # Under what a pair joins: factors, selection bits of the window's tuple, of the probe.
         self.join_row = data.StructLayout({"needs": NEEDS_BITS, "tag": TAG_BITS, "first": 1})
-        # ... and in which of its factors all hold, in one at least, where a pair joins.
+        # ... and which pairs of its probes may: one of these factors holds, or `always`; in one of the terms
+        # all of its factors do.
+        self.interest = data.StructLayout({"factors": config.factors, "always": 1})
         self.terms = data.ArrayLayout(config.factors, TERMS)
+        self.worth = data.StructLayout({"interest": self.interest, "terms": self.terms})
         self.trace = data.StructLayout(
             {
                 "tag": TAG_BITS,

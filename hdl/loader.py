@@ -28,7 +28,6 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "tail": layouts.slot_bits,
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
-            "terms": layouts.terms if config.lanes else 0,
             "bucket": layouts.bucket_bits,
             "buffer": BUFFER_BITS if config.lanes else 0,
         }
@@ -83,7 +82,6 @@ class ProbeLoader(wiring.Component):
                 "count": In(layouts.pointer_bits),
                 "tag": Out(TAG_BITS),
                 "plan": In(layouts.probe_plan),
-                "terms": In(layouts.terms),
                 "seed": In(seed_bits(config)),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
@@ -217,12 +215,11 @@ class ProbeLoader(wiring.Component):
         leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
         config, layouts = self.config, self.layouts
         # Stages: table, register, kept.
-        plan, terms = Signal(layouts.probe_plan), Signal(layouts.terms)
+        plan = Signal(layouts.probe_plan)
         moved, raw_moved = Signal(2), Signal(2)
         place_before, place = Signal.like(asked), Signal.like(asked, name="place")
         m.d.sync += [
             plan.eq(self.plan),
-            terms.eq(self.terms),
             moved.eq(Cat(move, moved)),
             raw_moved.eq(Cat(move & brings, raw_moved)),
             place_before.eq(asked),
@@ -231,7 +228,6 @@ class ProbeLoader(wiring.Component):
         looked = data.StructLayout(
             {
                 "plan": layouts.probe_plan,
-                "terms": layouts.terms if config.lanes else 0,
                 "tail": layouts.slot_bits,
                 "count": layouts.pointer_bits,
             }
@@ -241,7 +237,6 @@ class ProbeLoader(wiring.Component):
         m.d.comb += [
             write.addr.eq(place),
             write.data.plan.eq(plan),
-            *([write.data.terms.eq(terms)] if config.lanes else []),
             write.data.tail.eq(self.tail),
             write.data.count.eq(self.count),
             write.en.eq(moved[-1]),
@@ -423,7 +418,6 @@ class ProbeLoader(wiring.Component):
                 probe.tail.eq(looked.data.tail),
                 probe.count.eq(looked.data.count),
                 probe.plan.eq(looked.data.plan),
-                *([probe.terms.eq(looked.data.terms)] if config.lanes else []),
                 probe.bucket.eq(bucket_of.data),
                 probe.buffer.eq(buffer),
             ]

@@ -12,7 +12,7 @@ from seustream.hdl.buffer import StreamBuffer
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.control_words import TERMS
 from seustream.hdl.factors import BUFFER_BITS, FACTOR, FactorArray, kept_at, put_layout
-from seustream.hdl.layouts import Layouts
+from seustream.hdl.layouts import TAG_BITS, Layouts
 from seustream.hdl.loader import staged_layout
 from seustream.hdl.walk import ChainWalker
 
@@ -55,6 +55,7 @@ class Scanner(wiring.Component):
     factors, last_turn    the area's factors; a row is issued in as many turns as there are
                           factors for the same comparator
     put                   a comparison for a probe that is staged later
+    tag, worth            route tag of a probe, and a cycle later which of its pairs are of interest
     wait                  no row can be read in the next cycle
     row, tuples           of the window buffer
     ask, bucket, ready, newest, after, older   of the indexes (`ChainWalker`)
@@ -81,6 +82,8 @@ class Scanner(wiring.Component):
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "last_turn": In(range(config.turns)),
                 "put": In(put_layout(config)),
+                "tag": Out(TAG_BITS),
+                "worth": In(layouts.worth),
                 "wait": In(1),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
@@ -227,26 +230,27 @@ class Scanner(wiring.Component):
         if lanes:
             m.submodules.array = array = FactorArray(config)
             self._comparisons(m, array, infos[2])
-            # What the probe joins by, kept from when it is staged.
-            worth = data.StructLayout({"plan": probe.plan.shape(), "terms": probe.terms.shape()})
-            m.submodules.worths = worths = memory.Memory(
-                shape=worth, depth=1 << BUFFER_BITS, init=[]
+            # What the probe joins by goes by its route tag, kept from when it is staged.
+            m.submodules.tags = tags = memory.Memory(
+                shape=TAG_BITS, depth=1 << BUFFER_BITS, init=[]
             )
-            write, read = worths.write_port(), worths.read_port(domain="comb")
-            kept = Signal(worth, reset_less=True)
+            write, read = tags.write_port(), tags.read_port(domain="comb")
+            worth = Signal(self.layouts.worth, reset_less=True)
             m.d.comb += [
                 write.en.eq(self.staged.valid),  # no other has its buffer
                 write.addr.eq(probe.buffer),
-                write.data.plan.eq(probe.plan),
-                write.data.terms.eq(probe.terms),
-                read.addr.eq(info.buffer),
+                write.data.eq(probe.reference.tag),
+                read.addr.eq(infos[depth - 2].buffer),
             ]
-            m.d.sync += [kept.eq(read.data), self.freed.eq(valid & info.whole & info.last)]
+            m.d.sync += [
+                self.tag.eq(read.data),
+                worth.eq(self.worth),
+                self.freed.eq(valid & info.whole & info.last),
+            ]
             m.d.comb += array.tuples.eq(self.tuples)
             self._gather(m, array, infos[depth - 1], valid, seen.held)
             mask = Cat(
-                seen.mask[lane] & _of_interest(seen.held[lane], kept.plan, kept.terms)
-                for lane in range(lanes)
+                seen.mask[lane] & _of_interest(seen.held[lane], worth) for lane in range(lanes)
             )
         else:
             mask = seen.mask
@@ -353,7 +357,7 @@ class Scanner(wiring.Component):
                     m.d.sync += held[lane][number].eq(outcome)
 
 
-def _of_interest(held: Value, plan: data.View, terms: data.View) -> Value:
+def _of_interest(held: Value, worth: data.View) -> Value:
     """Asserted if a pair in which these factors hold may join."""
-    whole = Cat((~terms[number] | held).all() for number in range(TERMS))
-    return whole.any() & (plan.always | (held & plan.interest).any())
+    whole = Cat((~worth.terms[number] | held).all() for number in range(TERMS))
+    return whole.any() & (worth.interest.always | (held & worth.interest.factors).any())

@@ -76,9 +76,16 @@ class ScannerMeetsAll(Specification):
         flush = anything(m, 1, "flush")
         m.submodules.scanner = ResetInserter(flush)(made)
         drive(m, scanner, "staged", "may_begin", "tuples", "factors", "last_turn", "put",
-              "resume", "pairs", "ready", "newest", "older", "wait")  # fmt: skip
+              "resume", "pairs", "ready", "newest", "older", "wait", "worth")  # fmt: skip
         bits, banks = len(scanner.resume_slot), scanner.banks
         bank_bits = scanner.bank_bits
+
+        # Which pairs are of interest, by route tag: any of two.
+        worths = Array(
+            scanner.worth.shape()(constant(m, scanner.worth.shape().size, f"worth{tag}"))
+            for tag in range(2)
+        )
+        m.d.comb += scanner.worth.eq(worths[before(m, scanner.tag)[0]])
 
         # The window: 3 cycles to a row, if it is not to wait.
         wait = anything(m, 1, "wait")
@@ -158,15 +165,16 @@ class ScannerMeetsAll(Specification):
             holds = decide(its.condition, its.operand < window, its.operand == window)
             always = its.condition == Condition.TRUE
             outcomes.append(holds & (its.carried | always) & (number < used))
-            self.assume(m, ~probe.plan.interest[number] | (number < used))
-            for term in range(TERMS):
-                self.assume(m, ~probe.terms[term][number] | (number < used))
-        outcome = Cat(outcomes)
+            for each in worths:
+                self.assume(m, ~each.interest.factors[number] | (number < used))
+                for term in range(TERMS):
+                    self.assume(m, ~each.terms[term][number] | (number < used))
+        outcome, worth = Cat(outcomes), worths[probe.reference.tag[0]]
         meets = (
             (offset < probe.count)
             & (~resume | (offset <= resume_offset))
-            & (probe.plan.always | (probe.plan.interest & outcome).any())
-            & Cat((probe.terms[term] & ~outcome) == 0 for term in range(TERMS)).any()
+            & (worth.interest.always | (worth.interest.factors & outcome).any())
+            & Cat((worth.terms[term] & ~outcome) == 0 for term in range(TERMS)).any()
         )
         must = Const(1)
         if self.indexes:
@@ -330,7 +338,9 @@ BUFFER_BEFORE = scans(
 )
 PLAN_LATE = scans(4, 1, 1, ("read.addr.eq(info.buffer)", "read.addr.eq(probe.buffer)"))
 TURN_LOST = scans(4, 1, 2, ("whole.eq((turn == last_turn) | ~item.some)", "whole.eq(1)"))
-TERM_IGNORED = scans(4, 1, 2, ("(~terms[number] | held).all()", "(~terms[number] | held).any()"))
+TERM_IGNORED = scans(
+    4, 1, 2, ("(~worth.terms[number] | held).all()", "(~worth.terms[number] | held).any()")
+)
 MARK_OF_ANOTHER = walks(1, index=(("olds.mark.eq(to)", "olds.mark.eq(olds.mark)"),))
 ENDS_AT_ITS_OWN = walks(1, ("link.mark != asker", "link.mark == asker"))
 NOT_LINKED = walks(1, index=(("older_write.en.eq(links.valid)", "older_write.en.eq(0)"),))

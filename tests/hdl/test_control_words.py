@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from amaranth.lib import data
 
 from seustream.compiler.wjasip.image import decode, encode
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
@@ -118,14 +119,15 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
     plans = by_target[Target.PROBE_PLAN]
     assert {(c.unit, c.address) for c in plans} == everywhere
     for c in plans:
-        plan = unpack(layouts.probe_plan, c.data)
-        assert pack(layouts.probe_plan, plan) == c.data
+        word = data.StructLayout({"interest": layouts.interest, "plan": layouts.probe_plan})
+        plan, worth = (unpack(word, c.data)[name] for name in ("plan", "interest"))
+        assert pack(word, {"plan": plan, "interest": worth}) == c.data
         if c.unit >= tables.streams:
             continue
         area = tables.areas[c.unit]
         interest = AreaProgram(area.program).interest(c.address)
-        assert bool(plan["always"]) == (interest is None)
-        assert plan["interest"] == sum(1 << factor for factor in interest or ())
+        assert bool(worth["always"]) == (interest is None)
+        assert worth["factors"] == sum(1 << factor for factor in interest or ())
         if plan["indexed"]:
             guard = area.factors[area.guards[c.address]]
             assert guard.condition is Condition.EQ

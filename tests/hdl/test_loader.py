@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS, CONTEXTS
-from seustream.hdl.control_words import ROW_BITS, ROWS_BITS, TERMS
+from seustream.hdl.control_words import ROW_BITS, ROWS_BITS
 from seustream.hdl.hashing import bucket_of, seed_bits
 from seustream.hdl.loader import ASKED, ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
@@ -158,11 +158,9 @@ def _factors(bench: Bench, used: int, window_attributes: int) -> tuple[list[dict
 
 
 def _plans(bench: Bench) -> list[dict]:
-    chance, config = bench.chance, bench.component.config
+    chance = bench.chance
     return [
         {
-            "interest": chance.getrandbits(config.factors),
-            "always": chance.getrandbits(1),
             "indexed": chance.getrandbits(1),
             "index": chance.randrange(2),
             "stream": chance.choice(_OTHERS),
@@ -195,7 +193,6 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         kept.add(most_compared)
         views = [(chance.randrange(depth), chance.randrange(depth + 1)) for _ in range(CONTEXTS)]
         plans = _plans(bench)
-        terms = [[chance.getrandbits(config.factors) for _ in range(TERMS)] for _ in range(16)]
         seed = chance.getrandbits(seed_bits(config))
         await bench.reset(factors=factors, used=used, last_turn=last_turn, seed=seed)
         requests: list[dict] = []
@@ -206,7 +203,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         last: deque[dict] = deque()  # taken, not staged yet
         respond, answers = -1, deque[tuple[dict, int]]()  # and when it may come
         answer: dict = {}
-        view, next_view, plan, its_terms = (0, 0), (0, 0), plans[0], terms[0]
+        view, next_view, plan = (0, 0), (0, 0), plans[0]
         hold = late = 0
         frozen: dict[int, list[int]] | None = None
         in_use: deque[int] = deque()  # buffers of the probes staged
@@ -225,7 +222,6 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("tail", view[0])
             bench.set("count", view[1])
             bench.set("plan", plan)
-            bench.set("terms", its_terms)
             # The area may take a cycle to say so.
             holds = serial and hold > 0 and late <= 0
             bench.set("hold", holds)
@@ -244,7 +240,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             assert not (bench.bits("working") and bench.bits("blocked"))
             view, next_view = next_view, views[bench.bits("context")]
             tag = bench.bits("tag") & 15
-            plan, its_terms = plans[tag], terms[tag]
+            plan = plans[tag]
             answer = answers.popleft()[0] if respond == 0 else {}
             if requests:
                 answers.append((probes.fetched(requests.pop()), cycle + 2))
@@ -293,7 +289,6 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert staged["bits"] == (0 if level else probe["bits"])
                 assert (staged["tail"], staged["count"]) == views[reference["context"]]
                 assert staged["plan"] == expected_plan
-                assert serial or staged["terms"] == terms[reference["tag"]]
                 if expected_plan["stream"] in carried:  # else it looks into no index
                     key = attributes[expected_plan["stream"]][expected_plan["attribute"]]
                     assert staged["bucket"] == bucket(key)

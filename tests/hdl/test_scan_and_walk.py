@@ -26,6 +26,7 @@ def config(lanes: int, depth: int = 16, **members: int) -> DeviceConfig:
     )
 
 
+_TAGS = 24
 CASES = {
     "2 lanes": lambda: Scanner(config(2)),
     "2 lanes, deep": lambda: Scanner(config(2, depth=64)),
@@ -40,6 +41,19 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_scanner(case: str) -> None:
     simulate(__name__, CASES, case)
+
+
+def _worth(bench: Bench, used: int) -> dict:
+    """Which pairs of a route tag are of interest, by the first `used` factors."""
+    chance, factors = bench.chance, bench.component.config.factors
+    of_used = (1 << used) - 1
+    # Mostly of few factors, for many hold together seldom.
+    few = [chance.getrandbits(factors) & chance.getrandbits(factors) for _ in range(TERMS)]
+    terms = [term & of_used for term in few]
+    if chance.random() < 0.3:
+        terms[chance.randrange(TERMS)] = 0  # holds always
+    interest = {"factors": chance.getrandbits(factors) & of_used, "always": chance.random() < 0.3}
+    return {"interest": interest, "terms": terms}
 
 
 @cocotb.test()
@@ -93,6 +107,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         last_turn = max((place["turn"] for place in places[:used]), default=0)
         await bench.reset(factors=does, last_turn=last_turn)
         seen["turns"] += last_turn
+        # By route tag.
+        worths = [_worth(bench, used) for _ in range(_TAGS)]
+        asked = 0  # of which tag
         buffer, puts = 0, deque()
         most_compared = probes_compared(last_turn)
         kept.add(most_compared)
@@ -109,7 +126,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         probes = 0
         waits = takes = takes_next = False
         begun = -9
-        for cycle in range(80_000):
+        for cycle in range(160_000):
             room = len(compared) < most_compared and len(under_way) < BEGUN
             if offered is None and room and probes < most_probes and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
@@ -120,19 +137,6 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 certain = certain[: 3 if depth == 64 else 6]
                 certain = [bucket for bucket in certain if bucket not in under_way]
                 indexed = bool(config.indexes and count and certain) and chance.random() < 0.5
-                plan = {
-                    "interest": chance.getrandbits(factors) & (1 << used) - 1,
-                    "always": chance.random() < 0.3,
-                    "indexed": indexed,
-                    "index": 1 if indexed else 0,
-                }
-                # Mostly of few factors, for many hold together seldom.
-                terms = [
-                    chance.getrandbits(factors) & chance.getrandbits(factors) & (1 << used) - 1
-                    for _ in range(TERMS)
-                ]
-                if chance.random() < 0.3:
-                    terms[chance.randrange(TERMS)] = 0  # holds always
                 walk, in_view = None, list(range(count))
                 first = chance.randrange(depth - count + 1)  # by age
                 tail = (start + first) % depth
@@ -144,14 +148,14 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 resume = bool(in_view) and chance.random() < 0.3
                 latest = chance.choice(in_view) if resume else count
                 probe = {
+                    "reference": {"tag": chance.randrange(_TAGS)},
                     "tail": tail,
                     "count": count,
-                    "plan": plan,
+                    "plan": {"indexed": indexed, "index": 1 if indexed else 0},
                     "bucket": bucket,
                 }
                 if lanes:
                     probe["buffer"] = buffer
-                    probe["terms"] = terms
                     for factor, operand in zip(does[:used], operands, strict=False):
                         its = {
                             "operand": operand,
@@ -177,6 +181,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             seen["at once"] += len(under_way) > 2
             bench.set("may_begin", chance.random() >= idle)
             bench.set("tuples", rows[0])
+            if lanes:
+                bench.set("worth", worths[asked])
             # Of the two indexes the second is asked.
             ready, others_ready = chance.random() >= idle, chance.random() >= idle / 2
             takes, takes_next = takes_next, ready
@@ -194,6 +200,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 under_way.popleft()
                 tallies.came(bench.bits("tally"))
             seen["flush"] += flush
+            asked = bench.bits("tag")
             row = bench.bits("row") * banks
             # A fetch takes the memories in the cycle after it said so.
             rows.append({} if waited else [window[row + bank] for bank in range(banks)])
@@ -266,11 +273,12 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                             offered["operands"][number], window[slot][factor["window_attribute"]]
                         ) and (offered["carried"] >> number & 1 or condition is Condition.TRUE)
                         held |= bool(outcome) << number
-                    plan = probe["plan"]
-                    if lanes and not plan["always"] and not held & plan["interest"]:
+                    worth = worths[probe["reference"]["tag"]]
+                    interest = worth["interest"]
+                    if lanes and not interest["always"] and not held & interest["factors"]:
                         seen["passed over"] += 1
                         continue
-                    if lanes and all(term & ~held for term in probe["terms"]):
+                    if lanes and all(term & ~held for term in worth["terms"]):
                         seen["no term holds"] += 1
                         continue
                     attributes = [] if lanes else window[slot]
