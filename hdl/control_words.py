@@ -342,12 +342,27 @@ def _probe_plan(
     plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
     at = config.factors + 1
     plan |= (rows.start | len(rows) << ROW_BITS) << at + 7
+    if config.lanes:
+        turns, bits = _turns(program, tag, bool(rows), config), (config.turns - 1).bit_length()
+        plan |= (turns[0] | turns[-1] << bits) << at + 7 + ROW_BITS + ROWS_BITS
     if tag in area.guards:
         guard = area.factors[area.guards[tag]]
         if guard.window_attribute in indexed:
             plan |= 1 << at | indexed.index(guard.window_attribute) << at + 1
             plan |= guard.probe_stream << at + 3 | guard.probe_attribute << at + 5
     return plan
+
+
+def _turns(program: AreaProgram, tag: int, by_rows: bool, config: DeviceConfig) -> range:
+    """The turns of a row in which factors are compared that say what a tag's pairs join: those of its rows, or
+    all that there are. A factor's turn is by how many before it are of the same kind."""
+    kinds = [cmp.window_attribute % config.kinds for cmp in program.compares]
+    turns = [kinds[:n].count(kind) // config.comparators_alike for n, kind in enumerate(kinds)]
+    if by_rows:
+        terms = {need for row in program.rows(tag, _MOST_ROWS) or () for need in row.needs}
+        needed = terms | set(program.interest(tag) or ()) | set().union(*program.terms(tag, TERMS))
+        turns = [turn for factor, turn in enumerate(turns) if factor in needed]
+    return range(min(turns, default=0), max(turns, default=0) + 1)
 
 
 def _join_rows(

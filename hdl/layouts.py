@@ -186,7 +186,11 @@ class Layouts:
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
         # Per area and route tag, what the loader found out about its program.
-        # What an area does with probes of a route tag.
+        # What an area does with probes of a route tag. Of the turns of a row those between have what its
+        # pairs are decided by.
+        self.turns = data.StructLayout(
+            {"first": range(config.turns), "last": range(config.turns)} if config.lanes else {}
+        )
         self.probe_plan = data.StructLayout(
             {
                 "indexed": 1,
@@ -195,6 +199,7 @@ class Layouts:
                 "attribute": 2,
                 "row": ROW_BITS,  # the first of its rows in `join_row`
                 "rows": ROWS_BITS,  # none: the program is run
+                "turns": self.turns,
             }
         )
         self.operand = data.StructLayout(

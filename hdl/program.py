@@ -66,8 +66,8 @@ class AreaProgram:
         self.instructions = [isa.decode(word) for word in words]
         addresses = [a for a, i in enumerate(self.instructions) if isinstance(i, isa.Cmp)]
         self._factor = {address: number for number, address in enumerate(addresses)}
-        compares = (i for i in self.instructions if isinstance(i, isa.Cmp))
-        self._holds = [_OFTEN[Condition(compare.condition)] / 100 for compare in compares]
+        self.compares = [i for i in self.instructions if isinstance(i, isa.Cmp)]
+        self._holds = [_OFTEN[Condition(compare.condition)] / 100 for compare in self.compares]
 
     def path(self, tag: int) -> Iterator[tuple[int, isa.Instruction]]:
         """Addresses and instructions a probe of this tag executes, if no JMPLI leaves."""

@@ -52,8 +52,8 @@ class Scanner(wiring.Component):
     staged      the next probe
     begin       pulse: this probe is now worked on (`staged` was taken)
     resume, resume_slot   the probe was begun before: go on with this slot
-    factors, last_turn    the area's factors; a row is issued in as many turns as there are
-                          factors for the same comparator
+    factors, last_turn    the area's factors; a row has as many turns as there are factors for the
+                          same comparator, of which a probe needs those that its plan says
     put                   a comparison for a probe that is staged later
     tag, worth            route tag of a probe, and a cycle later which of its pairs are of interest
     wait                  no row can be read in the next cycle
@@ -144,11 +144,22 @@ class Scanner(wiring.Component):
         turn, whole = Signal(range(self.config.turns)), Signal()
         m.d.comb += whole.eq(1)
         if self.config.lanes and self.config.turns > 1:
-            last_turn = Signal.like(turn)
-            m.d.sync += last_turn.eq(self.last_turn)
-            m.d.comb += whole.eq((turn == last_turn) | ~item.some)
-            with m.If(self._valid):
-                m.d.sync += turn.eq(Mux(whole, 0, turn + 1))
+            m.submodules.turns = kept = memory.Memory(
+                shape=self.layouts.turns, depth=1 << BUFFER_BITS, init=[]
+            )
+            write, read = kept.write_port(), kept.read_port(domain="comb")
+            turns, probe = Signal(self.layouts.turns), self.staged.payload
+            m.d.comb += [
+                write.en.eq(self.staged.valid),  # no other has its buffer
+                write.addr.eq(probe.buffer),
+                write.data.eq(probe.plan.turns),
+                read.addr.eq(item_after.buffer),
+                whole.eq((turn == turns.last) | ~item.some),
+            ]
+            with m.If(moves):
+                m.d.sync += [turns.eq(read.data), turn.eq(read.data.first)]
+            with m.Elif(self._valid):
+                m.d.sync += turn.eq(Mux(whole, turns.first, turn + 1))
 
         # Steps count rows from the tail's, so that the newest may be in that row again.
         step = Signal(self.row_bits + 1)

@@ -149,7 +149,9 @@ class ScannerMeetsAll(Specification):
         # what the factor says of it.
         # What begins or is taken in the cycle of a flush does not count.
         held, begin = Signal(3), scanner.begin & ~flush
-        entry = data.StructLayout({"meets": 1, "outcome": self.factors, "must": 1})
+        entry = data.StructLayout(
+            {"meets": 1, "outcome": self.factors, "compared": self.factors, "must": 1}
+        )
         queue = [Signal(entry, name=f"begun{i}") for i in range(4)]
         m.d.comb += scanner.may_begin.eq((held + begin < 3) & anything(m, 1, "may_begin"))
         offset = (slot - probe.tail)[:bits]
@@ -170,6 +172,19 @@ class ScannerMeetsAll(Specification):
                 for term in range(TERMS):
                     self.assume(m, ~each.terms[term][number] | (number < used))
         outcome, worth = Cat(outcomes), worths[probe.reference.tag[0]]
+        # Its turns are those of all that it is decided by; a factor's turn is its number.
+        compared = Signal(self.factors)
+        first, last = (
+            (probe.plan.turns[name] if self.factors > 1 else 0) for name in ("first", "last")
+        )
+        for number in range(self.factors):
+            m.d.comb += compared[number].eq((number >= first) & (number <= last))
+            of_it = Cat(
+                worth.interest.factors[number], *(worth.terms[t][number] for t in range(TERMS))
+            )
+            self.assume(m, ~(scanner.staged.valid & of_it.any()) | compared[number])
+        if self.factors > 1:
+            self.assume(m, (first <= last) & (last <= Mux(used == 0, 0, used - 1)))
         meets = (
             (offset < probe.count)
             & (~resume | (offset <= resume_offset))
@@ -188,6 +203,7 @@ class ScannerMeetsAll(Specification):
                 m.d.sync += [
                     queue[i].meets.eq(meets),
                     queue[i].outcome.eq(outcome),
+                    queue[i].compared.eq(compared),
                     queue[i].must.eq(must),
                 ]
             with m.Elif(ends & (i < 3)):
@@ -208,7 +224,7 @@ class ScannerMeetsAll(Specification):
                 self.claim(m, met | meets_now | ~(queue[0].meets & queue[0].must))
             with m.If(meets_now):
                 self.claim(m, queue[0].meets & ~met)
-                in_use = (1 << used) - 1
+                in_use = ((1 << used) - 1) & queue[0].compared
                 self.claim(m, ((pairs.payload.held ^ queue[0].outcome) & in_use) == 0)
         waits = before(m, pairs.valid & ~pairs.ready & ~flush)
         what = pairs.payload.as_value()

@@ -30,6 +30,7 @@ from seustream.hdl.window_tests import WindowTests
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import build
 from tests.hdl.bench import pack, unpack
+from tests.hdl.programs import places_of
 from tests.hdl.test_selection_and_selectors import HOLDS
 from tests.hdl.test_top_and_area import with_guards
 
@@ -128,6 +129,8 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
         interest = AreaProgram(area.program).interest(c.address)
         assert bool(worth["always"]) == (interest is None)
         assert worth["factors"] == sum(1 << factor for factor in interest or ())
+        if config.lanes:
+            _check_turns(plan, AreaProgram(area.program), c.address, config)
         if plan["indexed"]:
             guard = area.factors[area.guards[c.address]]
             assert guard.condition is Condition.EQ
@@ -183,6 +186,17 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
         assert kind.data == (age if wanted is RangeKind.TICKS else 0)
         (route,) = [c for c in by_target[Target.RAW_ROUTE] if c.unit == unit]
         assert route.data == tables.routes[unit].insert | tables.groups[unit] << 1
+
+
+def _check_turns(plan: dict, program: AreaProgram, tag: int, config: DeviceConfig) -> None:
+    """From the first to the last turn with a factor that the tag's pairs are decided by."""
+    places = places_of([compare.window_attribute for compare in program.compares], config)
+    needed = {*range(len(places))}
+    if plan["rows"]:
+        of_rows = [row.needs for row in program.rows(tag, 31) or ()]
+        needed &= set().union(*of_rows, *program.terms(tag, TERMS), program.interest(tag) or ())
+    turns = {places[factor]["turn"] for factor in needed} or {0}
+    assert plan["turns"] == {"first": min(turns), "last": max(turns)}
 
 
 def _tests_of_windows(tables: Tables, commands: list[Command], config: DeviceConfig) -> None:

@@ -157,8 +157,13 @@ def _factors(bench: Bench, used: int, window_attributes: int) -> tuple[list[dict
     return factors, max((place["turn"] for place in places[:used]), default=0)
 
 
+def _turns(bench: Bench) -> dict[str, int]:
+    turns = bench.component.config.turns
+    return {name: bench.chance.randrange(turns) for name in ("first", "last")}
+
+
 def _plans(bench: Bench) -> list[dict]:
-    chance = bench.chance
+    chance, config = bench.chance, bench.component.config
     return [
         {
             "indexed": chance.getrandbits(1),
@@ -167,6 +172,7 @@ def _plans(bench: Bench) -> list[dict]:
             "attribute": chance.randrange(4),
             "row": chance.getrandbits(ROW_BITS),
             "rows": chance.getrandbits(ROWS_BITS),
+            "turns": _turns(bench) if config.lanes else {},
         }
         for _ in range(16)
     ]

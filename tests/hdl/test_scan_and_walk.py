@@ -43,17 +43,22 @@ def test_scanner(case: str) -> None:
     simulate(__name__, CASES, case)
 
 
-def _worth(bench: Bench, used: int) -> dict:
-    """Which pairs of a route tag are of interest, by the first `used` factors."""
+def _worth(bench: Bench, used: list[dict]) -> dict:
+    """Which pairs of a route tag are of interest, by factors of some turns; these, as a mask, and the turns."""
     chance, factors = bench.chance, bench.component.config.factors
-    of_used = (1 << used) - 1
+    last_turn = max((factor["turn"] for factor in used), default=0)
+    first = chance.randint(0, last_turn)
+    turns = range(first, chance.randint(first, last_turn) + 1)
+    of_used = sum(1 << n for n, factor in enumerate(used) if factor["turn"] in turns)
     # Mostly of few factors, for many hold together seldom.
-    few = [chance.getrandbits(factors) & chance.getrandbits(factors) for _ in range(TERMS)]
-    terms = [term & of_used for term in few]
+    terms = [
+        chance.getrandbits(factors) & chance.getrandbits(factors) & of_used or of_used & -of_used
+        for _ in range(TERMS)
+    ]
     if chance.random() < 0.3:
         terms[chance.randrange(TERMS)] = 0  # holds always
     interest = {"factors": chance.getrandbits(factors) & of_used, "always": chance.random() < 0.3}
-    return {"interest": interest, "terms": terms}
+    return {"interest": interest, "terms": terms, "compares": (of_used, turns)}
 
 
 @cocotb.test()
@@ -108,7 +113,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         await bench.reset(factors=does, last_turn=last_turn)
         seen["turns"] += last_turn
         # By route tag.
-        worths = [_worth(bench, used) for _ in range(_TAGS)]
+        worths = [_worth(bench, does[:used]) for _ in range(_TAGS)]
+        compares = [worth.pop("compares") for worth in worths]  # which factors
         asked = 0  # of which tag
         buffer, puts = 0, deque()
         most_compared = probes_compared(last_turn)
@@ -155,7 +161,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     "bucket": bucket,
                 }
                 if lanes:
-                    probe["buffer"] = buffer
+                    its_turns = compares[probe["reference"]["tag"]][1]
+                    turns = {"first": its_turns.start, "last": its_turns.stop - 1}
+                    probe["buffer"], probe["plan"]["turns"] = buffer, turns
                     for factor, operand in zip(does[:used], operands, strict=False):
                         its = {
                             "operand": operand,
@@ -222,8 +230,11 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 assert item["some"] or item["end"]
                 seen["an end with a pair"] += item["some"] and item["end"]
                 if item["some"]:
-                    in_use = item["held"] & (1 << used) - 1
-                    board.came({**item, "end": 0, "held": in_use})
+                    # Of the other factors it is whatever was found before.
+                    wanted = next(iter(board.waiting.get(None, ())), {})
+                    known = wanted.get("compared", 0)
+                    in_use = item["held"] & known
+                    board.came({**item, "end": 0, "held": in_use, "compared": known})
                 if item["end"]:
                     board.came({"end": 1})
             pairs.got.clear()
@@ -273,7 +284,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                             offered["operands"][number], window[slot][factor["window_attribute"]]
                         ) and (offered["carried"] >> number & 1 or condition is Condition.TRUE)
                         held |= bool(outcome) << number
-                    worth = worths[probe["reference"]["tag"]]
+                    its_tag = probe["reference"]["tag"]
+                    worth, its_factors = worths[its_tag], compares[its_tag][0]
                     interest = worth["interest"]
                     if lanes and not interest["always"] and not held & interest["factors"]:
                         seen["passed over"] += 1
@@ -283,7 +295,14 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                         continue
                     attributes = [] if lanes else window[slot]
                     board.expect(
-                        {"some": 1, "end": 0, "slot": slot, "held": held, "attributes": attributes}
+                        {
+                            "some": 1,
+                            "end": 0,
+                            "slot": slot,
+                            "held": held & its_factors,
+                            "attributes": attributes,
+                            "compared": its_factors,
+                        }
                     )
                     seen["pair"] += 1
                 board.expect({"end": 1})
