@@ -345,15 +345,15 @@ ALWAYS_WALKS = (
 """In windows of two, which are scanned otherwise; and a chain of two is remembered."""
 
 
-PAIR_TWICE = scans(4, 2, 1, ("[left.eq(rest),", "[left.eq(left),"))
+PAIR_TWICE = scans(4, 2, 1, ("one.eq(lowest(rest))", "one.eq(one)"))
 BUFFER_BEFORE = scans(
     4,
     1,
     1,
     ("info.turn, info.buffer, last_turn", "info.turn, (info.buffer - 1)[:BUFFER_BITS], last_turn"),
 )
-PLAN_LATE = scans(4, 1, 1, ("read.addr.eq(info.buffer)", "read.addr.eq(probe.buffer)"))
-TURN_LOST = scans(4, 1, 2, ("whole.eq((turn == last_turn) | ~item.some)", "whole.eq(1)"))
+TAG_LATE = scans(4, 1, 1, ("infos[depth - 2].buffer", "infos[depth - 3].buffer"))
+TURN_LOST = scans(4, 1, 2, ("whole.eq((turn == turns.last) | ~item.some)", "whole.eq(1)"))
 TERM_IGNORED = scans(
     4, 1, 2, ("(~worth.terms[number] | held).all()", "(~worth.terms[number] | held).any()")
 )
@@ -385,7 +385,7 @@ NOT_LINKED = walks(1, index=(("older_write.en.eq(links.valid)", "older_write.en.
         proof("too-many", scans(4, 2, 1, ("b >= low", "b >= 0")), "search", 31, "FAIL"),
         proof("pair-twice", PAIR_TWICE, "search", 32, "FAIL"),
         proof("buffer-before", BUFFER_BEFORE, "search", 31, "FAIL"),
-        proof("plan-late", PLAN_LATE, "search", 31, "FAIL"),
+        proof("tag-late", TAG_LATE, "search", 31, "FAIL"),
         proof("turn-lost", TURN_LOST, "search", 31, "FAIL"),
         proof("term-by-halves", TERM_IGNORED, "search", 31, "FAIL"),
         proof("chain-not-linked", NOT_LINKED, "search", 38, "FAIL"),
