@@ -385,16 +385,21 @@ class WindowBuffer(wiring.Component):
                     m.next = "SETTLED"
                 with m.Elif(full & (known != 0)):
                     m.next = "DISPLACE"
-            for name, after in (("LEAVE", "JUDGE"), ("DISPLACE", "ROOM")):
+            # Who takes it is far, and many registers wait to hear that one leaves: it does a cycle later.
+            for name, after in (("LEAVE", "LEFT"), ("DISPLACE", "DISPLACED")):
                 with m.State(name):
                     m.d.comb += self.leaving.valid.eq(1)
                     m.d.comb += self.blocked.eq(~self.leaving.ready)
                     with m.If(self.leaving.ready):
-                        m.next = f"{name}S"
-                # Who takes it is far, and many registers wait to hear that one leaves.
-                with m.State(f"{name}S"):
-                    m.d.comb += leave.eq(1)
-                    m.next = after
+                        m.next = after
+            with m.State("LEFT"):
+                m.d.comb += leave.eq(1)
+                m.next = "JUDGE"
+            with m.State("DISPLACED"):
+                m.d.comb += [leave.eq(1), settles.eq(self._room)]
+                m.next = "ROOM"
+                with m.If(settles):
+                    m.next = "SETTLED"
         m.d.comb += judged.eq(fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE"))
         falls_due = settles & wanted & ~self.flow
         m.d.sync += self._falls_due.eq(falls_due)

@@ -78,7 +78,9 @@ class WindowKeepsWhatItMust(Specification):
         gone = Signal(2)  # how many leave
         m.d.comb += gone.eq(inside(made, "leave"))
         m.d.comb += window.forget.eq(anything(m, 1, "forget") & env.quiet)
+        # Who is taken leaves in the cycle after.
         handed = window.leaving.valid & window.leaving.ready
+        told = before(m, handed)
         self.limits = (ticks, rows, kind)
 
         # By the rules: age and rank of what is in each place.
@@ -101,11 +103,12 @@ class WindowKeepsWhatItMust(Specification):
                 m.d.sync += [age.eq(age + env.step), rank.eq(rank + env.bump)]
             dead, uncountable = self.fate(age, rank, *self.limits)
             leaves = there & (place < gone)
-            with m.If(leaves & ~handed):
+            with m.If(leaves & ~told):
                 self.claim(m, dead)
-            with m.If(leaves & handed):
+            with m.If(leaves & told):
                 full = window.occupancy == config.capacity
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
+            with m.If(there & (place == 0) & handed):
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
             with m.If(there & (place >= gone) & env.settling & ~env.flowing & window.settled):
                 self.claim(m, ~dead & ~uncountable)
@@ -126,7 +129,7 @@ class WindowKeepsWhatItMust(Specification):
         # It waits for what is to be stored after it settled, no longer.
         due = (env.settling & ~env.flowing & env.stores) | window.store
         self.claim(m, ~inside(made, "_due") | due)
-        self.claim(m, ~handed | (gone == 1))
+        self.claim(m, ~told | (gone == 1))
         self.claim(m, ~window.leaving.valid | (env.settling & ~env.flowing))
         # Who is stored, or looks, finds everyone gone; those whom the next one makes leave are seen.
         self.claim(m, ~(window.store | window.snapshot) | env.check | window.flow | (gone == 0))
@@ -240,9 +243,13 @@ class WindowKeepsWhatItMust(Specification):
             return in_state(made, name)
 
         self.claim(m, state("SETTLED") | (env.settling & ~env.check))
-        self.claim(m, ~(state("LEAVE") | state("DISPLACE")) | ((known != 0) & (left == 0)))
+        out = state("LEAVE") | state("LEFT")
+        displaced = state("DISPLACE") | state("DISPLACED")
+        self.claim(m, ~(out | displaced) | ((known != 0) & (left == 0)))
+        handed = before(m, window.leaving.valid & window.leaving.ready)
+        self.claim(m, handed == (state("LEFT") | state("DISPLACED")))
         # Everyone who is still there stays, but for who makes room.
-        decided = state("SETTLED") | state("ROOM") | state("DISPLACE")
+        decided = state("SETTLED") | state("ROOM") | displaced
         for i in range(depth):
             fate = self.fate(ages[i], ranks[i], *self.limits)
             stays = self.there[i] & decided & env.settling & ~env.check
@@ -251,10 +258,8 @@ class WindowKeepsWhatItMust(Specification):
             self.claim(m, ~stays | ((~fate[0] | (ranks[i] == 0)) & ~fate[1]))
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
-        self.claim(m, ~state("LEAVE") | uncountable)
-        self.claim(
-            m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
-        )
+        self.claim(m, ~out | uncountable)
+        self.claim(m, ~displaced | (env.stores & (stored == capacity) & ~dead & ~uncountable))
         # What is judged by: of the check under way, else of the next. Of all the same, but in the first cycle, in
         # which there is nothing to be judged.
         judged = Cat(
@@ -263,10 +268,9 @@ class WindowKeepsWhatItMust(Specification):
             inside(made, "judged_wanted"),
         )
         for i in range(1, 3):
-            same = (
-                Cat(inside(made, f"judged_now{i}"), inside(made, f"judged_counter{i}"))
-                == judged[:-1]
-            )
+            its = Cat(inside(made, f"judged_now{i}"), inside(made, f"judged_counter{i}"))
+            # One is kept the other way round.
+            same = (~its if i == 2 else its) == judged[:-1]
             self.claim(m, same | (~before(m, Const(1)) & (known == 0)))
         current = Cat(env.now, env.counter, env.stores)
         self.claim(m, state("SETTLED") | (judged == current))
@@ -276,7 +280,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
         judges = (state("JUDGE") | env.check) & before(m, inside(made, "judged"))
         to_be = stored + window.store
-        waits = state("ROOM") | state("DISPLACE")
+        waits = state("ROOM") | displaced
         self.claim(m, ~(judges | waits) | (inside(made, "full") == (to_be == capacity)))
         self.claim(m, ~(waits & window.store))
         for i in range(min(3, depth)):
