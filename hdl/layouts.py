@@ -25,7 +25,7 @@ CONTEXT_BITS = ceil_log2(CONTEXTS)
 arrived when its raw tuple did."""
 MARK_BITS = 7
 """Bits of a bucket that stand with each slot of its chain."""
-OFFERS = 2
+OFFERS = 4
 """Raw tuples that are offered to the router at once, for the output."""
 QUERY_BITS = 6
 GROUP_COUNT_BITS = 16

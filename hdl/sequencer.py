@@ -44,7 +44,7 @@ class Sequencer(wiring.Component):
     raw                 tuple fetch: the raw tuple, with `snapshot`
     probe               per area: the raw tuple goes there as a probe, with `snapshot`
     rooms               per area: there is room for one more; may be late by `IN_FLIGHT` of them
-    emit, emitted, taking, granted   raw tuples that lead to the output to the router, by two offers in turn
+    emit, emitted, granted   raw tuples that lead to the output to the router, by two offers in turn
     sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
     busy, oldest        contexts were in flight a cycle ago; the first of the oldest epoch
@@ -82,7 +82,6 @@ class Sequencer(wiring.Component):
                 "rooms": In(n),
                 "emit": Out(OFFERS),
                 "emitted": Out(data.ArrayLayout(layouts.reference, OFFERS)),
-                "taking": In(OFFERS),
                 "granted": In(OFFERS),
                 "sent": In(range(n + 2)),
                 "sent_context": In(CONTEXT_BITS),
@@ -202,10 +201,11 @@ class Sequencer(wiring.Component):
             m.d.sync += [owes.eq(flows_on), closing.eq(closes)]
 
         # One that flows is asked for in the cycle before it is here, in which another may go. Of both
-        # all is known before it is known which it is.
-        offers = ~self.emit | self.taking | self.granted
-        its = coming.leads.as_value()
-        flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | offers.all())
+        # all is known before it is known which it is. That an offer is taken is heard of a cycle later, for the
+        # router is far and has just found out.
+        offers = ~self.emit | self.granted
+        its, next_offer = coming.leads.as_value(), (offer + (gives & leads[n]))[: len(offer)]
+        flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | offers.bit_select(next_offer, 1))
         room = ~(leads[:n] & ~rooms).any() & (~leads[n] | offers.bit_select(offer, 1))
         settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes)
         may_next = Mux(

@@ -152,7 +152,6 @@ class Wjasip(wiring.Component):
         m.d.comb += [
             router.emit[n:].eq(sequencer.emit),
             *(router.emitted[n + i].eq(sequencer.emitted[i]) for i in range(OFFERS)),
-            sequencer.taking.eq(router.taking[n:]),
             sequencer.granted.eq(router.granted[n:]),
             sequencer.sent.eq(router.sent),
             sequencer.sent_context.eq(router.context),

@@ -309,6 +309,8 @@ class WindowBuffer(wiring.Component):
         stored = (self._stored_now + self._due)[: layouts.pointer_bits]
         # Where some leave it is no longer; while there is no room nothing else is stored.
         m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
+        # Whether it is one of the first few numbers, without the sum.
+        few, least = ~self._stored_now[3:].any(), self._stored_now[:3] + self._due
         verdicts = []
         for i, (it, now, counter) in enumerate(zip(oldest, nows, counters, strict=True)):
             now, counter = (~one if i == 2 else one for one in (now, counter))
@@ -338,7 +340,7 @@ class WindowBuffer(wiring.Component):
             for i in range(_JUDGED):
                 those = [far[by] & verdicts[i + by][number] for by in range(_JUDGED - i)]
                 if verdict is stays_at:
-                    those += [nearer[by] & (stored == i + by) for by in range(_JUDGED)]
+                    those += [nearer[by] & few & (least == i + by) for by in range(_JUDGED)]
                 m.d.sync += verdict[i].eq(Cat(those).any())
         # Who comes after another is younger still.
         young = Signal()

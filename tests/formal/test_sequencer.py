@@ -54,7 +54,7 @@ class SequencerSends(Specification):
         numbers = made.submodules.contexts
         counts = part(made, "contexts")
         drive(m, unit, "selected", "groups", "stores", "destinations", "settled", "calm", "rooms",
-              "taking", "granted", "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
+              "granted", "sent", "sent_context", "done", "done_contexts", "clear")  # fmt: skip
         for name in ("groups", "stores", "destinations"):
             whole = getattr(unit, name)
             whole = getattr(whole, "as_value", lambda whole=whole: whole)()
@@ -155,9 +155,9 @@ class SequencerSends(Specification):
         context = constant(m, CONTEXT_BITS, "followed")
         epoch = context[_WITHIN:]
         flying, together = Signal(4), Signal(4)
-        taking = anything(m, OFFERS, "taking") & unit.emit & ~before(m, unit.taking)
-        granted = before(m, unit.taking)
-        m.d.comb += [unit.taking.eq(taking), unit.granted.eq(granted)]
+        granted = Signal(OFFERS)
+        m.d.sync += granted.eq(anything(m, OFFERS, "taking") & unit.emit & ~granted)
+        m.d.comb += unit.granted.eq(granted)
         other, sent = anything(m, CONTEXT_BITS, "whose"), anything(m, 2, "places")
         self.assume(m, (other != context) | (flying != 0) | (sent == 0))
         self.assume(m, (other[_WITHIN:] != epoch) | (together != 0) | (sent == 0))

@@ -74,8 +74,8 @@ async def to_all_destinations_once(dut: object) -> None:
         looks: deque[tuple[list[int], bool]] = deque(maxlen=_LATE + 1)
         pushes, sends = Scoreboard("pushed"), Scoreboard("sent")
         taking = 0
-        for cycle in range(640):
-            calm = cycle > 590
+        for cycle in range(1_600):
+            calm = cycle > 1_550
             for sender in range(senders):
                 if emit[sender] or resting[sender]:
                     continue

@@ -265,7 +265,6 @@ async def one_after_the_other(dut: object) -> None:
                 (each is not None and chance.random() >= pressure) << i
                 for i, each in enumerate(emits)
             )
-            bench.set("taking", turns)
             offered = emits
             assert finished or not bench.bits("idle")
             on_its_way = [c for c, count in flight.items() if count]
