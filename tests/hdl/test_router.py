@@ -74,8 +74,10 @@ async def to_all_destinations_once(dut: object) -> None:
         looks: deque[tuple[list[int], bool]] = deque(maxlen=_LATE + 1)
         pushes, sends = Scoreboard("pushed"), Scoreboard("sent")
         taking = 0
-        for cycle in range(1_600):
-            calm = cycle > 1_550
+        for cycle in range(1_000):
+            calm = cycle > 950
+            # For a while one alone has something to send.
+            lone = cycle // 40 % senders if 500 < cycle < 900 else None
             for sender in range(senders):
                 if emit[sender] or resting[sender]:
                     continue
@@ -84,7 +86,8 @@ async def to_all_destinations_once(dut: object) -> None:
                     alone[sender] += 1
                 else:
                     offers[sender] = offer(sender)
-                    emit[sender] = not calm and chance.random() >= idle
+                    may = not calm and lone in (None, sender)
+                    emit[sender] = may and chance.random() >= idle
             for sender in range(n):
                 if resting[sender] == 1:  # what was to follow is forgotten, too
                     following[sender].clear()
