@@ -197,10 +197,11 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
     for config in (
         # The product: every X-SQL type of up to 32 bits is exact in the device.
         DeviceConfig(),
-        # The product on an ECP5-85, whose block RAM holds three areas of it.
-        DeviceConfig(name="default3", streams=3, groups=0),
+        # The product on an ECP5-85, whose block RAM holds three areas of it, and whose wires half of the
+        # comparators.
+        DeviceConfig(name="default3", streams=3, groups=0, comparators=4),
         # With groups, on the same part: half as deep.
-        DeviceConfig(name="grouping", streams=3, depth=1024),
+        DeviceConfig(name="grouping", streams=3, depth=1024, comparators=4),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
         DeviceConfig(
             name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1, groups=0
