@@ -161,6 +161,7 @@ class ProbeFifoIsAFifo(Specification):
             for name in ("raws", "brought", "probes")
         )
         given = inside(made, "given")
+        self.claim(m, inside(made, "after_given") == (given + 1)[: len(given)])
         m.d.comb += [
             raws.addr.eq(at),
             brought.addr.eq(given + before_it),
