@@ -46,7 +46,7 @@ BUILT: dict[str, Setting] = {
 for _board in ("ecpix5", "colorlight_5a"):
     BUILT[f"{_board}-small-ethernet"] = Setting(BOARDS[_board], SMALL, address=ADDRESS)
 BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
-ASKED = {"ecpix5-default3": 140.0, "ecpix5-thesis": 140.0}
+ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0}
 """MHz that are asked for here, where a board's own clock leaves more to spare: nextpnr tries for what it is asked."""
 for _part, _clock in ASKED.items():
     BUILT[_part] = replace(BUILT[_part], wanted_clock=_clock)

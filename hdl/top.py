@@ -180,9 +180,13 @@ class Wjasip(wiring.Component):
             replay.bits.eq(selection.bits),
         ]
         for number, area in enumerate(areas):
-            m.d.comb += [
+            # By registers, so that what a window counts by lies where it is counted.
+            m.d.sync += [
                 replay.firsts[number].eq(area.first),
                 replay.ends[number].eq(area.end),
+                control.occupancy[number].eq(area.occupancy),
+            ]
+            m.d.comb += [
                 area.rewrite.eq(replay.rewrite[number]),
                 area.rewrite_slot.eq(replay.slot),
                 area.rewrite_bits.eq(replay.rewritten),
@@ -212,8 +216,6 @@ class Wjasip(wiring.Component):
             control.events.stalls.eq(sum(area.stalled for area in areas)),
             control.events.rewinds.eq(sum(area.rewound for area in areas)),
         ]
-        for number, area in enumerate(areas):
-            m.d.comb += control.occupancy[number].eq(area.occupancy)
         meters = [
             Cat(selection.working, selection.blocked),
             Cat(sequencer.working, sequencer.blocked),
