@@ -44,7 +44,7 @@ class Sequencer(wiring.Component):
     raw                 tuple fetch: the raw tuple, with `snapshot`
     probe               per area: the raw tuple goes there as a probe, with `snapshot`
     rooms               per area: there is room for one more; may be late by `IN_FLIGHT` of them
-    emit, emitted, granted   raw tuples that lead to the output to the router, by two offers in turn
+    emit, emitted, granted   raw tuples that lead to the output to the router, by four offers in turn
     sent, sent_context  router: so many more in flight, made by an area
     done, done_contexts per area, and the output: one less
     busy, oldest        contexts were in flight a cycle ago; the first of the oldest epoch
