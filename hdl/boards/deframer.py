@@ -11,7 +11,7 @@ from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, T
 
 FRAME_CRC = catalog.CRC32_ISO_HDLC
 """As `zlib.crc32`."""
-ESCAPED_BIT = ESCAPED.bit_length() - 1
+_ESCAPED_BIT = ESCAPED.bit_length() - 1
 
 HEAD = data.StructLayout(
     {"kind": 8, "session": 16, "sequence": 16, "ack": 16, "credit": 16, "length": 8}
@@ -55,7 +55,7 @@ class Deframer(wiring.Component):
         ended, cut_off = Signal(), Signal()  # a flag, and whether an escape was before it
         m.d.comb += self.bytes.ready.eq(1)
         m.d.sync += [
-            byte.eq(incoming ^ (escaped << ESCAPED_BIT)),
+            byte.eq(incoming ^ (escaped << _ESCAPED_BIT)),
             come.eq(self.bytes.valid & (incoming != FLAG) & (incoming != ESCAPE)),
             ended.eq(self.bytes.valid & (incoming == FLAG)),
             cut_off.eq(escaped),

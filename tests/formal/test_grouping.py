@@ -182,7 +182,7 @@ class GroupsCount(Specification):
             drained.eq(drained | unit.drained),
             cleared.eq(cleared | (clear & count.any())),
         ]
-        self.reach(m, drained & comes & is_part & ~before(m, drain & ~drain))
+        self.reach(m, drained & comes & is_part)
         self.reach(m, cleared & unit.drained & (given == each))
 
 

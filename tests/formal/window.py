@@ -80,7 +80,7 @@ class WindowKeepsWhatItMust(Specification):
         m.d.comb += window.forget.eq(anything(m, 1, "forget") & env.quiet)
         # Who is taken leaves in the cycle after.
         handed = window.leaving.valid & window.leaving.ready
-        told = before(m, handed)
+        self.told = told = before(m, handed)
         self.limits = (ticks, rows, kind)
 
         # By the rules: age and rank of what is in each place.
@@ -246,8 +246,7 @@ class WindowKeepsWhatItMust(Specification):
         out = state("LEAVE") | state("LEFT")
         displaced = state("DISPLACE") | state("DISPLACED")
         self.claim(m, ~(out | displaced) | ((known != 0) & (left == 0)))
-        handed = before(m, window.leaving.valid & window.leaving.ready)
-        self.claim(m, handed == (state("LEFT") | state("DISPLACED")))
+        self.claim(m, self.told == (state("LEFT") | state("DISPLACED")))
         # Everyone who is still there stays, but for who makes room.
         decided = state("SETTLED") | state("ROOM") | displaced
         for i in range(depth):

@@ -215,7 +215,7 @@ FAULTS = [
           "(~its[n] | offers.bit_select(next_offer, 1))", "1", "test_sequencer_and_contexts.py"),
     Fault("turns of the probe before", "scan.py",
           "read.addr.eq(item_after.buffer)", "read.addr.eq((item_after.buffer - 1)[:BUFFER_BITS])"),
-    Fault("of interest to the route tag before", "scan.py",
+    Fault("never told what is of interest", "scan.py",
           "worth.eq(self.worth)", "worth.eq(worth)"),
     Fault("the last comparison left out", "loader.py",
           "number + 2 >= self.used", "number + 3 >= self.used"),
