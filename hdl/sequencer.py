@@ -14,8 +14,9 @@ _NEAR_BITS = 5
 """Highest bits in which times, and sequence numbers, agree that are near each other."""
 _WAITING = 4
 """Raw tuples that are here at once: three, and one that goes to the windows."""
-_FLOWED = 4
-"""Cycles after which windows have dealt with what flowed past, and say whether they are settled."""
+_FLOWED = 5
+"""Cycles after which windows have dealt with what flowed past, and say whether they are settled. That nothing
+flows any more they are told a cycle earlier."""
 
 
 class Sequencer(wiring.Component):
@@ -29,11 +30,11 @@ class Sequencer(wiring.Component):
     The windows are far away: all that goes to them and comes from them does so by registers.
 
     latency     5 cycles from `selected` to the areas
-    throughput  a raw tuple a cycle while they flow, else in 2 cycles, if none has to wait
+    throughput  a raw tuple a cycle while they flow, else in 3 cycles, if none has to wait
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
-    now, counters, wanted   of the next raw tuple, from a cycle before its `check` on: the clock, the
+    now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
                         last sequence numbers by stream, and which windows it is stored in
     check, settled      windows: drop the dead and make room for it, in the next cycle; it is so, low from
                         that cycle on
@@ -106,10 +107,10 @@ class Sequencer(wiring.Component):
         n, layouts = self.config.streams, self.layouts
         # What a tuple goes by, and again for wide registers, which lie apart from the windows.
         takes, takes_wide = Signal(name="takes"), Signal()
-        coming, have, stays = self._coming(m, takes_wide)
-        # There is one, and the windows have heard of it for a cycle.
-        heard = Signal()
-        m.d.sync += heard.eq(have & stays)
+        coming, have = self._coming(m, takes_wide)
+        # There is one, and the windows have heard of it for a cycle, for two.
+        heard_once, heard = Signal(), Signal()
+        m.d.sync += [heard_once.eq(have & ~takes_wide), heard.eq(heard_once & ~takes_wide)]
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
         tuple_ = Signal(layouts.selected)
         raw, then = tuple_.raw, coming.of
@@ -194,7 +195,7 @@ class Sequencer(wiring.Component):
         flowing = fsm.ongoing("FLOW")
         m.d.comb += [
             flows_on.eq(takes & flows),
-            self.flow.eq(flows_on | flowing | lately.any()),
+            self.flow.eq(flows_on | flowing | lately[:-1].any()),
         ]
         m.d.sync += lately.eq(Cat(flowing, lately))
         with m.If(takes | closes):
@@ -204,9 +205,10 @@ class Sequencer(wiring.Component):
         # all is known before it is known which it is. That an offer is taken is heard of a cycle later, for the
         # router is far and has just found out.
         offers = ~self.emit | self.granted
-        its, next_offer = coming.leads.as_value(), (offer + (gives & leads[n]))[: len(offer)]
-        flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | offers.bit_select(next_offer, 1))
-        room = ~(leads[:n] & ~rooms).any() & (~leads[n] | offers.bit_select(offer, 1))
+        its = coming.leads.as_value()
+        free, free_after = (offers.bit_select((offer + by)[: len(offer)], 1) for by in range(2))
+        flow_room = ~(its[:n] & ~rooms).any() & (~its[n] | Mux(gives & leads[n], free_after, free))
+        room = ~(leads[:n] & ~rooms).any() & (~leads[n] | free)
         settling = fsm.ongoing("JUDGE") | ((fsm.ongoing("SETTLE") | flowing) & ~goes)
         may_next = Mux(
             flows_on,
@@ -271,8 +273,8 @@ class Sequencer(wiring.Component):
             m.d.sync += [counters.eq(0), tuple_.eq(0)]
         return m
 
-    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal, Signal]:
-        """Returns the next raw tuple, whether there is one, and in the next cycle. Two wait here, so that a
+    def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal]:
+        """Returns the next raw tuple, and whether there is one. Two wait here, so that a
         register says to the door whether to go on."""
         n, selected, destination = (
             self.config.streams,
@@ -337,7 +339,7 @@ class Sequencer(wiring.Component):
             m.d.sync += coming.wanted.eq(0)
         with m.Elif(self.selected.valid):
             m.d.sync += have_after.eq(1)
-        return coming, have, stays
+        return coming, have
 
     def _attributes(self, m: Module, goes: Value) -> None:
         """Keeps the attributes of those that wait here, which go past all that is decided by. The registers of

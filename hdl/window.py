@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -13,8 +13,8 @@ from amaranth.utils import ceil_log2
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
 
-_JUDGED, _AT_HAND = 3, 8
-"""Oldest tuples that are looked at together, and how many wait to be."""
+_JUDGED, _PLACES, _AT_HAND = 3, 4, 8
+"""Oldest tuples that are decided on together, places for such, and how many wait for a place."""
 _MARGIN = 8
 """Raw tuples that may still come after `calm` was last seen high, and one or two more."""
 _YOUNG_BITS = 3
@@ -38,8 +38,8 @@ class WindowBuffer(wiring.Component):
     Head and tail have one bit more than a slot, so that head - tail is the number stored.
 
     *Eviction.* The oldest tuples are kept at hand, with the time and the number from which on they
-    are dead. While the window is settled three of them are judged by what comes next, so that with
-    `check` the dead leave at once. One that some window still reaches, but whose age or rank
+    are dead. While the window is settled four of them are judged by what comes next, in two cycles, and with
+    `check` those that are dead leave at once, two at most. One that some window still reaches, but whose age or rank
     the counters could soon no longer tell, or that is one more than the window may keep
     (`capacity`) when a tuple is to be stored, leaves by `leaving`.
     *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
@@ -47,12 +47,12 @@ class WindowBuffer(wiring.Component):
     in flight can see it: `settled` comes late instead, but only where the slots beyond the
     capacity are not enough for those that were stored meanwhile.
 
-    latency     check: settled in the same cycle, or 2 later for each two more that leave, while
-                they are at hand: read are at most one a cycle;
+    latency     check: settled in the same cycle, if two leave at most and none was found dead just before;
+                else 2 or more cycles later: they are read one a cycle;
                 fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
-    now, counter, wanted   of what is checked next, as it is two cycles before `check` and the cycle before:
+    now, counter, wanted   of what is checked next, as it is in the three cycles before `check`:
                      clock, last sequence number, and whether a tuple is to be stored here
     check            pulse; only two cycles after the window was settled, or later
     flow             what is checked does not wait, and is stored whatever there is
@@ -66,7 +66,8 @@ class WindowBuffer(wiring.Component):
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
     busy, oldest     are raw tuples in flight, and the context of the oldest; may be late
-    context, tail, count   view of a context, for the probe loader, 2 cycles later
+    context, tail, count   view of a context, for the probe loader, 2 cycles later; to be asked for two cycles
+                     after it was noted
     fetch, fetching, whole, fetched   stamp of the tuple at a slot, now; between, the window reads for
                      itself; with `whole` its attributes, too
     row, tuples      attributes of the tuples of a row of the banks, unless `whole`
@@ -221,24 +222,33 @@ class WindowBuffer(wiring.Component):
         view = data.StructLayout({"tail": pointer, "count": pointer})
         m.submodules.views = views = memory.Memory(shape=view, depth=CONTEXTS, init=[])
         write, asked, oldest = views.write_port(), *(views.read_port() for _ in "12")
+        # Written from registers, read by registers: what is counted here stays by who leaves, not by this memory.
+        noted, context, note = Signal(view), Signal(CONTEXT_BITS), Signal()
+        m.d.sync += [
+            noted.tail.eq(self._tail),
+            noted.count.eq(self._stored_now),
+            context.eq(self.snapshot_context),
+            note.eq(self.snapshot),
+        ]
+        late_oldest = Signal(CONTEXT_BITS)
+        m.d.sync += late_oldest.eq(self.oldest)
         m.d.comb += [
-            write.addr.eq(self.snapshot_context),
-            write.data.tail.eq(self._tail),
-            write.data.count.eq(self._stored_now),
-            write.en.eq(self.snapshot),
+            write.addr.eq(context),
+            write.data.eq(noted),
+            write.en.eq(note),
             asked.addr.eq(self.context),
-            oldest.addr.eq(self.oldest),
+            oldest.addr.eq(late_oldest),
             *(port.en.eq(1) for port in (asked, oldest)),
         ]
         m.d.sync += [self.tail.eq(asked.data.tail), self.count.eq(asked.data.count)]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
-        busy, tail = Signal(), Signal(pointer)
+        busy, tail = Signal(2), Signal(pointer)
         kept_from = Signal(pointer)
         held = Signal(pointer)
         due = Signal()
-        m.d.sync += [busy.eq(self.busy), tail.eq(self._tail), due.eq(self._due)]
-        m.d.comb += kept_from.eq(Mux(busy, oldest.data.tail, tail))
+        m.d.sync += [busy.eq(Cat(self.busy, busy)), tail.eq(noted.tail), due.eq(self._due)]
+        m.d.comb += kept_from.eq(Mux(busy[-1], oldest.data.tail, tail))
         # Registers: the oldest context only moves on, so they err towards waiting. What is yet
         # to come is counted, and was when that many were held.
         m.d.sync += held.eq(self._head - kept_from)
@@ -262,58 +272,71 @@ class WindowBuffer(wiring.Component):
                 "dead_from": layouts.sequence,  # with its rank
             }
         )
-        oldest = [Signal(entry, name=f"oldest{i}", reset_less=True) for i in range(_JUDGED)]
-        known = Signal(range(_JUDGED + 1))
-        # So many leave; they are gone from `oldest` a cycle later, for wide registers are not moved by
-        # what is decided in that cycle.
+        # The oldest lie in a ring of places, and stay where they are until they leave: wide registers are not
+        # moved, and what was found out about one stays where it was found.
+        places = [Signal(entry, name=f"oldest{i}", reset_less=True) for i in range(_PLACES)]
+        there = Signal(_PLACES)
+        first_place = Signal(_PLACES, init=1)  # of the oldest of all
+        # So many leave; the tail and the number stored hear of it a cycle later.
         leave = Signal(range(_JUDGED))
         gone_now = Signal(range(_JUDGED))
         m.d.sync += gone_now.eq(leave)
-        self._prefetch(m, oldest, known, gone_now)
+        kept = Signal(_PLACES)
+        m.d.comb += kept.eq(
+            there
+            & ~Mux(leave == 0, 0, first_place)
+            & ~Mux(leave == 2, first_place.rotate_left(1), 0)
+        )
+        m.d.sync += first_place.eq(
+            Array(first_place.rotate_left(by) for by in range(_JUDGED))[leave]
+        )
+        self._prefetch(m, places, there, first_place, kept, gone_now)
 
         # What they are judged by: that of the check that is not settled yet, else of the next. Each by registers
-        # of its own, for twelve differences do not fit in one place; one begins with ones and one keeps all
+        # of its own, for so many differences do not fit in one place; two begin with ones and two keep all
         # the other way round, so that synthesis does not make one of them.
         nows, counters = (
             [
-                Signal(one.shape(), name=f"judged_{name}{i}", init=i and (1 << len(one)) - 1)
-                for i in range(_JUDGED)
+                Signal(one.shape(), name=f"judged_{name}{i}", init=(i & 1) * ((1 << len(one)) - 1))
+                for i in range(_PLACES)
             ]
             for name, one in (("now", self.now), ("counter", self.counter))
         )
-
-        def judge_by(now: Value, counter: Value) -> list[object]:
-            return [
-                one.eq(~value if i == 2 else value)
-                for kept, value in ((nows, now), (counters, counter))
-                for i, one in enumerate(kept)
-            ]
-
         wanted = Signal(name="judged_wanted")
-        past, counter_past = Signal.like(self.now), Signal.like(self.counter)
+        past, checked = (Signal.like(self.now, name=name) for name in ("past", "checked"))
+        counter_past, counter_checked = (
+            Signal.like(self.counter, name=name) for name in ("counter_past", "counter_checked")
+        )
         m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
-        with m.If(self.settled):
-            m.d.sync += judge_by(self.now, self.counter)
-            m.d.sync += wanted.eq(self.wanted)
         # One that flows past meanwhile: what was stored since must not be judged by one before it.
-        with m.Elif(self.check):
-            m.d.sync += judge_by(past, counter_past)
+        with m.If(self.check):
+            m.d.sync += [checked.eq(past), counter_checked.eq(counter_past)]
+        # It is about to be judged by the next one; that was not so two cycles ago; the check has just begun, and
+        # they are judged by the one after it once more.
+        by_next, fresh = Signal(), Signal()
+        by_checked = Signal(2)
+        m.d.sync += by_checked.eq(Cat(~by_next, by_checked))
+        for kept_by, value, earlier in (
+            (nows, self.now, checked),
+            (counters, self.counter, counter_checked),
+        ):
+            for i, one in enumerate(kept_by):
+                its = Mux(by_next, value, earlier)
+                m.d.sync += one.eq(~its if i & 2 else its)
+        with m.If(self.settled):
+            m.d.sync += wanted.eq(self.wanted)
         with m.If(self.check & self.flow):
             m.d.sync += wanted.eq(0)
 
-        # Of each that is at hand whether it is dead; whether it stays, or there is none; whether some window
-        # reaches it, but half of what is counted has passed; of the cycle before.
-        dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
-        full = Signal()
-        judged = Signal()
-        stored = (self._stored_now + self._due)[: layouts.pointer_bits]
-        # Where some leave it is no longer; while there is no room nothing else is stored.
-        m.d.sync += full.eq((stored == self.config.capacity) & (leave == 0))
-        # Whether it is one of the first few numbers, without the sum.
-        few, least = ~self._stored_now[3:].any(), self._stored_now[:3] + self._due
-        verdicts = []
-        for i, (it, now, counter) in enumerate(zip(oldest, nows, counters, strict=True)):
-            now, counter = (~one if i == 2 else one for one in (now, counter))
+        # Of each in its place, whether it is dead; whether it stays; whether some window reaches it, but half of
+        # what is counted has passed; whether it is young; of the cycle before. In `sure` it is known.
+        judging = Signal()
+        sure = Signal(_PLACES)
+        found = {name: Signal(_PLACES, name=f"found_{name}") for name in ("dead", "stays", "late")}
+        is_young = Signal(_PLACES)
+        m.d.sync += sure.eq(Mux((fresh & judging) | self.clear | self.forget, 0, kept))
+        for i, (it, now, counter) in enumerate(zip(places, nows, counters, strict=True)):
+            now, counter = (~one if i & 2 else one for one in (now, counter))
             age, rank = (
                 (now - it.timestamp)[: layouts.timestamp],
                 (counter - it.sequence)[: layouts.sequence],
@@ -325,29 +348,49 @@ class WindowBuffer(wiring.Component):
             )
             is_dead, half = Signal(name=f"is_dead{i}"), Signal(name=f"half{i}")
             m.d.comb += [is_dead.eq(too_old & (rank[-1] | ~in_rank)), half.eq(age[-1] | rank[-1])]
-            here = known > i
-            verdicts.append((here & is_dead, here & ~is_dead & ~half, here & ~is_dead & half))
-            if i == 0:
-                young_now = ~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())
-        # Who comes next is in the place of who leaves, and of who has left. Where one leaves by `leaving` all
-        # are judged anew, so that what comes from outside is not in their way.
-        goes, far, nearer = Signal(range(_JUDGED)), Signal(_JUDGED), Signal(_JUDGED)
-        m.d.comb += [
-            far.eq(Cat(judged & (goes + gone_now == by) for by in range(_JUDGED))),
-            nearer.eq(Cat(judged & (goes == by) for by in range(_JUDGED))),
-        ]
-        for number, verdict in enumerate((dead, stays_at, late)):
-            for i in range(_JUDGED):
-                those = [far[by] & verdicts[i + by][number] for by in range(_JUDGED - i)]
+            m.d.sync += [
+                found["dead"][i].eq(is_dead),
+                found["stays"][i].eq(~is_dead & ~half),
+                found["late"][i].eq(~is_dead & half),
+                is_young[i].eq(~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())),
+            ]
+
+        # The same of the oldest, the second and the third. Who comes next is in the place of who leaves. Where
+        # one leaves by `leaving` all are looked at anew, so that what comes from outside is not in their way.
+        # What was found by the check before says of the next one who is dead, but not who stays.
+        dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
+        full = Signal()
+        judges_on, goes = Signal(), Signal(range(_JUDGED))
+        stored = self._stored_now
+        # Whether so many were stored or due a cycle ago, without the sum; where some have left since, or one has
+        # fallen due, that is not known yet.
+        few_were, unchanged = Signal(_PLACES), (gone_now == 0) & ~self._falls_due
+        low, still = stored[:3], (gone_now == 0) & ~stored[3:].any()
+        for j in range(_PLACES):
+            m.d.sync += few_were[j].eq(still & Mux(self._due, (low == j - 1) if j else 0, low == j))
+        holds = ~(by_checked[1] & ~judging & ~self.flow)
+        for verdict, name in ((dead, "dead"), (stays_at, "stays"), (late, "late")):
+            inside = Signal(_PLACES, name=f"from_first_{name}")
+            for j in range(_PLACES):
+                at = first_place.rotate_left(j)
+                said = (at & sure & found[name]).any()
                 if verdict is stays_at:
-                    those += [nearer[by] & few & (least == i + by) for by in range(_JUDGED)]
-                m.d.sync += verdict[i].eq(Cat(those).any())
+                    said = (said & holds) | (few_were[j] & unchanged)
+                elif verdict is late:
+                    said = said & holds
+                m.d.comb += inside[j].eq(said)
+            for i in range(_JUDGED):
+                those = [(goes == by) & inside[i + by] for by in range(min(_JUDGED, _PLACES - i))]
+                m.d.sync += verdict[i].eq(judges_on & Cat(those).any())
+        # Where some leave it is no longer; while there is no room nothing else is stored.
+        fills = Array(stored == self.config.capacity + more for more in range(-1, _JUDGED))
+        m.d.sync += full.eq(fills[1 + gone_now - self._due] & (leave == 0))
         # Who comes after another is younger still.
         young = Signal()
-        with m.If(self._stored_now == 0):
+        with m.If(stored == 0):
             m.d.sync += young.eq(1)
-        with m.Elif(known != 0):
-            m.d.sync += young.eq(young_now)
+        with m.Elif(sure.any()):
+            m.d.sync += young.eq((~sure | is_young).all())
         m.d.comb += self.calm.eq(young & self._spare)
 
         # Those before the first that is not dead.
@@ -362,7 +405,12 @@ class WindowBuffer(wiring.Component):
             room.eq(~wanted | self.flow | (self._room & ~full)),
             # ... in the cycle in which they leave.
             room_now.eq(~wanted | self.flow | (self._room & (~full | dead[0]))),
-            self.leaving.payload.eq(oldest[0].sequence),
+            self.leaving.payload.eq(
+                reduce(
+                    or_,
+                    (Mux(at, it.sequence, 0) for at, it in zip(first_place, places, strict=True)),
+                )
+            ),
         ]
         settles = Signal()
         with m.FSM() as fsm:
@@ -385,7 +433,7 @@ class WindowBuffer(wiring.Component):
                 m.d.comb += settles.eq(room)
                 with m.If(room):
                     m.next = "SETTLED"
-                with m.Elif(full & (known != 0)):
+                with m.Elif(full & (first_place & there).any()):
                     m.next = "DISPLACE"
             # Who takes it is far, and many registers wait to hear that one leaves: it does a cycle later.
             for name, after in (("LEAVE", "LEFT"), ("DISPLACE", "DISPLACED")):
@@ -402,7 +450,12 @@ class WindowBuffer(wiring.Component):
                 m.next = "ROOM"
                 with m.If(settles):
                     m.next = "SETTLED"
-        m.d.comb += judged.eq(fsm.ongoing("SETTLED") | fsm.ongoing("JUDGE"))
+        m.d.comb += [
+            judging.eq(fsm.ongoing("JUDGE")),
+            judges_on.eq(fsm.ongoing("SETTLED") | judging),
+            by_next.eq(~(judging | fsm.ongoing("LEAVE") | fsm.ongoing("LEFT"))),
+        ]
+        m.d.sync += fresh.eq(fsm.ongoing("SETTLED"))
         falls_due = settles & wanted & ~self.flow
         m.d.sync += self._falls_due.eq(falls_due)
         with m.If(settles):
@@ -412,23 +465,29 @@ class WindowBuffer(wiring.Component):
         looks = self.check | ~fsm.ongoing("SETTLED")
         m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
-            self._tail.eq(
-                Array((self._tail + by)[: layouts.pointer_bits] for by in range(_JUDGED))[leave]
-            ),
+            self._tail.eq(self._tail + gone_now),
             self._head.eq(self._head + self.store),
             # The distance of the two, kept by itself: a difference would come late.
             self._stored_now.eq(
                 Array(
                     (self._stored_now + self.store - by)[: layouts.pointer_bits]
                     for by in range(_JUDGED)
-                )[leave]
+                )[gone_now]
             ),
         ]
         with m.If(self.clear):
             m.d.sync += [self._head.eq(0), self._tail.eq(0), self._stored_now.eq(0)]
 
-    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, leave: Signal) -> None:
-        """Keeps `oldest` filled from a queue, and the queue from the memory."""
+    def _prefetch(
+        self,
+        m: Module,
+        places: list[Signal],
+        there: Signal,
+        first: Signal,
+        kept: Signal,
+        left: Signal,
+    ) -> None:
+        """Keeps the places filled from a queue, and the queue from the memory."""
         pointer, bits = self.layouts.pointer_bits, ceil_log2(_AT_HAND)
         asked = Signal(pointer)  # which is read next
         ahead = Signal(bits + 1)  # how many from the tail on are at hand, or on their way
@@ -442,16 +501,17 @@ class WindowBuffer(wiring.Component):
         m.d.sync += [
             on_its_way.eq(Cat(asks, on_its_way[:-1])),
             asked.eq(asked + asks),
-            ahead.eq(ahead + asks - leave),
+            ahead.eq(ahead + asks - left),
         ]
         m.submodules.at_hand = at_hand = memory.Memory(
-            shape=oldest[0].shape(), depth=_AT_HAND, init=[]
+            shape=places[0].shape(), depth=_AT_HAND, init=[]
         )
         write, read = at_hand.write_port(), at_hand.read_port(domain="comb")
         put, got = (Signal(bits + 1, name=name) for name in ("put", "got"))
-        arriving = Signal()
+        next_place = Signal(_PLACES, init=1)
+        arrives_at = Signal(_PLACES)
         m.d.comb += [
-            arriving.eq((got != put) & (known - leave != _JUDGED)),
+            arrives_at.eq(Mux(got != put, next_place & ~there, 0)),
             write.addr.eq(put[:-1]),
             write.en.eq(on_its_way[-1]),
             write.data.timestamp.eq(self.fetched.timestamp),
@@ -460,17 +520,19 @@ class WindowBuffer(wiring.Component):
             write.data.dead_from.eq(self.fetched.sequence + self.rows),
             read.addr.eq(got[:-1]),
         ]
-        m.d.sync += [put.eq(put + on_its_way[-1]), got.eq(got + arriving)]
-        for number, it in enumerate(oldest):
-            for gone in range(_JUDGED):
-                with m.If((leave == gone) & (number + gone == known)):
-                    m.d.sync += it.eq(read.data)
-                if 0 < gone < _JUDGED - number:
-                    with m.Elif(leave == gone):
-                        m.d.sync += it.eq(oldest[number + gone])
-        m.d.sync += known.eq(known - leave + arriving)
+        for it, arrives in zip(places, arrives_at, strict=True):
+            with m.If(arrives):
+                m.d.sync += it.eq(read.data)
+        m.d.sync += [
+            put.eq(put + on_its_way[-1]),
+            got.eq(got + arrives_at.any()),
+            there.eq(kept | arrives_at),
+        ]
+        with m.If(arrives_at.any()):
+            m.d.sync += next_place.eq(next_place.rotate_left(1))
         with m.If(self.clear | self.forget):
             m.d.sync += [
-                Cat(on_its_way, ahead, known, put, got).eq(0),
+                Cat(on_its_way, ahead, put, got, there).eq(0),
+                next_place.eq(first),
                 asked.eq(Mux(self.clear, 0, self._tail)),
             ]

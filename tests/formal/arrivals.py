@@ -13,13 +13,13 @@ from tests.formal.harness import Specification, anything, before
 CONTEXT_BITS, CONTEXTS = 2, 4
 WIDTH = 4
 HALF = 1 << WIDTH - 1
-FLOWED, NEAR_BITS = 4, 2
+FLOWED, NEAR_BITS = 5, 2
 LATE = 5
 """Most that a build's sequencer stores after a window counted last for a `calm` that it heard."""
 
 
 class Arrivals:
-    """What a sequencer does to a window: it shows a raw tuple for two cycles, takes it and says so, hears
+    """What a sequencer does to a window: it shows a raw tuple for three cycles, takes it and says so, hears
     a cycle late that the window is settled, then says, by registers, what to store and what view to
     keep, while it may take the next. Of what is in flight the window hears a cycle late.
 
@@ -37,8 +37,9 @@ class Arrivals:
         step, bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
         arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
         stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
-        # The next one: is it there, and shown for a cycle at least.
-        self.have, self.heard, next_stores = Signal(), Signal(), Signal()
+        # The next one: is it there, and shown for a cycle at least, for two.
+        self.have, self.heard_once, self.heard = Signal(), Signal(), Signal()
+        next_stores = Signal()
         self.step, self.bump = Signal(WIDTH), Signal()
         retires = anything(m, 1, "retires")
         self.clear = anything(m, 1, "clear")
@@ -98,7 +99,10 @@ class Arrivals:
                 self.bump.eq(bump),
                 next_stores.eq(stores),
             ]
-        m.d.sync += self.heard.eq(self.have & ~self.takes)
+        m.d.sync += [
+            self.heard_once.eq(self.have & ~self.takes),
+            self.heard.eq(self.heard_once & ~self.takes),
+        ]
         # Where there is none, it is that before.
         any_other = anything(m, 2 * WIDTH + 1, "shown")
         still = Cat(self.now, self.counter, Const(0, 1))
@@ -108,7 +112,7 @@ class Arrivals:
         spec.assume(m, ~self.clear | (self.quiet & ~arrives))
         m.d.comb += [
             window.check.eq(self.check),
-            window.flow.eq(before(m, self.flows_on | self.flowing | self.lately.any())),
+            window.flow.eq(before(m, self.flows_on | self.flowing | self.lately[:-1].any())),
             Cat(window.now, window.counter, window.wanted).eq(
                 Mux(self.have, self.shown, Mux(self.cleared, any_other, still))
             ),

@@ -101,10 +101,15 @@ class SequencerSends(Specification):
         # A check of its own: nothing else is there, and after it nothing is owed.
         self.claim(m, ~closes | (owes & ~have & ~deals & ~takes & ~goes))
         self.claim(m, ~unit.idle | ~owes)
-        # The windows know of it in this cycle, and, if it does not flow, in the one before.
+        # The windows know of it in this cycle, and, if it does not flow, in the two before.
         known = [unit.now, unit.counters.as_value(), unit.wanted]
+        had = [have, before(m, have)]
+        had.append(before(m, had[-1]))
         for each in known:
-            self.claim(m, ~takes | flows_on | (before(m, have) & (before(m, each) == each)))
+            earlier = before(m, each)
+            still = (earlier == each) & (before(m, earlier) == each)
+            self.claim(m, ~takes | flows_on | (Cat(had).all() & still))
+            self.claim(m, ~closes | still)
         # Where there is none they know of that before.
         self.claim(m, have | ((unit.wanted == 0) & (~some | (unit.now == tuple_.raw.timestamp))))
         self.claim(m, have | (unit.counters.as_value() == inside(made, "last_ones")))
@@ -149,7 +154,7 @@ class SequencerSends(Specification):
             told = before(m, told)
             self.claim(m, ~told | unit.flow)
             self.claim(m, ~(told & (in_state(made, "WAIT"))) | ~strict)
-        self.claim(m, ~strict | ~unit.flow)
+        self.claim(m, ~strict | ~(unit.flow | before(m, unit.flow)))
 
         # What is in flight of the context followed, and of its epoch, once an area or the router took it.
         context = constant(m, CONTEXT_BITS, "followed")

@@ -8,8 +8,9 @@ writes (AIGER 1.9, in text).
 
 from __future__ import annotations
 
-import re
 import subprocess
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +84,8 @@ class Circuit:
 class Unrolled:
     """The gates of all cycles, each made once, none where the outcome is known."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Circuit, anywhere: bool = False) -> None:
+        """`anywhere`: it begins in any state."""
         self.circuit = circuit
         self.reads: list[tuple[int, int] | None] = [None]  # by variable
         self._made: dict[tuple[int, int], int] = {}
@@ -93,7 +95,9 @@ class Unrolled:
         # By literal of the circuit, that of this cycle.
         self._now = [0] * (2 * circuit.variables + 2)
         self._now[1] = 1
-        self._state = [self._free() if first > 1 else first for _, _, first in circuit.latches]
+        self._state = [
+            self._free() if anywhere or first > 1 else first for _, _, first in circuit.latches
+        ]
 
     def _free(self) -> int:
         self.reads.append(None)
@@ -112,6 +116,10 @@ class Unrolled:
             made = self._made[a, b] = 2 * len(self.reads) - 2
         return made
 
+    def suppose(self, literal: int) -> None:
+        """From now on it is so."""
+        self._alive = self.both(self._alive, literal)
+
     def cycle(self) -> list[int]:
         """One cycle more; gives its bads."""
         circuit, now, both = self.circuit, self._now, self.both
@@ -128,13 +136,12 @@ class Unrolled:
         self._state = [now[after] for _, after, _ in circuit.latches]
         return [both(self._alive, now[bad]) for bad in circuit.bads]
 
-    def question(self, any_of: list[int]) -> str | None:
-        """DIMACS text: can any of these literals be 1? None if each is known to be 0."""
-        wanted = [literal for literal in any_of if literal]
-        if not wanted:
-            return None
+    def question(self, asked: Iterable[Sequence[int]]) -> str:
+        """DIMACS text that asks, of each of these, whether one of its literals can be 1: see
+        `tests.formal.answers`."""
         names: dict[int, int] = {}
-        clauses = []
+        clauses: list[str] = []
+        left: list[int] = []
 
         def name(literal: int) -> int:
             number = names.get(literal >> 1)
@@ -143,33 +150,39 @@ class Unrolled:
                 left.append(literal >> 1)
             return -number if literal & 1 else number
 
-        left: list[int] = []
-        if 1 not in wanted:
-            clauses.append(" ".join(str(name(literal)) for literal in wanted))
+        heads = []
+        for any_of in asked:
+            names[-1 - len(heads)] = head = len(names) + 1
+            heads.append(f"c ask {head}")
+            if 1 not in any_of:
+                wanted = [str(name(literal)) for literal in any_of if literal]
+                clauses.append(" ".join([str(-head), *wanted]))
+            # What an answer of no says of each is found again when the next ones are looked for.
+            clauses += [f"{head} {-name(literal)}" for literal in any_of if literal > 1]
         while left:
             variable = left.pop()
             read = self.reads[variable]
             if read is not None:
                 it, a, b = names[variable], name(read[0]), name(read[1])
                 clauses += [f"-{it} {a}", f"-{it} {b}", f"{it} {-a} {-b}"]
-        head = f"p cnf {max(1, len(names))} {len(clauses)}\n"
-        return head + "".join(f"{clause} 0\n" for clause in clauses)
+        lines = [*heads, f"p cnf {len(names)} {len(clauses)}", *(f"{each} 0" for each in clauses)]
+        return "\n".join(lines) + "\n"
 
 
-def solve(question: str, directory: Path, solver: Path, limit: int) -> bool | None:
-    """Whether it can be; None if it was not known in time."""
-    (directory / "question.cnf").write_text(question)
+def solve(question: str, directory: Path, until: bool, limit: int) -> list[bool] | None:
+    """Whether each can be, up to the first answer that is `until`; None if that was not known in time."""
+    file = directory / "question.cnf"
+    file.write_text(question)
     try:
         ran = subprocess.run(
-            [str(solver), "question.cnf"],
-            cwd=directory,
+            [sys.executable, "-m", "tests.formal.answers", file, "sat" if until else "unsat"],
+            cwd=Path(__file__).parent.parent.parent,
             capture_output=True,
             text=True,
             timeout=limit,
         )
     except subprocess.TimeoutExpired:
         return None
-    found = re.search(r"^(?:s )?(sat|unsat)", ran.stdout, re.MULTILINE | re.IGNORECASE)
-    if not found:
-        raise AssertionError(f"no answer from {solver.name}: {ran.stdout}{ran.stderr}")
-    return found[1].lower() == "sat"
+    if ran.returncode:
+        raise AssertionError(f"no answer: {ran.stdout}{ran.stderr}")
+    return [answer == "sat" for answer in ran.stdout.split()]

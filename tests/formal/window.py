@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from seustream.hdl.window import RangeKind, WindowBuffer
+from seustream.hdl.window import _PLACES, RangeKind, WindowBuffer
 from tests.formal.arrivals import CONTEXT_BITS, CONTEXTS, HALF, NEAR_BITS, WIDTH, Arrivals
 from tests.formal.harness import (
     Specification,
@@ -24,7 +24,7 @@ FEW = (
     "class RangeKind",
     f"CONTEXT_BITS, CONTEXTS = {CONTEXT_BITS}, {CONTEXTS}\n\n\nclass RangeKind",
 )
-NEAR = ("_JUDGED, _AT_HAND = 3, 8", "_JUDGED, _AT_HAND = 3, 4")
+NEAR = ("_PLACES, _AT_HAND = 3, 4, 8", "_PLACES, _AT_HAND = 3, 4, 4")
 """Fewer contexts than a build has, and fewer tuples at hand."""
 
 
@@ -75,12 +75,13 @@ class WindowKeepsWhatItMust(Specification):
 
         head, tail = window.end, window.first
         pointer = len(head)
-        gone = Signal(2)  # how many leave
-        m.d.comb += gone.eq(inside(made, "leave"))
+        # How many have just left, of which the tail does not tell yet.
+        gone = inside(made, "gone_now")
         m.d.comb += window.forget.eq(anything(m, 1, "forget") & env.quiet)
         # Who is taken leaves in the cycle after.
         handed = window.leaving.valid & window.leaving.ready
-        self.told = told = before(m, handed)
+        self.tells = before(m, handed)
+        told = before(m, self.tells)
         self.limits = (ticks, rows, kind)
 
         # By the rules: age and rank of what is in each place.
@@ -110,7 +111,8 @@ class WindowKeepsWhatItMust(Specification):
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
             with m.If(there & (place == 0) & handed):
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
-            with m.If(there & (place >= gone) & env.settling & ~env.flowing & window.settled):
+            stays = there & (place >= gone + inside(made, "leave"))
+            with m.If(stays & env.settling & ~env.flowing & window.settled):
                 self.claim(m, ~dead & ~uncountable)
             # What flows may find some dead ones, but none whose age or rank it cannot tell.
             with m.If(there & env.flowing):
@@ -167,13 +169,19 @@ class WindowKeepsWhatItMust(Specification):
         """Nothing anyone was promised; what makes the promises provable by induction."""
         window, env, made, depth = self.window, self.env, self.made, self.depth
         capacity = window.config.capacity
-        head, tail, stored = window.end, window.first, window.occupancy
-        self.claim(m, (head - tail)[: len(head)] == stored)
+        head, stored = window.end, window.occupancy
+        self.claim(m, (head - window.first)[: len(head)] == stored)
         bits = len(window.written)
-        known = inside(made, "known")
-        oldest = [inside(made, f"oldest{i}") for i in range(3)]
         ages, ranks = self.ages, self.ranks
 
+        def state(name: str) -> Value:
+            return in_state(made, name)
+
+        # Tail and number without those who have just left; with what is to be stored.
+        left = inside(made, "gone_now")
+        tail, remain = (_few(m, it, len(head)) for it in (window.first + left, stored - left))
+        to_be = _few(m, remain + window.store, len(head))
+        self.claim(m, (left <= 2) & (left <= stored))
         # Nothing flows.
         self.claim(m, ~(env.flowing | env.owes | env.closing | env.lately.any() | window.flow))
         # What is stored, and in which order it came.
@@ -194,7 +202,7 @@ class WindowKeepsWhatItMust(Specification):
                 before_it = there & self.there[j] & (self.places[i] < self.places[j])
                 self.claim(m, ~before_it | ((ages[i] >= ages[j]) & (ranks[i] >= ranks[j])))
 
-        # The oldest, as far as known; those that wait; and those on their way from the memory.
+        # The oldest, as far as they have places; those that wait; and those on their way from the memory.
         at = Array(stamps)
         ticks, rows, _ = self.limits
 
@@ -205,13 +213,25 @@ class WindowKeepsWhatItMust(Specification):
             dead = Cat((time + ticks + 1)[:WIDTH], (number + rows)[:WIDTH])
             return it == Cat(stamp, dead)
 
-        # Those that left a cycle before stand before them still.
-        left, here = inside(made, "gone_now"), Signal(3)
-        m.d.comb += here.eq(known - left)
-        self.claim(m, (known <= 3) & (left <= 2) & (left <= known) & (here <= stored))
-        for i in range(3):
-            for gone in range(min(i, 2) + 1):
-                self.claim(m, (known <= i) | (left != gone) | is_at(oldest[i], i - gone))
+        # Places from that of the oldest on.
+        first, following = inside(made, "first_place"), inside(made, "next_place")
+        oldest = [inside(made, f"oldest{i}") for i in range(_PLACES)]
+
+        def from_first(flags: Value, j: int) -> Signal:
+            return _few(m, (first.rotate_left(j) & flags).any(), 1)
+
+        self.claim(m, Cat(first == 1 << i for i in range(_PLACES)).any())
+        has_place = [from_first(inside(made, "there"), j) for j in range(_PLACES)]
+        here = _few(m, sum(has_place), 3)
+        for j in range(1, _PLACES):
+            self.claim(m, ~has_place[j] | has_place[j - 1])
+        self.claim(m, here <= remain)
+        for j in range(_PLACES + 1):
+            self.claim(m, (here != j) | (following == first.rotate_left(j)))
+        for j in range(_PLACES):
+            for i in range(_PLACES):
+                there = first[(i - j) % _PLACES] & has_place[j]
+                self.claim(m, ~there | is_at(oldest[i], j))
         hands = made.submodules.at_hand
         waits = _few(m, inside(made, "put") - inside(made, "got"), len(inside(made, "put")))
         self.claim(m, waits <= hands.depth)
@@ -223,7 +243,7 @@ class WindowKeepsWhatItMust(Specification):
         ahead, asked = inside(made, "ahead"), inside(made, "asked")
         there = here + waits
         self.claim(m, ahead == left + there + way[2] + way[1] + way[0])
-        self.claim(m, (ahead <= hands.depth) & (ahead - left <= stored))
+        self.claim(m, (ahead <= hands.depth) & (ahead - left <= remain))
         self.claim(m, asked == (tail + ahead - left)[: len(head)])
         at_fetched = at[(tail + there)[:bits]]
         fetched = Cat(window.fetched.timestamp, window.fetched.sequence)
@@ -237,63 +257,79 @@ class WindowKeepsWhatItMust(Specification):
         just = before(m, window.store)
         self.claim(m, write.en == just)
         self.claim(m, ~just | (write.addr == (head - 1)[:bits]))
-        self.claim(m, ~way[0] | (offset < stored - just))
-
-        def state(name: str) -> Value:
-            return in_state(made, name)
+        self.claim(m, ~way[0] | (offset < remain - just))
 
         self.claim(m, state("SETTLED") | (env.settling & ~env.check))
         out = state("LEAVE") | state("LEFT")
         displaced = state("DISPLACE") | state("DISPLACED")
-        self.claim(m, ~(out | displaced) | ((known != 0) & (left == 0)))
-        self.claim(m, self.told == (state("LEFT") | state("DISPLACED")))
+        self.claim(m, ~(out | displaced) | (has_place[0] & (left == 0)))
+        self.claim(m, self.tells == (state("LEFT") | state("DISPLACED")))
         # Everyone who is still there stays, but for who makes room.
         decided = state("SETTLED") | state("ROOM") | displaced
         for i in range(depth):
             fate = self.fate(ages[i], ranks[i], *self.limits)
-            stays = self.there[i] & decided & env.settling & ~env.check
+            remains = self.there[i] & (self.places[i] >= left)
+            stays = remains & decided & env.settling & ~env.check
             self.claim(m, ~stays | ~(fate[0] | fate[1]))
-            stays = self.there[i] & ~env.settling
+            stays = remains & ~env.settling
             self.claim(m, ~stays | ((~fate[0] | (ranks[i] == 0)) & ~fate[1]))
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
         self.claim(m, ~out | uncountable)
         self.claim(m, ~displaced | (env.stores & (stored == capacity) & ~dead & ~uncountable))
-        # What is judged by: of the check under way, else of the next. Of all the same, but in the first cycle, in
-        # which there is nothing to be judged.
-        judged = Cat(
-            inside(made, "judged_now0"),
-            inside(made, "judged_counter0"),
-            inside(made, "judged_wanted"),
-        )
-        for i in range(1, 3):
+
+        # What is judged by. Of all the same, but in the first cycle, in which there is nothing to be judged.
+        began = before(m, Const(1))
+        sure = inside(made, "sure")
+        judged = Cat(inside(made, "judged_now0"), inside(made, "judged_counter0"))
+        for i in range(1, _PLACES):
             its = Cat(inside(made, f"judged_now{i}"), inside(made, f"judged_counter{i}"))
-            # One is kept the other way round.
-            same = (~its if i == 2 else its) == judged[:-1]
-            self.claim(m, same | (~before(m, Const(1)) & (known == 0)))
-        current = Cat(env.now, env.counter, env.stores)
-        self.claim(m, state("SETTLED") | (judged == current))
-        self.claim(m, ~(env.heard & env.was_settled) | (judged == env.shown))
-        self.claim(m, (~env.heard | env.have) & (env.step <= HALF))
+            # Two are kept the other way round.
+            self.claim(m, ((~its if i & 2 else its) == judged) | ~began)
+        self.claim(m, began | ~(sure.any() | here.any()))
+        current, shown = Cat(env.now, env.counter), env.shown[: 2 * WIDTH]
+        past = Cat(inside(made, "past"), inside(made, "counter_past"))
+        checked = Cat(inside(made, "checked"), inside(made, "counter_checked"))
+        earlier, fresh = inside(made, "by_checked"), inside(made, "fresh")
+        judging = state("JUDGE")
+        of_this = judging | out
+        self.claim(m, ~env.check | ((past == current) & (judged == current) & ~earlier[0]))
+        self.claim(m, state("SETTLED") | (checked == current))
+        self.claim(m, decided | of_this)
+        self.claim(m, ~of_this | fresh | (judged == current))
+        self.claim(m, ~earlier[0] | (judged == current))
+        self.claim(m, ~(env.heard_once & ~earlier[0]) | (judged == shown))
+        self.claim(m, ~(env.heard_once | env.heard) | env.have)
+        self.claim(m, ~env.heard | env.heard_once)
+        self.claim(m, env.step <= HALF)
+        # What was found in the cycle before was found by this.
+        by = before(m, judged)
+        masked = before(m, fresh & judging)
+        self.claim(m, ~masked | (sure == 0))
+        self.claim(m, ~(judging & sure.any()) | (by == current))
+        self.claim(m, ~(env.check & ~earlier[1]) | (by == current))
+        self.claim(m, ~(env.heard & ~earlier[1]) | (by == shown))
+        self.claim(m, ~(sure & ~inside(made, "there")).any())
+        wanted = inside(made, "judged_wanted")
+        self.claim(m, state("SETTLED") | (wanted == env.stores))
+        self.claim(m, ~(env.heard & env.was_settled) | (wanted == env.shown[-1]))
+        self.claim(m, ~env.check | (wanted == env.stores))
         due = Mux(env.settling & ~env.check, env.stores, window.store)
         self.claim(m, inside(made, "_due") == (state("SETTLED") & due))
-        judges = (state("JUDGE") | env.check) & before(m, inside(made, "judged"))
-        to_be = stored + window.store
-        waits = state("ROOM") | displaced
+        judges, waits = judging | env.check, state("ROOM") | displaced
         self.claim(m, ~(judges | waits) | (inside(made, "full") == (to_be == capacity)))
         self.claim(m, ~(waits & window.store))
         for i in range(min(3, depth)):
             place = (tail + i)[:bits]
             dead, _ = self.fate(Array(ages)[place], Array(ranks)[place], *self.limits)
             half = (Array(ages)[place] >= HALF) | (Array(ranks)[place] >= HALF)
-            is_known = here > i
-            stays = (to_be == i) | (is_known & ~dead & ~half)
-            for name, wanted in (
-                ("dead", is_known & dead),
+            stays = (to_be == i) | (has_place[i] & ~dead & ~half)
+            for name, right in (
+                ("dead", has_place[i] & dead),
                 ("stays_at", stays),
-                ("late", is_known & ~dead & half),
+                ("late", has_place[i] & ~dead & half),
             ):
-                self.claim(m, ~(judges & inside(made, name)[i]) | wanted)
+                self.claim(m, ~(judges & inside(made, name)[i]) | right)
 
         # Views, from the oldest context to the newest: each begins and ends no earlier.
         starts, ends, flies = [], [], []
@@ -301,7 +337,8 @@ class WindowKeepsWhatItMust(Specification):
             context = (env.oldest + n)[:CONTEXT_BITS]
             port = made.submodules.views.read_port(domain="comb")
             m.d.comb += port.addr.eq(context)
-            tails, counts = port.data.tail, port.data.count
+            view = written_or(made.submodules.views, context, port.data)
+            tails, counts = view[: len(head)], view[len(head) :]
             starts.append((head - tails)[: len(head)])
             ends.append((head - tails - counts)[: len(head)])
             flies.append(env.viewed > n)
@@ -316,19 +353,18 @@ class WindowKeepsWhatItMust(Specification):
         pointer = len(head)
         held = Mux(env.viewed != 0, starts[0], stored)
         heard = (head - inside(made, "kept_from"))[:pointer]
-        self.claim(m, before(m, env.clear) | ((held <= heard) & (heard <= depth)))
+        cleared = before(m, env.clear) | before(m, before(m, env.clear))
+        self.claim(m, cleared | ((held <= heard) & (heard <= depth)))
         self.claim(m, held <= depth)
         self.claim(m, ~window._room | (held != depth))
         settles = env.settling & ~env.check
-        room = (heard != depth) | before(m, env.clear)
+        room = (heard != depth) | cleared
         self.claim(m, ~(window._room & settles) | room)
         stores = env.settling & window.settled & env.stores
-        self.claim(
-            m, ~(env.check & window._room) | (heard + window.store < depth) | before(m, env.clear)
-        )
+        self.claim(m, ~(env.check & window._room) | (heard + window.store < depth) | cleared)
         self.claim(m, ~stores | (heard + window.store < depth))
         self.claim(m, ~stores | (to_be - inside(made, "leave") < capacity))
-        self.claim(m, ~window.store | (stored < capacity))
+        self.claim(m, ~window.store | (remain < capacity))
         self.claim(m, ~window.store | (heard != depth))
 
 

@@ -79,7 +79,7 @@ async def one_after_the_other(dut: object) -> None:
         late: deque[tuple[int, int, int]] = deque()  # when what is sent is counted
         uncounted: Counter = Counter()  # by context
         settling = was_settling = [0] * _N  # cycles until windows are ready
-        shown: deque[tuple] = deque(maxlen=2)  # to the windows, in the last two cycles
+        shown: deque[tuple] = deque(maxlen=3)  # to the windows, in the last three cycles
         checked = 0
         look = next_look = 0
         flowed, was_flow = False, False  # it that is dealt with; the next one
@@ -202,7 +202,7 @@ async def one_after_the_other(dut: object) -> None:
                 assert not any(happened)
                 owes, flowed = False, False
                 its = (before["timestamp"], counters, 0)
-                assert list(shown) == [its, its]
+                assert list(shown) == [its] * 3
                 seen["closes"] += 1
             elif look:
                 assert finished, "the next one is dealt with, but this one went nowhere"
@@ -240,7 +240,8 @@ async def one_after_the_other(dut: object) -> None:
             if look and not closes:
                 keeps = bool(current["admitted"] and stores[raw["stream"]])
                 its = (raw["timestamp"], counters, keeps << raw["stream"])
-                assert list(shown)[flowed:] == [its, its][flowed:], "the windows did not know of it"
+                told = list(shown)[2 * flowed :]
+                assert told == [its] * len(told), "the windows did not know of it"
             was_flow = bool(bench.bits("flow"))
             shown.append((bench.bits("now"), bench.get("counters"), bench.bits("wanted")))
             was_settling = settling_now

@@ -205,7 +205,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
 
         next_one = after(now, counter, kind)
         show(*next_one)
-        for _ in range(2):
+        for _ in range(3):
             await cycle()
             await bench.clock()
         for _ in range(200):
@@ -285,7 +285,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             bench.set("store", 0)
             bench.set("snapshot", 0)
             show(*next_one)
-            for _ in range(1 if early else 2):
+            for _ in range(2 if early else 3):
                 await cycle()
                 await bench.clock()
             bench.set("store", wanted)
