@@ -15,8 +15,8 @@ _NEAR_BITS = 5
 _WAITING = 4
 """Raw tuples that are here at once: three, and one that goes to the windows."""
 _FLOWED = 5
-"""Cycles after which windows have dealt with what flowed past, and say whether they are settled. That nothing
-flows any more they are told a cycle earlier."""
+"""Cycles after which windows have dealt with what flowed past, and say whether they are settled. The sequencer tells
+them a cycle earlier that nothing flows any more."""
 
 
 class Sequencer(wiring.Component):

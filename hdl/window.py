@@ -413,6 +413,7 @@ class WindowBuffer(wiring.Component):
             ),
         ]
         settles = Signal()
+        taken = Signal(name="taken")
         with m.FSM() as fsm:
             for name in ("SETTLED", "JUDGE"):
                 with m.State(name):
@@ -429,32 +430,32 @@ class WindowBuffer(wiring.Component):
                         with m.Elif(late[0]):
                             m.next = "LEAVE"
             with m.State("ROOM"):
-                m.d.comb += self.blocked.eq(~room & ~full)
                 m.d.comb += settles.eq(room)
                 with m.If(room):
                     m.next = "SETTLED"
                 with m.Elif(full & (first_place & there).any()):
                     m.next = "DISPLACE"
             # Who takes it is far, and many registers wait to hear that one leaves: it does a cycle later.
-            for name, after in (("LEAVE", "LEFT"), ("DISPLACE", "DISPLACED")):
-                with m.State(name):
-                    m.d.comb += self.leaving.valid.eq(1)
-                    m.d.comb += self.blocked.eq(~self.leaving.ready)
-                    with m.If(self.leaving.ready):
-                        m.next = after
-            with m.State("LEFT"):
-                m.d.comb += leave.eq(1)
-                m.next = "JUDGE"
-            with m.State("DISPLACED"):
-                m.d.comb += [leave.eq(1), settles.eq(self._room)]
-                m.next = "ROOM"
-                with m.If(settles):
-                    m.next = "SETTLED"
+            with m.State("LEAVE"):
+                m.d.comb += self.leaving.valid.eq(~taken)
+                with m.If(taken):
+                    m.d.comb += leave.eq(1)
+                    m.next = "JUDGE"
+            with m.State("DISPLACE"):
+                m.d.comb += self.leaving.valid.eq(~taken)
+                with m.If(taken):
+                    m.d.comb += [leave.eq(1), settles.eq(self._room)]
+                    m.next = "ROOM"
+                    with m.If(settles):
+                        m.next = "SETTLED"
         m.d.comb += [
             judging.eq(fsm.ongoing("JUDGE")),
             judges_on.eq(fsm.ongoing("SETTLED") | judging),
-            by_next.eq(~(judging | fsm.ongoing("LEAVE") | fsm.ongoing("LEFT"))),
+            by_next.eq(~(judging | fsm.ongoing("LEAVE"))),
         ]
+        m.d.sync += taken.eq(self.leaving.valid & self.leaving.ready)
+        waits = (fsm.ongoing("ROOM") & ~room & ~full) | (self.leaving.valid & ~self.leaving.ready)
+        m.d.comb += self.blocked.eq(waits)
         m.d.sync += fresh.eq(fsm.ongoing("SETTLED"))
         falls_due = settles & wanted & ~self.flow
         m.d.sync += self._falls_due.eq(falls_due)

@@ -378,7 +378,7 @@ NOT_LINKED = walks(1, index=(("older_write.en.eq(links.valid)", "older_write.en.
             "last-left-out",
             scans(4, 2, 1, ("b <= high", "b < high")),
             "search",
-            29,
+            30,
             "FAIL",
             campaign=False,
         ),

@@ -260,10 +260,10 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~way[0] | (offset < remain - just))
 
         self.claim(m, state("SETTLED") | (env.settling & ~env.check))
-        out = state("LEAVE") | state("LEFT")
-        displaced = state("DISPLACE") | state("DISPLACED")
+        out, displaced = state("LEAVE"), state("DISPLACE")
         self.claim(m, ~(out | displaced) | (has_place[0] & (left == 0)))
-        self.claim(m, self.tells == (state("LEFT") | state("DISPLACED")))
+        self.claim(m, self.tells == inside(made, "taken"))
+        self.claim(m, ~self.tells | out | displaced)
         # Everyone who is still there stays, but for who makes room.
         decided = state("SETTLED") | state("ROOM") | displaced
         for i in range(depth):
