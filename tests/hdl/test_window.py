@@ -75,6 +75,7 @@ class _Reader(Agent):
         self.hit: int | None = None
         self.bits: dict[int, int] = {}
         self.views: deque = deque([None] * 2)
+        self.noted: list[tuple[int, int, int]] = []
         self.seen: Counter = Counter()
 
     def drive(self) -> None:
@@ -82,7 +83,9 @@ class _Reader(Agent):
         self.slot = chance.randrange(ring.depth)
         self.row = chance.randrange(ring.depth // self.unit.banks)
         self.hit_slot, self.take = chance.randrange(ring.depth), chance.random() < 0.5
-        self.view = chance.choice(ring.contexts) if ring.contexts else None
+        # A view that was noted in the cycle before is not there yet.
+        views = [each for each in ring.contexts if each in self.noted]
+        self.view, self.noted = chance.choice(views) if views else None, list(ring.contexts)
         self.fetches_now = chance.random() < self.fetching
         self.whole = self.fetches_now and chance.random() < 0.7
         bench.set("fetch", self.slot)
