@@ -219,14 +219,21 @@ class WindowBuffer(wiring.Component):
 
     def _contexts(self, m: Module) -> None:
         pointer = self.layouts.pointer_bits
-        view = data.StructLayout({"tail": pointer, "count": pointer})
+        view = data.StructLayout({"tail": pointer, "first": pointer, "count": pointer})
         m.submodules.views = views = memory.Memory(shape=view, depth=CONTEXTS, init=[])
         write, asked, oldest = views.write_port(), *(views.read_port() for _ in "12")
         # Written from registers, read by registers: what is counted here stays by who leaves, not by this memory.
         noted, context, note = Signal(view), Signal(CONTEXT_BITS), Signal()
+        # Of tuples that only their rank keeps there are never more alive than there are ranks; who is dead, but
+        # has not left yet, is not looked at.
+        most = self.rows[:pointer]
+        ranked = Signal()
+        m.d.sync += ranked.eq((self.kind == RangeKind.NONE) & ~self.rows[pointer - 1 :].any())
+        more = ranked & (self._stored_now > most)
         m.d.sync += [
             noted.tail.eq(self._tail),
-            noted.count.eq(self._stored_now),
+            noted.first.eq(Mux(more, self._head - most, self._tail)),
+            noted.count.eq(Mux(more, most, self._stored_now)),
             context.eq(self.snapshot_context),
             note.eq(self.snapshot),
         ]
@@ -240,7 +247,7 @@ class WindowBuffer(wiring.Component):
             oldest.addr.eq(late_oldest),
             *(port.en.eq(1) for port in (asked, oldest)),
         ]
-        m.d.sync += [self.tail.eq(asked.data.tail), self.count.eq(asked.data.count)]
+        m.d.sync += [self.tail.eq(asked.data.first), self.count.eq(asked.data.count)]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
         busy, tail = Signal(2), Signal(pointer)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Module, Mux, Signal
 
+from seustream.hdl.window import RangeKind
 from tests.formal.arrivals import CONTEXT_BITS, WIDTH
 from tests.formal.harness import Case, anything, before, check, constant, proof
 from tests.formal.window import (
@@ -36,8 +37,17 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         context = constant(m, CONTEXT_BITS, "context")
         seen = Signal()
         flies = env.in_flight(context)
+        # Those of which there are more than ranks are dead, and not looked at.
+        _, rows, kind = self.limits
+        cut = Signal(range(window.config.depth + 1))
+        with m.If(before(m, kind == RangeKind.NONE.value) & (window.occupancy > rows)):
+            m.d.comb += cut.eq(window.occupancy - rows)
         with m.If(window.snapshot & (window.snapshot_context == context)):
-            m.d.sync += seen.eq(there)
+            m.d.sync += seen.eq(there & (place >= cut))
+        # That is searched, not proved: each has a number of its own.
+        for i in range(0 if self.induces else window.config.depth):
+            dead, _ = self.fate(self.ages[i], self.ranks[i], *self.limits)
+            self.claim(m, ~(window.snapshot & self.there[i] & (self.places[i] < cut)) | dead)
         looks = flies & seen
         leaves_window = followed & ~there & ~looks
         stored = window.store & anything(m, 1, "this")
@@ -110,7 +120,7 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         view = self.made.submodules.views.read_port(domain="comb")
         m.d.comb += view.addr.eq(context)
         noted = view.data.shape()(written_or(self.made.submodules.views, context, view.data))
-        self.claim(m, ~(flies & kept) | (((slot - noted.tail)[:bits] < noted.count) == seen))
+        self.claim(m, ~(flies & kept) | (((slot - noted.first)[:bits] < noted.count) == seen))
 
 
 def faulty(old: str, new: str) -> object:
@@ -135,7 +145,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "view-short",
-            faulty("noted.count.eq(self._stored_now)", "noted.count.eq(self._stored_now - 1)"),
+            faulty("Mux(more, most, self._stored_now)", "Mux(more, most, self._stored_now - 1)"),
             "search",
             14,
             "FAIL",

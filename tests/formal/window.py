@@ -338,9 +338,9 @@ class WindowKeepsWhatItMust(Specification):
             port = made.submodules.views.read_port(domain="comb")
             m.d.comb += port.addr.eq(context)
             view = written_or(made.submodules.views, context, port.data)
-            tails, counts = view[: len(head)], view[len(head) :]
-            starts.append((head - tails)[: len(head)])
-            ends.append((head - tails - counts)[: len(head)])
+            begins, firsts, counts = (view[i * len(head) : (i + 1) * len(head)] for i in range(3))
+            starts.append((head - begins)[: len(head)])
+            ends.append((head - firsts - counts)[: len(head)])
             flies.append(env.viewed > n)
         starts.append(stored)
         ends.append(Const(0))
