@@ -342,6 +342,8 @@ class WindowKeepsWhatItMust(Specification):
             starts.append((head - begins)[: len(head)])
             ends.append((head - firsts - counts)[: len(head)])
             flies.append(env.viewed > n)
+            looked_at = _few(m, head - firsts, len(head))
+            self.claim(m, ~flies[n] | ((looked_at <= starts[n]) & (looked_at >= ends[n])))
         starts.append(stored)
         ends.append(Const(0))
         for n in range(CONTEXTS):
