@@ -343,7 +343,7 @@ FAULTS = [
     Fault("the level of the next probe taken for granted", "emitter.py",
           "same.eq(level == level_before)", "same.eq(1)"),
     Fault("an offer over one that waits", "sequencer.py",
-          "offers.bit_select(offer, 1))", "1)"),
+          "(~leads[n] | free)", "1"),
     Fault("a group found by its key alone", "grouping.py",
           " & (owner.query == its.query)", "", _GROUPING),
     Fault("a full count comes round", "grouping.py", " & (fresh | ~so_far.full)", "", _GROUPING),
