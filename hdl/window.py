@@ -226,14 +226,14 @@ class WindowBuffer(wiring.Component):
         noted, context, note = Signal(view), Signal(CONTEXT_BITS), Signal()
         # Of tuples that only their rank keeps there are never more alive than there are ranks; who is dead, but
         # has not left yet, is not looked at.
-        most = self.rows[:pointer]
+        ranks = self.rows[:pointer]
         ranked = Signal()
         m.d.sync += ranked.eq((self.kind == RangeKind.NONE) & ~self.rows[pointer - 1 :].any())
-        more = ranked & (self._stored_now > most)
+        more = ranked & (self._stored_now > ranks)
         m.d.sync += [
             noted.tail.eq(self._tail),
-            noted.first.eq(Mux(more, self._head - most, self._tail)),
-            noted.count.eq(Mux(more, most, self._stored_now)),
+            noted.first.eq(Mux(more, self._head - ranks, self._tail)),
+            noted.count.eq(Mux(more, ranks, self._stored_now)),
             context.eq(self.snapshot_context),
             note.eq(self.snapshot),
         ]

@@ -145,7 +145,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "view-short",
-            faulty("Mux(more, most, self._stored_now)", "Mux(more, most, self._stored_now - 1)"),
+            faulty("Mux(more, ranks, self._stored_now)", "Mux(more, ranks, self._stored_now - 1)"),
             "search",
             14,
             "FAIL",
