@@ -6,24 +6,18 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
 
-import numpy as np
 import pytest
 
-from seustream.compiler.wjasip.image import decode, encode
+from seustream.compiler.wjasip.image import encode
 from seustream.hdl.device import LoadRefused
-from seustream.hdl.hashing import bucket_of, seed_of
 from tests.compiler.wjasip.images import mutated, put_together, taken_apart
 from tests.cosim.contract import NARROW, PAIRS, TINY, NewDevice, assert_same, loaded
-from tests.cosim.generate import random_arrivals, random_queries, with_guards
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.keys import KEYS, joined
 from tests.cosim.oracle import expected
 from tests.cosim.queries import (
-    ROWS,
-    On,
-    Query,
     Row,
-    arrivals,
     batch,
     build,
     exact,
@@ -52,40 +46,16 @@ def test_random_queries_on_random_streams(new_device: NewDevice, seed: int) -> N
     assert device.status().delivered == results.delivered
 
 
-def _one_bucket(chance: random.Random, image: bytes, n: int) -> list[int]:
-    seed = seed_of(decode(image, NARROW), NARROW)
-    keys = np.arange(1 << 16)
-    alike = keys[bucket_of(keys, seed, NARROW.bucket_bits) == 5].tolist()
-    return [chance.choice(alike[:60]) for _ in range(n)]
-
-
-KEYS: dict[str, Callable[[random.Random, bytes, int], list[int]]] = {
-    "sequential": lambda chance, image, n: [i // 6 for i in range(n)],
-    "random": lambda chance, image, n: [chance.randrange(40) for _ in range(n)],
-    "one bucket": _one_bucket,
-    "zipf": lambda chance, image, n: [int(chance.paretovariate(1.0)) & 0xFFF for _ in range(n)],
-    "equal": lambda chance, image, n: [7] * n,
-}
-
-
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("streams", [2, 3])
-def test_equalities_on_keys_of_any_kind(new_device: NewDevice, keys: str, streams: int) -> None:
-    """Windows whose chains are short and long, and too long to be walked."""
-    print(f"seed {len(keys)}")
-    chance, groups = random.Random(len(keys)), tuple(range(streams))
-    # What joins as the square of the window is kept small.
-    size = 60 if streams == 2 else 12 if keys in ("equal", "zipf") else 40
-    equal = tuple(On(s, 0, "=", s + 1, 0) for s in range(streams - 1))
-    queries = [Query({s: ROWS(size) for s in groups}, (equal,))]
-    tables = with_guards(chance, build(queries, groups))
-    image, n = encode(tables, NARROW), 240 if streams == 2 else 120
-    rows = [(i % streams, i, (key, 0, 0, 0)) for i, key in enumerate(KEYS[keys](chance, image, n))]
-    raws = arrivals(rows, groups)
-    want = expected(raws, queries, groups)
+@pytest.mark.parametrize("seed", range(3))
+def test_equalities_on_keys_of_any_kind(
+    new_device: NewDevice, keys: str, streams: int, seed: int
+) -> None:
+    print(f"seed {seed}")
+    came, want = joined(seed, keys, streams, new_device)
     assert want
-    device = loaded(new_device, tables, NARROW)
-    assert_same(rows_of(run(device, raws)), want, queries)
+    assert came == want
 
 
 @pytest.mark.parametrize("seed", range(10))

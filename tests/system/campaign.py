@@ -1,33 +1,44 @@
-"""Many random cases: `python -m tests.system.campaign --kind models --cases 20000 --first 1000000`.
+"""Many random cases on all devices: `python -m tests.system.campaign --kind rtl --cases 2000`.
 
-    models  query sets on streams, golden and instruction-level model against DuckDB
-    rtl     the same on the golden model and the RTL, its ports held back at random, in every
-            named configuration
-    crowded the same in one whose FIFOs hold a single probe
-    swaps   images one after the other on the golden model and the RTL, in these and in ones whose
-            counters come round soon or never and whose windows are full soon or never
-    groups  queries that group by windows of time, on a model or the RTL against the engine alone, in
-            configurations with many places for groups and with few
+    models    query sets on streams, golden and instruction-level model against DuckDB
+    rtl       the same on the golden model and the RTL, its ports held back at random, in every
+              named configuration
+    crowded   the same in one whose FIFOs hold a single probe
+    swaps     images one after the other on the golden model and the RTL, in these and in ones whose
+              counters come round soon or never and whose windows are full soon or never
+    groups    queries that group by windows of time, on a model or the RTL against the engine alone, in
+              configurations with many places for groups and with few
+    patterns  patterns whose candidates a model or the RTL finds, against the engine alone
+    keys      equi-joins on keys in order, at random, in one bucket, by Zipf, all equal, on the models and the RTL
+              against the brute-force definition
 
-Spread over processes; every failing seed is printed and can be run alone with --cases 1.
+Spread over processes; every failing seed of a block is printed, and ends its kind. It can be run alone with --first and
+--cases 1. With --record a kind goes on where the last run ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
+import io
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 
+from seustream.compiler.plan import candidates
 from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device
+from tests import campaigns
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
+from tests.cosim.keys import KEYS, joined
 from tests.cosim.swaps import play, same, swaps
-from tests.engine.host.test_partial import check
+from tests.engine.host import test_partial
+from tests.engine.pattern import test_candidates
 from tests.system.differential import MODELS, Difference, run_case
 
 _SWAPPED = (
@@ -38,6 +49,9 @@ _SWAPPED = (
     dataclasses.replace(TINY, name="wide", timestamp_width=64, sequence_width=64, lanes=16),
     dataclasses.replace(TINY, name="least", streams=2, depth=2, lanes=1, probe_fifo_depth=1),
 )
+
+
+DEVICES = ("golden", "iss", "verilated")
 
 
 def on_models(seed: int) -> int:
@@ -53,12 +67,49 @@ def in_a_crowd(seed: int) -> int:
 
 
 def grouped(seed: int) -> int:
-    model = ("golden", "iss", "verilated")[seed % 3]
-    config = ("default", "tiny", "grouping")[seed // 3 % 3]
+    model = DEVICES[seed % len(DEVICES)]
+    config = ("default", "tiny", "grouping")[seed // len(DEVICES) % 3]
+    found = Counter[str]()
+    _asserted(seed, lambda: test_partial.check(seed, found, model, config))
+    return found["rows"]
+
+
+def patterns(seed: int) -> int:
+    candidates.MOST = float("inf")  # also where there will be many
+    found = Counter[str]()
+    _asserted(seed, lambda: test_candidates.check(seed, found, DEVICES[seed % len(DEVICES)]))
+    return found["matches"]
+
+
+def on_keys(seed: int) -> int:
+    kind, streams = list(KEYS)[seed % len(KEYS)], 2 + seed // len(KEYS) % 2
+    results = 0
+    for made in (GoldenDevice, IssDevice, VerilatedDevice):
+
+        def device(config: DeviceConfig, made: Callable[[DeviceConfig], Device] = made) -> Device:
+            found = made(config)
+            if isinstance(found, VerilatedDevice):
+                found.hold(seed, *((0, 0.5)[seed >> bit & 1] for bit in range(2)))
+            return found
+
+        came, want = joined(seed, kind, streams, device)
+        if came != want:
+            missing, extra = Counter(want) - Counter(came), Counter(came) - Counter(want)
+            some = f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
+            raise Difference(
+                f"seed {seed}, keys {kind}, {streams} streams, {made.__name__}: {some}"
+            )
+        results = len(want)
+    return results
+
+
+def _asserted(seed: int, check: Callable[[], object]) -> None:
+    """Runs a check of the tests, which prints its seed."""
     try:
-        return check(seed, Counter(), model, config)
+        with contextlib.redirect_stdout(io.StringIO()):
+            check()
     except AssertionError as error:
-        raise Difference(f"seed {seed}, configuration {config}, {model}: {error}") from None
+        raise Difference(f"seed {seed}: {error}") from None
 
 
 def changing(seed: int) -> int:
@@ -74,60 +125,63 @@ def changing(seed: int) -> int:
 
 KINDS: dict[str, tuple[Callable[[int], int], int]] = {
     "models": (on_models, 20_000),
-    "rtl": (on_rtl, 2_000),
+    "rtl": (on_rtl, 10_000),
     "crowded": (in_a_crowd, 1_000),
     "groups": (grouped, 3_000),
+    "patterns": (patterns, 3_000),
     "swaps": (changing, 2_000),
+    "keys": (on_keys, 3_000),
 }
+_BLOCK = 40
+"""Cases between two looks at the clock."""
 
 
-def attempt(kind: str, seed: int) -> tuple[int, int, str]:
+def attempt(kind: str, seed: int) -> tuple[int, str]:
     try:
-        return seed, KINDS[kind][0](seed), ""
+        return KINDS[kind][0](seed), ""
     except Difference as error:
-        return seed, 0, str(error)
+        return 0, str(error)
     except Exception as error:  # a crash is a finding too, with its seed
-        return seed, 0, f"seed {seed}: {type(error).__name__}: {error}"
+        return 0, f"seed {seed}: {type(error).__name__}: {error}"
 
 
-def campaign(kind: str, cases: int, first: int, processes: int) -> int:
-    """Runs the cases of one kind; gives how many failed."""
-    begin, done, results, misfits, failures = time.monotonic(), 0, 0, 0, []
-    seeds = range(first, first + cases)
-    with concurrent.futures.ProcessPoolExecutor(processes) as pool:
-        for seed, found, problem in pool.map(attempt, [kind] * cases, seeds, chunksize=10):
-            done += 1
-            misfits += found < 0
-            results += max(found, 0)
+def campaign(
+    kind: str, options: argparse.Namespace, pool: concurrent.futures.Executor
+) -> tuple[int, int]:
+    """Runs the cases of one kind; gives how many there were, and how many failed."""
+    work, failed = campaigns.Work(f"device {kind}", options), 0
+    whole = KINDS[kind][1]
+    end = whole if options.record else work.first + (options.cases or whole)
+    for first in work.cases(end, _BLOCK):
+        seeds = range(first, min(first + _BLOCK, end))
+        for results, problem in pool.map(attempt, [kind] * len(seeds), seeds, chunksize=5):
             if problem:
-                failures.append(seed)
+                failed += 1
                 print(f"{kind}: {problem}", flush=True)
-            if done % 500 == 0:
-                rate = done / (time.monotonic() - begin)
-                print(
-                    f"{kind}: {done}/{cases} cases, {len(failures)} differ, {rate:.0f}/s",
-                    flush=True,
-                )
-    print(
-        f"{kind}: {done} cases from seed {first}, {results} results compared,"
-        f" {misfits} sets too large for one device, {len(failures)} failed"
-    )
-    return len(failures)
+            elif results < 0:
+                work.found["sets too large for one device"] += 1
+            else:
+                work.found["results"] += results
+        if failed:
+            break
+    work.close(whole if options.record else None)
+    print(f"{kind}: {dict(work.found)}, {failed} failed", flush=True)
+    return work.count, failed
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kind", choices=KINDS, action="append", help="(default: all)")
     parser.add_argument("--cases", type=int, help="of each kind")
-    parser.add_argument("--first", type=int, default=1_000_000, help="first seed")
     parser.add_argument("--processes", type=int, default=2)
+    campaigns.add_options(parser)
     options = parser.parse_args()
     failed = total = 0
-    for kind in options.kind or KINDS:
-        cases = KINDS[kind][1] if options.cases is None else options.cases
-        failed += campaign(kind, cases, options.first, options.processes)
-        total += cases
-    print(f"{total - failed} passed, {failed} failed")
+    with concurrent.futures.ProcessPoolExecutor(options.processes) as pool:
+        for kind in options.kind or KINDS:
+            count, wrong = campaign(kind, options, pool)
+            failed, total = failed + wrong, total + count
+    print(f"{total} passed, {failed} failed")
     return 1 if failed else 0
 
 
