@@ -36,8 +36,8 @@ class Sequencer(wiring.Component):
     groups, stores, destinations   tables, per stream
     now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
                         last sequence numbers by stream, and which windows it is stored in
-    check, settled      windows: drop the dead and make room for it, in the next cycle; it is so, low from
-                        that cycle on
+    check               windows: drop the dead and make room for it, in the next cycle
+    rests, passes       windows: it is so when one passes, or rests and was told of no check
     calm, flow          windows: they have room for some more, and nothing is near the end of what its
                         counters tell; what is checked does not wait for them
     store, tuple, bits  the window to store in, maybe in the cycle after the next one's `check`
@@ -70,7 +70,8 @@ class Sequencer(wiring.Component):
                 "counters": Out(data.ArrayLayout(layouts.sequence, n)),
                 "check": Out(1),
                 "wanted": Out(n),
-                "settled": In(n),
+                "rests": In(n),
+                "passes": In(n),
                 "calm": In(n),
                 "flow": Out(1),
                 "store": Out(n),
@@ -143,7 +144,11 @@ class Sequencer(wiring.Component):
         settled = Signal()
         # Begun otherwise they stay registers of their own.
         settled_wide = Signal(name="settled_wide", init=1)
-        m.d.sync += [each.eq(self.settled.all()) for each in (settled, settled_wide)]
+        # A window hears of a check when this register does.
+        checked = Signal(name="checked")
+        each_settled = self.passes | (self.rests & ~checked.replicate(n))
+        m.d.sync += checked.eq(self.check)
+        m.d.sync += [each.eq(each_settled.all()) for each in (settled, settled_wide)]
         # It is to be probed; it may go on, once all is settled; it does. The first two are known a cycle
         # ahead: after one goes, what they depend on stays as it is until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")

@@ -15,8 +15,8 @@ from seustream.hdl.loader import staged_layout
 PROBES = 5
 """Probes that are walked at once: as many as the cycles between two steps along a chain."""
 BEGUN = 16
-"""Probes that are here at once: those that are walked, and those that are through with it while their
-candidates wait for the probes before them."""
+"""Probes that are here at once before they are walked, and as many from then on: those that are walked, and those that are
+through with it while their candidates wait for the probes before them."""
 _WAITING = 8
 _OFTEN_BITS = 4
 _LONG_BITS = 3
@@ -54,7 +54,7 @@ class ChainWalker(wiring.Component):
     throughput  a step along a chain a cycle, of one probe in 5 cycles; a probe a cycle in which no index takes
                 an insert
 
-    staged, begin       the next probe, where fewer than sixteen are not through; pulse: it is taken
+    staged, begin       the next probe, where fewer than sixteen wait to be walked; pulse: it is taken
     may_begin           it may be, in the next cycle
     resume, resume_slot the probe was begun before: go on with this slot
     ask, bucket, ready  per index: the newest slot of this bucket is wanted; an ask is taken in the next cycle
@@ -115,13 +115,16 @@ class ChainWalker(wiring.Component):
         self._probes = [Signal(probe, name=f"probe{place}") for place in range(PROBES)]
         for place, here in enumerate(self._probes):
             m.d.sync += self._probes[(place + 1) % PROBES].eq(here)
-        # How many have begun, are ready to enter the ring, have entered it, and are through. What does
-        # not change of each is kept by its number.
-        self._begun, self._ready, self._entered, self._left = (
-            Signal(number + 1, name=name) for name in ("begun", "are_ready", "entered", "left")
+        # How many have begun, are ready to be walked, are about to be, are walked, and are through. What does not
+        # change of one that is walked is kept by its number.
+        self._begun, self._ready, self._fetched, self._entered, self._left = (
+            Signal(number + 2, name=name)
+            for name in ("begun", "are_ready", "fetched", "entered", "left")
         )
         entry = data.StructLayout({"probe": probe, "buffer": BUFFER_BITS, "known": 1})
-        m.submodules.kept = self._kept = memory.Memory(shape=entry, depth=BEGUN, init=[])
+        m.submodules.begin = self._looked_up = memory.Memory(shape=entry, depth=BEGUN, init=[])
+        constant = data.StructLayout({"tail": slot, "buffer": BUFFER_BITS})
+        m.submodules.kept = self._kept = memory.Memory(shape=constant, depth=BEGUN, init=[])
         self._enters = Signal(name="enters")
         m.d.comb += self.working.eq((self._begun != self._left) | self.staged.valid)
         self._long, self._short, self._through = (
@@ -148,7 +151,7 @@ class ChainWalker(wiring.Component):
         quiet, moves = Signal(), Signal()
         looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
         asked = self.ready.all() if self.config.indexes else Const(1)
-        begun = (self._begun - self._left)[: len(self._begun)]
+        begun = (self._begun - self._fetched)[: len(self._begun)]
         room = Mux(self.begin, begun < BEGUN - 1, begun < BEGUN)
         m.d.comb += [
             moves.eq(here[0] & quiet),
@@ -187,9 +190,9 @@ class ChainWalker(wiring.Component):
                 judged.visible.eq(offset < offsets.count),
                 judged.pending.eq((offset < offsets.count) & (offset <= offsets.final)),
             ]
-        write = self._kept.write_port()
+        write = self._looked_up.write_port()
         m.d.comb += [
-            write.addr.eq(self._ready),
+            write.addr.eq(self._ready[:-2]),
             write.data.eq(stages[-1]),
             write.en.eq(here[-1]),
         ]
@@ -200,11 +203,18 @@ class ChainWalker(wiring.Component):
 
     def _enter(self, m: Module, entry: data.StructLayout) -> None:
         """Lets a probe wait for a place in the ring."""
-        waits, have, fetched = Signal(entry), Signal(), Signal.like(self._ready, name="fetched")
-        read = self._kept.read_port(domain="comb")
+        waits, have, fetched = Signal(entry), Signal(), self._fetched
+        # There is a number for one more.
+        numbered, walked = Signal(), (self._entered - self._left)[: len(self._left)]
+        m.d.sync += numbered.eq(Mux(self._enters, walked < BEGUN - 1, walked < BEGUN))
+        read, write = self._looked_up.read_port(domain="comb"), self._kept.write_port()
         m.d.comb += [
-            read.addr.eq(fetched),
-            self._enters.eq(have & (~self._probes[-1].asks | self._through)),
+            read.addr.eq(fetched[:-2]),
+            self._enters.eq(have & numbered & (~self._probes[-1].asks | self._through)),
+            write.addr.eq(self._entered[:-2]),
+            write.data.tail.eq(waits.probe.tail),
+            write.data.buffer.eq(waits.buffer),
+            write.en.eq(self._enters),
         ]
         with m.If(~have | self._enters):
             m.d.sync += [
@@ -223,7 +233,7 @@ class ChainWalker(wiring.Component):
                 self._entered.eq(self._entered + 1),
                 times.eq(times + (waits.probe.walks & known)),
                 entered.eq(waits.probe),
-                entered.number.eq(self._entered),
+                entered.number.eq(self._entered[:-2]),
                 entered.walks.eq(waits.probe.walks & (~known | times.all())),
                 entered.most.eq(Mux(known, few_steps, rows)),
             ]
@@ -269,7 +279,7 @@ class ChainWalker(wiring.Component):
             Array(Signal(bits + 1, name=f"in{i}") for i in range(BEGUN)),
             Signal(bits + 1),
         )
-        leaving = self._left[:-1]
+        leaving = self._left[:-2]
         item, ends_it = write.data, Signal()  # it is the last of its probe
         m.d.comb += write.addr.eq(Cat(ins[number][:bits], number))
         with m.If(write.en):
@@ -364,7 +374,7 @@ class ChainWalker(wiring.Component):
             out.last.eq(head_complete & (head_waits == 1)),
             out.slot.eq(read.data.slot),
             kept.addr.eq(leaving),
-            out.tail.eq(kept.data.probe.tail),
+            out.tail.eq(kept.data.tail),
             out.buffer.eq(kept.data.buffer),
             out.tally.eq(read.data.tally),
         ]

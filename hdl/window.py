@@ -57,8 +57,9 @@ class WindowBuffer(wiring.Component):
     check            pulse; only two cycles after the window was settled, or later
     flow             what is checked does not wait, and is stored whatever there is
     calm             some more may be checked and stored so: nothing leaves early, and there is room
-    settled          low from `check` on until all dead are gone and, if wanted, there is room for
-                     one more
+    rests, passes    by registers alone, for who listens is far: the window is settled when it passes, or rests and there
+                     is no `check`. So it is not from `check` on until all dead are gone and, if wanted, there is
+                     room for one more; of what flows it may not be said at once
     store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
                      the next `check` at the latest; to be read two cycles later
     written          where it is stored, valid with `store`
@@ -91,7 +92,8 @@ class WindowBuffer(wiring.Component):
                 "counter": In(layouts.sequence),
                 "check": In(1),
                 "wanted": In(1),
-                "settled": Out(1),
+                "rests": Out(1),
+                "passes": Out(1),
                 "flow": In(1),
                 "calm": Out(1),
                 "store": In(1),
@@ -330,7 +332,9 @@ class WindowBuffer(wiring.Component):
             for i, one in enumerate(kept_by):
                 its = Mux(by_next, value, earlier)
                 m.d.sync += one.eq(~its if i & 2 else its)
-        with m.If(self.settled):
+        settled = Signal(name="settled")
+        m.d.comb += settled.eq(self.passes | (self.rests & ~self.check))
+        with m.If(settled):
             m.d.sync += wanted.eq(self.wanted)
         with m.If(self.check & self.flow):
             m.d.sync += wanted.eq(0)
@@ -411,7 +415,7 @@ class WindowBuffer(wiring.Component):
         m.d.comb += [
             room.eq(~wanted | self.flow | (self._room & ~full)),
             # ... in the cycle in which they leave.
-            room_now.eq(~wanted | self.flow | (self._room & (~full | dead[0]))),
+            room_now.eq(~wanted | (self._room & (~full | dead[0]))),
             self.leaving.payload.eq(
                 reduce(
                     or_,
@@ -424,12 +428,13 @@ class WindowBuffer(wiring.Component):
         with m.FSM() as fsm:
             for name in ("SETTLED", "JUDGE"):
                 with m.State(name):
-                    judges = self.check if name == "SETTLED" else 1
-                    m.d.comb += self.settled.eq(~judges if name == "SETTLED" else 0)
-                    with m.If(judges):
+                    with m.If(self.check if name == "SETTLED" else 1):
                         m.next = "JUDGE"
-                        m.d.comb += [goes.eq(gone), leave.eq(gone), settles.eq(stays & room_now)]
-                        m.d.comb += self.settled.eq(settles)
+                        m.d.comb += [
+                            goes.eq(gone),
+                            leave.eq(gone),
+                            settles.eq(stays & (room_now | self.flow)),
+                        ]
                         with m.If(settles):
                             m.next = "SETTLED"
                         with m.Elif(stays):
@@ -457,20 +462,22 @@ class WindowBuffer(wiring.Component):
                         m.next = "SETTLED"
         m.d.comb += [
             judging.eq(fsm.ongoing("JUDGE")),
-            judges_on.eq(fsm.ongoing("SETTLED") | judging),
+            self.rests.eq(fsm.ongoing("SETTLED")),
+            judges_on.eq(self.rests | judging),
+            self.passes.eq(judges_on & stays & room_now),
             by_next.eq(~(judging | fsm.ongoing("LEAVE"))),
         ]
         m.d.sync += taken.eq(self.leaving.valid & self.leaving.ready)
         waits = (fsm.ongoing("ROOM") & ~room & ~full) | (self.leaving.valid & ~self.leaving.ready)
         m.d.comb += self.blocked.eq(waits)
-        m.d.sync += fresh.eq(fsm.ongoing("SETTLED"))
+        m.d.sync += fresh.eq(self.rests)
         falls_due = settles & wanted & ~self.flow
         m.d.sync += self._falls_due.eq(falls_due)
         with m.If(settles):
             m.d.sync += self._due.eq(falls_due)
         with m.Elif(self.store | self.clear):
             m.d.sync += self._due.eq(0)
-        looks = self.check | ~fsm.ongoing("SETTLED")
+        looks = self.check | ~self.rests
         m.d.comb += self.working.eq(looks & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + gone_now),

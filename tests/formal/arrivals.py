@@ -58,7 +58,8 @@ class Arrivals:
         self.quiet = ~(
             self.settling | self.store | self.busy | before(m, self.busy) | self.have | self.owes
         )
-        self.was_settled = before(m, window.settled)
+        self.settled = window.passes | (window.rests & ~self.check)
+        self.was_settled = before(m, self.settled)
 
         self.shown = Cat(
             (self.now + self.step)[:WIDTH], (self.counter + self.bump)[:WIDTH], next_stores

@@ -112,7 +112,7 @@ class WindowKeepsWhatItMust(Specification):
             with m.If(there & (place == 0) & handed):
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
             stays = there & (place >= gone + inside(made, "leave"))
-            with m.If(stays & env.settling & ~env.flowing & window.settled):
+            with m.If(stays & env.settling & ~env.flowing & env.settled):
                 self.claim(m, ~dead & ~uncountable)
             # What flows may find some dead ones, but none whose age or rank it cannot tell.
             with m.If(there & env.flowing):
@@ -362,7 +362,7 @@ class WindowKeepsWhatItMust(Specification):
         settles = env.settling & ~env.check
         room = (heard != depth) | cleared
         self.claim(m, ~(window._room & settles) | room)
-        stores = env.settling & window.settled & env.stores
+        stores = env.settling & env.settled & env.stores
         self.claim(m, ~(env.check & window._room) | (heard + window.store < depth) | cleared)
         self.claim(m, ~stores | (heard + window.store < depth))
         self.claim(m, ~stores | (to_be - inside(made, "leave") < capacity))

@@ -14,7 +14,6 @@ from seustream.hdl.control_words import TERMS
 from seustream.hdl.factors import BUFFER_BITS
 from seustream.hdl.isa import Condition
 from seustream.hdl.scan import Scanner
-from seustream.hdl.walk import BEGUN
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
 from tests.hdl.programs import places_of, probes_compared
 from tests.hdl.test_factors import HOLDS
@@ -133,7 +132,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         waits = takes = takes_next = False
         begun = -9
         for cycle in range(160_000):
-            room = len(compared) < most_compared and len(under_way) < BEGUN
+            room = len(compared) < most_compared
             if offered is None and room and probes < most_probes and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
                 operands = [chance.randrange(3) for _ in range(factors)]

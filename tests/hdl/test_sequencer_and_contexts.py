@@ -47,7 +47,7 @@ async def one_after_the_other(dut: object) -> None:
             groups=groups,
             stores=sum(bit << s for s, bit in enumerate(stores)),
             destinations=destinations,
-            settled=7,
+            rests=7,
         )
         arriving = Driver(bench, "selected", idle)
         now, numbers = 0, [0] * _N
@@ -106,6 +106,15 @@ async def one_after_the_other(dut: object) -> None:
             )
             coming.append((bench.cycle, item))
 
+        def show(settling: list[int], unheard: int) -> None:
+            """Says of each window that it is settled, one way or the other; `unheard` rest as they did before a check."""
+            settled, one_way = (
+                sum((not each) << s for s, each in enumerate(settling)),
+                chance.randrange(8),
+            )
+            bench.set("rests", (settled & one_way) | unheard)
+            bench.set("passes", settled & ~(0 if unheard else one_way))
+
         arriving.taken = taken
         for cycle in range(20_000):
             # Of what is in flight some ends; some is sent on, and counted a cycle later, while its
@@ -133,7 +142,7 @@ async def one_after_the_other(dut: object) -> None:
                         whose[i] = context
             bench.set("done", done)
             bench.set("done_contexts", whose)
-            bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
+            show(settling, 0)
             bench.set("granted", turns)
             calm = chance.random() < calm_rate
             bench.set("calm", 7 if calm else chance.choice([0, 3, 6]))
@@ -147,7 +156,7 @@ async def one_after_the_other(dut: object) -> None:
             if look:
                 # A window may be settled at once.
                 settling = [chance.choice([0, 0, 1, 2, 3]) for _ in range(_N)]
-                bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
+                show(settling, 7)
             settling_now, settling = settling, [max(each - 1, 0) for each in settling]
             happened = tuple(bench.bits(name) for name in ("taken", "tick", "dropped"))
             # Who goes to the windows may do so while they look for the next one.
