@@ -57,9 +57,9 @@ class WindowBuffer(wiring.Component):
     check            pulse; only two cycles after the window was settled, or later
     flow             what is checked does not wait, and is stored whatever there is
     calm             some more may be checked and stored so: nothing leaves early, and there is room
-    rests, passes    by registers alone, for who listens is far: the window is settled when it passes, or rests and there
-                     is no `check`. So it is not from `check` on until all dead are gone and, if wanted, there is
-                     room for one more; of what flows it may not be said at once
+    rests, passes    from registers alone, for the listener is far: the window is settled when it passes, or when it rests
+                     and there is no `check`. So it is not from `check` on until all dead are gone and, if wanted,
+                     there is room for one more; of what flows it may say so a cycle late
     store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
                      the next `check` at the latest; to be read two cycles later
     written          where it is stored, valid with `store`

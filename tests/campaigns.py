@@ -37,11 +37,14 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 class Work:
     """One run of a campaign; `found` counts what happened in it. One that does not add up to others is
-    made `anew`: its record is the last run's."""
+    made `anew`: its record is the last run's. So is one whose record is `of` something else."""
 
-    def __init__(self, name: str, options: argparse.Namespace, anew: bool = False) -> None:
-        self.name, self.recording, self._anew = name, options.record, anew
-        before = {} if anew else recorded().get(name, {})
+    def __init__(
+        self, name: str, options: argparse.Namespace, anew: bool = False, of: str = ""
+    ) -> None:
+        self.name, self.recording, self._of = name, options.record, of
+        self._anew = anew or recorded().get(name, {}).get("of", "") != of
+        before = {} if self._anew else recorded().get(name, {})
         self.first = before.get("done", 0) if options.record else options.first
         self.found: Counter[str] = Counter()
         self.count = 0
@@ -71,6 +74,7 @@ class Work:
         before = {} if self._anew else all.get(self.name, {})
         found = Counter(before.get("found", {})) + self.found
         all[self.name] = {
+            **({"of": self._of} if self._of else {}),
             "done": done,
             **({"whole": whole} if whole else {}),
             "seconds": round(before.get("seconds", 0) + self.took),

@@ -13,7 +13,7 @@
               against the brute-force definition
 
 Spread over processes; every failing seed of a block is printed, and ends its kind. It can be run alone with --first and
---cases 1. With --record a kind goes on where the last run ended.
+--cases 1. With --record a kind goes on where the last run of the same processor ended.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from seustream.compiler.plan import candidates
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.boards.identity import version
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from tests import campaigns
@@ -149,7 +150,7 @@ def campaign(
     kind: str, options: argparse.Namespace, pool: concurrent.futures.Executor
 ) -> tuple[int, int]:
     """Runs the cases of one kind; gives how many there were, and how many failed."""
-    work, failed = campaigns.Work(f"device {kind}", options), 0
+    work, failed = campaigns.Work(f"device {kind}", options, of=f"{version():08x}"), 0
     whole = KINDS[kind][1]
     end = whole if options.record else work.first + (options.cases or whole)
     for first in work.cases(end, _BLOCK):

@@ -1,0 +1,320 @@
+"""Groups under ANY SUBSETS and sequences beside CORE, a complex event recognition engine in C++.
+
+CORE (https://github.com/CORE-cer/CORE) takes one event at a time, in constant time for a query, and enumerates
+complex events from what it keeps; `B+` is every choice of members there. It is driven without its server, in one
+thread, as `bench/pattern_engines/core/Makefile` builds it; SEUSTREAM_CORE names the folder where that was done. Its
+logging is off and its assertions are left out. Ours goes through the whole engine, from push to results, with 1, 64
+and 4,096 rows a step, and with the matcher that it chooses; for groups also with the one told, `compiled`.
+
+Processor time of a pass over all events, the median of PASSES after one that is dropped; each pass is later than
+the one before by more than a window. Events lie ready on both sides, as an Arrow table here and as objects of CORE
+there. `members`: for every match the id of every event in it is delivered, here as columns, a group's as a list;
+CORE's driver takes them from each complex event and adds them up. `count`: ours with the count of a group in place of the list, for
+which each match is enumerated all the same. `detected`: CORE without enumeration, what an application has that
+asks for few of the matches; ours has nothing like that.
+
+The two languages agree on these queries with few words to adapt. Types are a column here and event types there.
+Our window is inclusive, `WITHIN 500 ms`; CORE's `WITHIN n [ts]` spans n values of ts, hence 501. `CONSUME BY NONE`
+keeps events that were in a match. Events at one time are in no sequence here and in order of arrival there, so that
+no two have the same time. Conditions in CORE are about one event each, so there are none between two events, which
+are most of what `bench engines` measures.
+
+A pass that takes ENOUGH seconds is given up, and its time an event is that of the events it came to: a run for
+each subset is what `nfa` keeps, which may be chosen where steps are small.
+
+Before anything is measured, matches, the events in them and the sum of their ids are compared for every query and
+SEEDS streams, and again in each pass that is measured. Streams have a row every 1 to 19 ms, of twenty types in equal
+parts, of which queries name three or four; `v` is uniform, `k` one of a hundred keys.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.patterns import load
+from seustream.commands.bench import Measurement, folder, measured_before
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.graph import GraphRun
+from seustream.errors import UserError
+
+TITLE = "core: ANY SUBSETS and sequences beside CORE, by rows a step (slow)"
+LONG = True
+
+EVENTS, PASSES, SEEDS = 50_000, 5, 5
+CHECKED = 5_000
+"""Events of a stream that results are compared on beforehand."""
+STEPS = (1, 64, 4_096)
+ENOUGH = 20.0
+"""Seconds of processor time after which a pass is given up; a tenth of that for one that is only compared."""
+SHORT = {"EVENTS": 5_000, "PASSES": 1, "SEEDS": 3, "CHECKED": 2_000}
+HEAD = (
+    "query", "window", "engine", "rows a step", "returns", "events", "matches", "cpu s", "us/event",
+    "matches/s", "load",
+)  # fmt: skip
+STREAM = "CREATE STREAM E (type varchar, id int, v double, k int);"
+TYPES = (*"ABCD", *(f"T{number}" for number in range(4, 20)))
+SEED = 21
+OURS, GIVEN_UP = "ours", "given up"
+GAP = 60_000  # ms between two passes, beside the window
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A query; `least` is what the `v` of each of its events has to be above."""
+
+    pattern: str
+    window: int
+    least: float | None = None
+    by_key: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        return [element[0] for element in self.pattern.split("; ")]
+
+    @property
+    def returns(self) -> dict[str, str]:
+        """What ours is asked to return, by name."""
+        names = [name.lower() for name in self.names]
+        members = ", ".join(f"{name}.id AS {name}" for name in names)
+        return {"members": members, "count": members.replace("b.id AS b", "count(b) AS n")}
+
+    @property
+    def measured(self) -> list[tuple[str, str, str]]:
+        """Ours, as rows call it: the matcher, and what is returned."""
+        if "+" not in self.pattern:
+            return [(OURS, "auto", "members")]
+        compiled = [(f"{OURS}, compiled", "compiled", returns) for returns in self.returns]
+        return [(OURS, "auto", "members"), *compiled]
+
+    def ours(self, returns: str) -> str:
+        elements = "; ".join(f"{one} {one[0].lower()}" for one in self.pattern.split("; "))
+        where = " AND ".join(f"{name.lower()}.v > {self.least}" for name in self.names)
+        return (
+            f"PATTERN {elements} FROM E{' PARTITION BY k' if self.by_key else ''}"
+            f"{'' if self.least is None else ' WHERE ' + where} WITHIN {self.window} ms"
+            f"{' USING ANY SUBSETS' if '+' in self.pattern else ''} RETURN {self.returns[returns]}"
+        )
+
+    def theirs(self) -> str:
+        where = " AND ".join(f"{name}[v > {self.least}]" for name in self.names)
+        return (
+            f"SELECT * FROM S WHERE {self.pattern}"
+            f"{'' if self.least is None else ' FILTER ' + where}"
+            f"{' PARTITION BY [k]' if self.by_key else ''} WITHIN {self.window + 1} [ts] CONSUME BY NONE"
+        )
+
+
+_GROUP, _SINGLE = "A; B+; C", "A; B; C; D"
+CASES = {
+    "subsets-200ms": Case(_GROUP, 200),
+    "subsets-500ms": Case(_GROUP, 500),
+    "subsets-1s": Case(_GROUP, 1_000),
+    "subsets-1.5s": Case(_GROUP, 1_500),
+    "subsets-where": Case(_GROUP, 2_000, least=0.5),
+    "subsets-key": Case(_GROUP, 60_000, by_key=True),
+    "sequence-1s": Case(_SINGLE, 1_000),
+    "sequence-4s": Case(_SINGLE, 4_000),
+    "where-1s": Case(_SINGLE, 1_000, least=0.5),
+    "where-4s": Case(_SINGLE, 4_000, least=0.5),
+    "sequence-key": Case(_SINGLE, 60_000, by_key=True),
+}
+PARTS = tuple(CASES)
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Matches, the events in them, and the sum of their ids, if these were returned."""
+
+    matches: int
+    members: int
+    ids: int | None
+
+
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
+    pa.set_cpu_count(1)
+    driver = _driver()
+    rows = measured_before("core", HEAD, lambda row: row[0] not in parts and row[5] == EVENTS)
+    with tempfile.TemporaryDirectory() as scratch:
+        small = [_Data(CHECKED, seed, Path(scratch)) for seed in range(SEEDS)]
+        data = _Data(EVENTS, SEED, Path(scratch))
+        for name in parts:
+            for other in small:
+                _rows(name, driver, other, 1, ENOUGH / 10)
+            rows += _rows(name, driver, data, PASSES, ENOUGH)
+    rows.sort(key=lambda row: PARTS.index(str(row[0])))
+    conditions = f"one thread each, medians of processor time of {PASSES} passes, seed {SEED};"
+    return Measurement(
+        HEAD,
+        rows,
+        _ratios(rows),
+        f"{conditions} results compared on {SEEDS} more",
+        remarks=tuple(_remarks(rows)),
+    )
+
+
+def _ratios(rows: Sequence[Row]) -> dict[str, float]:
+    """How many times as fast ours is where both return the members."""
+    cores = {row[0]: float(str(row[8])) for row in rows if row[2:5:2] == ("CORE", "members")}
+    return {
+        f"{row[0]}: {row[2]} over CORE, {row[3]} rows a step": cores[row[0]] / float(str(row[8]))
+        for row in rows
+        if row[2] != "CORE" and row[4] == "members"
+    }
+
+
+def _remarks(rows: Sequence[Row]) -> list[str]:
+    """Where CORE is faster."""
+    ratios, found = _ratios(rows), []
+    for label in dict.fromkeys(row[2] for row in rows if row[2] != "CORE"):
+        for size in STEPS:
+            end = f": {label} over CORE, {size} rows a step"
+            of_these = {
+                name.removesuffix(end): r for name, r in ratios.items() if name.endswith(end)
+            }
+            slower = [query for query, ratio in of_these.items() if ratio < 1]
+            some = "all" if len(slower) == len(of_these) else ", ".join(slower) or "none"
+            found.append(f"{label}, {size} rows a step: CORE is faster in {some}")
+    return found
+
+
+def _rows(name: str, driver: Path, data: _Data, passes: int, enough: float) -> list[Row]:
+    """CORE's rows and ours, if the results are the same."""
+    case = CASES[name]
+    expected, enumerated = _theirs(case, driver, data, passes, "enumerate")
+    _, detected = _theirs(case, driver, data, passes, "detect")
+    engines = [
+        ("CORE", 1, "members", expected.matches, enumerated),
+        ("CORE", 1, "detected", "", detected),
+    ]
+    for label, engine, returns in case.measured:
+        for size in STEPS:
+            found, seconds = _ours(case, engine, returns, size, data, passes, enough)
+            if found is not None and found.ids is None:
+                found = Results(found.matches, found.members, expected.ids)
+            if found is not None and found != expected:
+                raise AssertionError(f"{name}, seed {data.seed}: {found}, and CORE {expected}")
+            engines.append((label, size, returns, found.matches if found else GIVEN_UP, seconds))
+    rows = list[Row]()
+    for label, size, returns, matches, each in engines:
+        seconds = "" if matches == GIVEN_UP else each * data.count
+        speed = matches / seconds if isinstance(matches, int) else ""
+        head = (name, f"{case.window} ms", label, size, returns, data.count, matches)
+        rows.append((*head, seconds, 1e6 * each, speed, load()))
+    return rows
+
+
+class _Data:
+    """The events, as tables and as CORE's driver reads them."""
+
+    def __init__(self, count: int, seed: int, scratch: Path) -> None:
+        chance = np.random.default_rng(seed)
+        self.count, self.seed = count, seed
+        self.rows = np.empty(
+            count, [("ts", "<i8"), ("type", "<i8"), ("key", "<i8"), ("value", "<f8")]
+        )
+        self.rows["ts"] = np.cumsum(chance.integers(1, 20, count))
+        self.rows["type"] = chance.integers(0, len(TYPES), count)
+        # A step ends below its last time, and a pass with all results.
+        self.rows["type"][-1] = len(TYPES) - 1
+        self.rows["key"] = chance.integers(0, 100, count)
+        self.rows["value"] = chance.random(count)
+        self.file = scratch / f"events-{count}-{seed}.bin"
+        self.rows.tofile(self.file)
+
+    def shift(self, case: Case) -> int:
+        """What a pass is later by than the one before."""
+        return int(self.rows["ts"][-1]) + case.window + GAP
+
+    def table(self, later: int) -> pa.Table:
+        ids: npt.NDArray[np.int32] = np.arange(self.count, dtype=np.int32)
+        return pa.table(
+            {
+                "ts": self.rows["ts"] + later,
+                "type": pa.array(TYPES).take(pa.array(self.rows["type"])),
+                "id": ids,
+                "v": np.ascontiguousarray(self.rows["value"]),
+                "k": self.rows["key"].astype(np.int32),
+            }
+        )
+
+
+def _ours(
+    case: Case, engine: str, returns: str, size: int, data: _Data, passes: int, enough: float
+) -> tuple[Results | None, float]:
+    """What was found, nothing if a pass took too long, and seconds an event."""
+    text = f"{STREAM}REGISTER QUERY q AS {case.ours(returns)};"
+    run = GraphRun(compile_text(text, options=Options(devices=0)), engine=engine)
+    results, seconds = set[Results](), list[float]()
+    for number in range(passes + 1):
+        table, parts = data.table(number * data.shift(case)), list[pa.Table]()
+        begun = time.process_time()
+        for begin in range(0, data.count, size):
+            run.push("E", table.slice(begin, size))
+            parts += [part for _, part in run.advance()]
+            so_far = time.process_time() - begun
+            if so_far > enough and begin + size < data.count:
+                return None, so_far / (begin + size)
+        seconds.append(time.process_time() - begun)
+        results.add(_counted(parts, returns))
+    return _same(results, case.ours(returns)), statistics.median(seconds[1:]) / data.count
+
+
+def _counted(parts: Sequence[pa.Table], returns: str) -> Results:
+    matches = members = ids = 0
+    for part in parts:
+        matches += part.num_rows
+        for name in set(part.column_names) - {"ts"}:
+            column = part[name].combine_chunks()
+            if name == "n":
+                members += pc.sum(column).as_py() or 0
+                continue
+            values = column.flatten() if pa.types.is_list(column.type) else column
+            members += len(values)
+            ids += pc.sum(values.cast(pa.int64())).as_py() or 0
+    return Results(matches, members, None if returns == "count" else ids)
+
+
+def _theirs(case: Case, driver: Path, data: _Data, passes: int, mode: str) -> tuple[Results, float]:
+    call = [str(driver), str(data.file), ",".join(TYPES), case.theirs()]
+    call += [str(data.shift(case)), str(passes + 1), mode]
+    done = subprocess.run(call, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError([f"CORE's driver: {done.stderr.strip() or done.returncode}"])
+    words = [line.split() for line in done.stdout.splitlines()]
+    results = {Results(int(line[1]), int(line[3]), int(line[5])) for line in words}
+    seconds = [float(line[7]) for line in words]
+    return _same(results, case.theirs()), statistics.median(seconds[1:]) / data.count
+
+
+def _same(results: set[Results], query: str) -> Results:
+    """What all passes found."""
+    if len(results) != 1:
+        raise AssertionError(f"passes differ: {results} of {query}")
+    return results.pop()
+
+
+def _driver() -> Path:
+    """CORE's driver, built of what is in the repository now."""
+    sources = folder() / "pattern_engines" / "core"
+    hint = "the head of bench/pattern_engines/core/Makefile says how to build it"
+    if "SEUSTREAM_CORE" not in os.environ:
+        raise UserError(["SEUSTREAM_CORE names no folder with the driver of CORE"], hint=hint)
+    path = Path(os.environ["SEUSTREAM_CORE"]).resolve() / "driver"
+    if not path.exists():
+        raise UserError([f"there is no {path}"], hint=hint)
+    if path.stat().st_mtime < (sources / "Driver.cpp").stat().st_mtime:
+        raise UserError([f"{path} is older than its source"], hint="make it again")
+    return path
