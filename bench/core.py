@@ -1,17 +1,18 @@
 """Groups under ANY SUBSETS and sequences beside CORE, a complex event recognition engine in C++.
 
-CORE (https://github.com/CORE-cer/CORE) takes one event at a time, in constant time for a query, and enumerates
-complex events from what it keeps; `B+` is every choice of members there. It is driven without its server, in one
-thread, as `bench/pattern_engines/core/Makefile` builds it; SEUSTREAM_CORE names the folder where that was done. Its
-logging is off and its assertions are left out. Ours goes through the whole engine, from push to results, with 1, 64
-and 4,096 rows a step, and with the matcher that it chooses; for groups also with the one told, `compiled`.
+CORE (https://github.com/CORE-cer/CORE) takes one event at a time, each in a time that does not depend on how many
+matches there are, and enumerates complex events from what it keeps; `B+` is every choice of members there. It is
+driven without its server, in one thread, as `bench/pattern_engines/core/Makefile` builds it; SEUSTREAM_CORE names the
+folder where that was done. Its logging is off and its assertions are left out. Ours goes through the whole engine,
+from push to results, with 1, 64 and 4,096 rows a step, and with the matcher that it chooses; for groups also with the
+one told, `compiled`.
 
 Processor time of a pass over all events, the median of PASSES after one that is dropped; each pass is later than
 the one before by more than a window. Events lie ready on both sides, as an Arrow table here and as objects of CORE
 there. `members`: for every match the id of every event in it is delivered, here as columns, a group's as a list;
-CORE's driver takes them from each complex event and adds them up. `count`: ours with the count of a group in place of the list, for
-which each match is enumerated all the same. `detected`: CORE without enumeration, what an application has that
-asks for few of the matches; ours has nothing like that.
+CORE's driver takes them from each complex event and adds them up. `count`: ours with the count of a group in place of
+the list, for which each match is enumerated all the same. `detected`: CORE without enumeration, which is what an
+application has of it that asks for few of the matches; ours enumerates in any case.
 
 The two languages agree on these queries with few words to adapt. Types are a column here and event types there.
 Our window is inclusive, `WITHIN 500 ms`; CORE's `WITHIN n [ts]` spans n values of ts, hence 501. `CONSUME BY NONE`

@@ -37,7 +37,7 @@ class Sequencer(wiring.Component):
     now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
                         last sequence numbers by stream, and which windows it is stored in
     check               windows: drop the dead and make room for it, in the next cycle
-    rests, passes       windows: it is so when one passes, or rests and was told of no check
+    rests, passes       windows: it is so when one passes, or rests and has heard of no check
     calm, flow          windows: they have room for some more, and nothing is near the end of what its
                         counters tell; what is checked does not wait for them
     store, tuple, bits  the window to store in, maybe in the cycle after the next one's `check`

@@ -59,7 +59,7 @@ class WindowBuffer(wiring.Component):
     calm             some more may be checked and stored so: nothing leaves early, and there is room
     rests, passes    from registers alone, for the listener is far: the window is settled when it passes, or when it rests
                      and there is no `check`. So it is not from `check` on until all dead are gone and, if wanted,
-                     there is room for one more; of what flows it may say so a cycle late
+                     there is room for one more; what flows may be settled a cycle late
     store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
                      the next `check` at the latest; to be read two cycles later
     written          where it is stored, valid with `store`
