@@ -377,7 +377,9 @@ class ProbeLoader(wiring.Component):
             self._put(m, number, picked[-1], of_taken.data.reference, attributes)
             buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
             m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + self._picked - self.freed))
-            m.d.comb += in_use.eq(all_kept(config, buffers, self.last_turn))
+            # Of what is freed it is heard a cycle later.
+            same, one_more = (all_kept(config, buffers + by, self.last_turn) for by in range(2))
+            m.d.sync += in_use.eq(Mux(self._picked, one_more, same))
             # Where the next one's are put, those on their way, and those of the next one that is staged.
             to, buffer = Signal(BUFFER_BITS, name="to"), Signal(BUFFER_BITS, name="buffer")
             on_the_way = [Signal(BUFFER_BITS, name=f"to{stage}") for stage in range(2)]

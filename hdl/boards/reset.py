@@ -89,7 +89,7 @@ class ResetButton(wiring.Component):
             m.d.sync += left.eq(self.cycles - 1)
         with m.Elif(left >= 0):
             m.d.sync += left.eq(left - 1)
-        # A register more, so that what is far from the pin is reset from nearer by.
-        held = Signal()
-        m.d.sync += [held.eq(left >= 0), self.reset.eq(held)]
+        # Two registers more, so that what is far from the pin is reset from nearer by.
+        held, nearer = Signal(), Signal()
+        m.d.sync += [held.eq(left >= 0), nearer.eq(held), self.reset.eq(nearer)]
         return m
