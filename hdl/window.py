@@ -479,15 +479,18 @@ class WindowBuffer(wiring.Component):
             m.d.sync += self._due.eq(0)
         looks = self.check | ~self.rests
         m.d.comb += self.working.eq(looks & ~self.blocked)
+        pointer = self.layouts.pointer_bits
+        changed = {by: (self._stored_now + by)[:pointer] for by in range(1 - _JUDGED, 2)}
         m.d.sync += [
             self._tail.eq(self._tail + gone_now),
             self._head.eq(self._head + self.store),
-            # The distance of the two, kept by itself: a difference would come late.
+            # The distance of the two, kept by itself: a difference would come late. So does `store`.
             self._stored_now.eq(
-                Array(
-                    (self._stored_now + self.store - by)[: layouts.pointer_bits]
-                    for by in range(_JUDGED)
-                )[gone_now]
+                Mux(
+                    self.store,
+                    Array(changed[1 - by] for by in range(_JUDGED))[gone_now],
+                    Array(changed[-by] for by in range(_JUDGED))[gone_now],
+                )
             ),
         ]
         with m.If(self.clear):

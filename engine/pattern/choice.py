@@ -1,8 +1,9 @@
 """Chooses among the matchers that can run a query: the one estimated to be cheapest.
 
 What the estimate needs, lengths of lists and shares of pairs a condition lets through, is sampled
-from the first events of an epoch: those of one window, and no more than 10,000. The work this
-makes, steps of a search or runs tested, is weighed with what it takes each matcher; an epoch and an
+from the first events of an epoch: those of one window, and no more than 10,000. Of a short epoch the events held
+from before are sampled, too, and it gets its part of the work that they make. The work, steps of a search or runs
+tested, is weighed with what it takes each matcher; an epoch and an
 event cost something in any case. Long epochs are the columns' field, where a step costs next to
 nothing; of a few events at a time they are not ready before the others are done.
 `seustream bench patterns:costs` measures the figures of `COSTS`.
@@ -10,6 +11,7 @@ nothing; of a few events at a time they are not ready before the others are done
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Mode, Strategy
-from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.batch import EventBatch, concat
 from seustream.engine.pattern.links import link
 from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.planner import CostEstimate, cost_order, pick, stale, supports
@@ -57,14 +59,15 @@ COSTS: Mapping[str, Cost] = {
 class Sample:
     """The expected shape of an epoch: its events and keys, the anchors' lists and how often
     conditions on pairs hold, and how many events a group's list has in a window; `kept` are the
-    events held from before. The keys follow each other in the estimate, as in the columns'
-    layout."""
+    events held from before. Where these are sampled, too, only a `part` of the work is the epoch's. The keys
+    follow each other in the estimate, as in the columns' layout."""
 
     events: int
     keys: int
     anchors: CostEstimate
     groups: tuple[float, ...]
     kept: int = 0
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,31 @@ def beginning(batch: EventBatch, window: int | None) -> EventBatch:
     return batch if end == len(batch) else batch.take(np.arange(end))
 
 
-def sample(query: ir.PatternQuery, batch: EventBatch, events: int, kept: int = 0) -> Sample:
-    """An epoch of so many events that begins with these, after epochs of which so many are kept."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Events held from before an epoch: the latest of them, how many there are, and how many came meanwhile."""
+
+    latest: EventBatch
+    count: int
+    came: float
+
+
+def sample(
+    query: ir.PatternQuery,
+    batch: EventBatch,
+    events: int,
+    kept: int = 0,
+    held: Held | None = None,
+) -> Sample:
+    """An epoch of so many events that begins with these, after epochs of which so many are kept; with `held` a short
+    one, for which these stand."""
+    part, covers = 1.0, events
+    if held is not None:
+        part, covers = events / (held.came + events), held.count + events
+        batch = concat(held.latest, batch)
     rows = fitting(query, batch, constants(query))
     lists = Lists(query, batch, rows)
-    scale = events / max(len(batch), 1)
+    scale = covers / max(len(batch), 1)
     span = lists.span * scale * lists.keys
     window = float(query.window) if query.window is not None else max(span, 1.0)
     shares = tuple(_share(lists, c) for c in query.conjuncts if c.cls is Class.PAIR)
@@ -111,7 +134,8 @@ def sample(query: ir.PatternQuery, batch: EventBatch, events: int, kept: int = 0
     windows = max(span / window, 1.0)
     groups = [len(lists.rows[i]) for i, element in enumerate(query.elements) if element.kleene]
     estimate = CostEstimate(counts, span, window, shares)
-    return Sample(events, lists.keys, estimate, tuple(n * scale / windows for n in groups), kept)
+    in_window = tuple(n * scale / windows for n in groups)
+    return Sample(events, lists.keys, estimate, in_window, kept, part)
 
 
 def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:
@@ -128,7 +152,7 @@ def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
     return {
         name: COSTS[name].epoch * steps * (1 if name in _OF_ALL_KEYS else seen.keys)
         + COSTS[name].event * (seen.events + seen.kept * (name in _SEARCHING))
-        + COSTS[name].work * _work(name, query, seen)
+        + COSTS[name].work * _work(name, query, seen) * seen.part
         for name in candidates(query)
     }
 
@@ -138,8 +162,10 @@ def _work(engine: str, query: ir.PatternQuery, seen: Sample) -> float:
     anchors = seen.anchors
     groups = 1.0
     if query.mode is Mode.SUBSETS or query.strategy is not Strategy.ANY:
+        # An event is in a subset or not. Where so many come in a window on average, those with more have most subsets.
+        choices = math.e if query.mode is Mode.SUBSETS else 2.0
         for events in seen.groups:
-            groups *= 2.0 ** min(events, _LONGEST_GROUP)
+            groups *= choices ** min(events, _LONGEST_GROUP)
     if not anchors.counts:
         return groups * seen.events
     if query.strategy is Strategy.STRICT:  # a step fits or it does not
@@ -174,7 +200,7 @@ def _chains(anchors: CostEstimate) -> float:
 
 class EngineChooser:
     """The matcher for each epoch; considered anew when the epochs have become more than twice as
-    long or short as when it last was."""
+    long or short as when it last was, or if they are short what is held meanwhile."""
 
     def __init__(self, query: ir.PatternQuery, engine: str) -> None:
         name, why = pick(query, engine)
@@ -183,9 +209,9 @@ class EngineChooser:
         self.open = engine == "auto" and not compares(query) and len(candidates(query)) > 1
         self.considered: tuple[int, ...] = ()
 
-    def due(self, events: int) -> bool:
-        """Returns whether an epoch of so many events is worth a look."""
-        return self.open and events > 0 and stale(self.considered, (events,))
+    def due(self, events: int, kept: int = 0) -> bool:
+        """Returns whether an epoch of so many events is worth a look, if so many are held."""
+        return self.open and events > 0 and stale(self.considered, (events, max(events, kept)))
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
         """Returns where another chooser of the same query was."""
@@ -193,10 +219,12 @@ class EngineChooser:
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)
 
-    def consider(self, batch: EventBatch, events: int, kept: int = 0) -> Choice:
+    def consider(
+        self, batch: EventBatch, events: int, kept: int = 0, held: Held | None = None
+    ) -> Choice:
         """An epoch that begins with these events; they are in order."""
-        self.considered = (events,)
-        seen = sample(self.query, beginning(batch, self.query.window), events, kept)
+        self.considered = (events, max(events, kept))
+        seen = sample(self.query, beginning(batch, self.query.window), events, kept, held)
         return self.by_cost(costs(self.query, seen))
 
     def by_cost(self, found: Mapping[str, float]) -> Choice:

@@ -20,11 +20,11 @@ _MOST_PIECES = 128
 
 class KeptEvents:
     """Events in order, those that fit no element left out; `rows` has by element the places of those that
-    fit it. So many events before them are forgotten as `gone` says."""
+    fit it. So many events before them are forgotten as `gone` says, and so many `came` in all."""
 
     def __init__(self, meaning: Meaning) -> None:
         self._lists = [Growing() for _ in meaning.query.elements]  # with those forgotten before
-        self.gone = 0
+        self.gone = self.came = 0
         self._meaning, self._query = meaning, meaning.query
         self._constants = constants(meaning.query)
         self._pieces: list[EventBatch] = []
@@ -52,6 +52,12 @@ class KeptEvents:
             self._pieces = [concat(*self._pieces)]
         return self._pieces[0] if self._pieces else None
 
+    def latest(self, most: int) -> EventBatch:
+        """So many of them at most, of some."""
+        log = self.log
+        assert log is not None
+        return log.take(slice(-most, None))
+
     def events(self) -> list[Event]:
         """The same as single events."""
         return [event for piece in self._pieces for event in piece.rows()]
@@ -59,6 +65,7 @@ class KeptEvents:
     def take(self, batch: EventBatch) -> tuple[EventBatch, list[Ints]]:
         """Adds events to their lists; of these events those that are kept, and by element the places
         among them of those that fit it."""
+        self.came += len(batch)
         fits = fitting(self._query, batch, self._constants, self._meaning.faults)
         # Under STRICT any event at all comes between two others.
         kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)

@@ -21,7 +21,7 @@ from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import output, state
 from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
-from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser
+from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser, Held
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.errors import EngineRefused
@@ -176,7 +176,7 @@ class PatternOperator:
             raise ValueError(f"the watermark goes back from {old} to {watermark}")
         found: list[Match] | Found | None
         released = self._released(watermark)
-        if self._chooser.due(len(released)):
+        if self._chooser.due(len(released), self._kept):
             self._consider(released)
         if self._columns is not None:
             batch = self._as_batch(released)
@@ -196,10 +196,22 @@ class PatternOperator:
         """Another matcher, if it would do an epoch like this one for far less."""
         before = self.engine
         few = released if isinstance(released, EventBatch) else released[:SAMPLED]
-        kept = len(self._retained) if self._columns is None else self._columns.held
-        self._chooser.consider(self._as_batch(few), len(released), kept)
+        held = self._held_before() if self._kept > len(released) else None
+        self._chooser.consider(self._as_batch(few), len(released), self._kept, held)
         if self.engine != before:
             self._build(self._seen())
+
+    @property
+    def _kept(self) -> int:
+        """Events held from before."""
+        return len(self._retained) if self._columns is None else len(self._columns.kept)
+
+    def _held_before(self) -> Held:
+        if self._columns is None:
+            return Held(self._as_batch(self._retained[-SAMPLED:]), self._kept, self._kept)
+        kept = self._columns.kept
+        came = self._kept * kept.came / (kept.gone + self._kept)
+        return Held(kept.latest(SAMPLED), self._kept, came)
 
     def _as_batch(self, released: EventBatch | list[Event]) -> EventBatch:
         if isinstance(released, EventBatch):

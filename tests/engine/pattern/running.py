@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import EventBatch, needed, of_events
-from seustream.engine.pattern.choice import Choice, EngineChooser, candidates
+from seustream.engine.pattern.choice import Choice, EngineChooser, Held, candidates
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
@@ -171,11 +171,13 @@ class Turns(EngineChooser):
         super().__init__(query, "auto")
         self.chance = chance
 
-    def due(self, events: int) -> bool:
+    def due(self, events: int, kept: int = 0) -> bool:
         return events > 0
 
-    def consider(self, batch: EventBatch, events: int, kept: int = 0) -> Choice:
-        super().consider(batch, events, kept)
+    def consider(
+        self, batch: EventBatch, events: int, kept: int = 0, held: Held | None = None
+    ) -> Choice:
+        super().consider(batch, events, kept, held)
         self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
         return self.choice
 
