@@ -130,7 +130,7 @@ def test_it_is_considered_anew_when_epochs_change() -> None:
 
 
 def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
-    query = query_of(SUMS)
+    query = query_of(SUMS.replace("50", "10"))
     events = stream(900)
     operator = PatternOperator(query)
     found, engines = [], []
@@ -145,6 +145,19 @@ def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
     assert engines[-2] != "columns"
     assert len(found) == len(set(found))
     assert set(found) == set(Oracle(query).matches(events))
+
+
+def test_of_single_events_what_is_held_shows_the_work() -> None:
+    """A single event looks cheap to a matcher that goes on with a run for each subset."""
+    query = query_of("PATTERN A; B+ b; C WITHIN 24 ms USING ANY SUBSETS RETURN count(b) AS n")
+    operator, engines = PatternOperator(query), []
+    for event in stream(200):
+        operator.push(event)
+        operator.advance(event.ts)
+        engines.append(operator.engine)
+    assert "nfa" not in engines[24:]
+    nfa, best = operator.choice.costs["nfa"], min(operator.choice.costs.values())
+    assert nfa > MARGIN * best
 
 
 def test_every_matcher_has_its_figures() -> None:
