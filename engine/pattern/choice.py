@@ -103,7 +103,7 @@ def beginning(batch: EventBatch, window: int | None) -> EventBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldEvents:
     """Events held from before an epoch: the latest of them, how many there are, and how many came meanwhile."""
 
     latest: EventBatch
@@ -116,7 +116,7 @@ def sample(
     batch: EventBatch,
     events: int,
     kept: int = 0,
-    held: Held | None = None,
+    held: HeldEvents | None = None,
 ) -> Sample:
     """An epoch of so many events that begins with these, after epochs of which so many are kept; with `held` a short
     one, for which these stand."""
@@ -220,7 +220,7 @@ class EngineChooser:
             self.considered = tuple(considered)
 
     def consider(
-        self, batch: EventBatch, events: int, kept: int = 0, held: Held | None = None
+        self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
         """An epoch that begins with these events; they are in order."""
         self.considered = (events, max(events, kept))

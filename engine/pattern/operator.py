@@ -21,7 +21,7 @@ from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import output, state
 from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
-from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser, Held
+from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser, HeldEvents
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.errors import EngineRefused
@@ -206,12 +206,12 @@ class PatternOperator:
         """Events held from before."""
         return len(self._retained) if self._columns is None else len(self._columns.kept)
 
-    def _held_before(self) -> Held:
+    def _held_before(self) -> HeldEvents:
         if self._columns is None:
-            return Held(self._as_batch(self._retained[-SAMPLED:]), self._kept, self._kept)
+            return HeldEvents(self._as_batch(self._retained[-SAMPLED:]), self._kept, self._kept)
         kept = self._columns.kept
         came = self._kept * kept.came / (kept.gone + self._kept)
-        return Held(kept.latest(SAMPLED), self._kept, came)
+        return HeldEvents(kept.latest(SAMPLED), self._kept, came)
 
     def _as_batch(self, released: EventBatch | list[Event]) -> EventBatch:
         if isinstance(released, EventBatch):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import EventBatch, needed, of_events
-from seustream.engine.pattern.choice import Choice, EngineChooser, Held, candidates
+from seustream.engine.pattern.choice import Choice, EngineChooser, HeldEvents, candidates
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
@@ -175,7 +175,7 @@ class Turns(EngineChooser):
         return events > 0
 
     def consider(
-        self, batch: EventBatch, events: int, kept: int = 0, held: Held | None = None
+        self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
         super().consider(batch, events, kept, held)
         self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
