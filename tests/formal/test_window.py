@@ -109,7 +109,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         proof(
             "no-room",
             faulty(
-                "room_now.eq(~wanted | self.flow | (self._room & (~full | dead[0])))",
+                "room_now.eq(~wanted | (self._room & (~full | dead[0])))",
                 "room_now.eq(1)",
             ),
             "search",
