@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -33,6 +34,7 @@ MINUTES: dict[str, tuple[float, float]] = {
     "bridge": (1, 1),
     "compile": (0.1, 0.1),
     "copies": (0.2, 0.2),
+    "core": (15, 60),
     "device": (10, 10),
     "engines": (6, 14),
     "golden": (0.1, 0.1),
@@ -57,6 +59,8 @@ MINUTES: dict[str, tuple[float, float]] = {
     "worked": (0.5, 0.5),
 }
 """By benchmark what it takes on two cores, shortened and in full."""
+FETCHED = {"core": "SEUSTREAM_CORE"}
+"""Benchmarks beside what a user fetches and builds, by the variable that says where it is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--anew", action="store_true", help="also those that are made")
     parser.add_argument("--list", action="store_true", help="list what would run and stop")
     given = parser.parse_args(arguments)
-    names = given.only.split(",") if given.only else list(bench.available())
+    there = [n for n in bench.available() if n not in FETCHED or FETCHED[n] in os.environ]
+    names = given.only.split(",") if given.only else there
     for name in names:
         if name not in bench.available():
             hint = suggest(name, bench.available(), "benchmarks")
