@@ -167,12 +167,12 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:
-    """How many times as fast ours is where both return the members."""
+    """How many times as fast ours is where both return the members, and neither was given up."""
     cores = {row[0]: float(str(row[8])) for row in rows if row[2:5:2] == ("CORE", "members")}
     return {
         f"{row[0]}: {row[2]} over CORE, {row[3]} rows a step": cores[row[0]] / float(str(row[8]))
         for row in rows
-        if row[2] != "CORE" and row[4] == "members"
+        if row[2] != "CORE" and row[4] == "members" and row[6] != GIVEN_UP
     }
 
 
@@ -186,7 +186,9 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
                 name.removesuffix(end): r for name, r in ratios.items() if name.endswith(end)
             }
             slower = [query for query, ratio in of_these.items() if ratio < 1]
-            some = "all" if len(slower) == len(of_these) else ", ".join(slower) or "none"
+            left = [str(row[0]) for row in rows if row[2:5] == (label, size, "members")]
+            slower += [query for query in left if query not in of_these]
+            some = "all" if len(slower) == len(left) else ", ".join(slower) or "none"
             found.append(f"{label}, {size} rows a step: CORE is faster in {some}")
     return found
 
