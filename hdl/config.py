@@ -19,9 +19,9 @@ MAX_DEPTH = 1 << 20
 
 CONTEXTS, EPOCHS = 128, 16
 """Raw tuples in flight at once, and the epochs that they are counted by."""
-_SPARE = 64
+_SPARE = 96
 """Slots of a window buffer beyond those it keeps tuples in: for those that left, but that what is in
-flight sees."""
+flight sees. That is some 70 tuples when only one stream arrives."""
 
 
 class ConfigError(ValueError):

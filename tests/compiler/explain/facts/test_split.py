@@ -86,7 +86,7 @@ def test_the_host_groups_and_aggregates() -> None:
 def test_windows_larger_than_a_buffer_are_noted() -> None:
     (picked,) = facts("selections", "split", query="picked")["queries"]
     assert picked["notes"][0] == (
-        "window of R holds 4,000 rows, a buffer 1,984; the host joins the others"
+        "window of R holds 4,000 rows, a buffer 1,952; the host joins the others"
     )
 
 
