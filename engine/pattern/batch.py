@@ -95,13 +95,9 @@ def concat(*pieces: EventBatch) -> EventBatch:
     some = [piece for piece in pieces if len(piece)] or list(pieces[-1:])
     if len(some) == 1:
         return some[0]
-    names, types = some[0].names, [piece.type for piece in some]
+    names, types = some[-1].names, [piece.type for piece in some]
     if any(piece.names is not names for piece in some):
-        known: dict[str, int] = {}
-        for place, piece in enumerate(some):
-            table = [*(known.setdefault(name, len(known)) for name in piece.names), -1]
-            types[place] = np.array(table, np.int64)[piece.type]
-        names = list(known)
+        names, types = _coded_alike(some)
     events = [piece.events for piece in some if piece.events is not None]
     return EventBatch(
         np.concatenate([piece.ts for piece in some]),
@@ -114,6 +110,21 @@ def concat(*pieces: EventBatch) -> EventBatch:
         },
         np.concatenate(events) if len(events) == len(some) else None,
     )
+
+
+def _coded_alike(pieces: Sequence[EventBatch]) -> tuple[list[str], list[Ints]]:
+    """The names of types and the codes of each piece by them: the names of the last piece where they
+    are enough, so that those of pieces to come are the same."""
+    last = pieces[-1].names
+    known = {name: code for code, name in enumerate(last)}
+    types = []
+    for piece in pieces:
+        if piece.names is last:
+            types.append(piece.type)
+        else:
+            table = [*(known.setdefault(name, len(known)) for name in piece.names), -1]
+            types.append(np.array(table, np.int64)[piece.type])
+    return last if len(known) == len(last) else list(known), types
 
 
 def of_events(events: Sequence[Event], columns: Mapping[str, Type]) -> EventBatch:

@@ -210,8 +210,8 @@ class CompiledSearch:
 
     def _found(self, determined: Ints, counts: Ints, rows: Ints) -> Found | None:
         """Matches without those that an event forbids, ordered."""
-        log = self.kept.log
-        if not len(determined) or log is None:
+        log = self.kept.log if len(determined) else None  # which makes one piece of all events kept
+        if log is None:
             return None
         positives = self._query.positives
         counts, rows = counts.reshape(-1, len(positives)), rows - self.kept.gone

@@ -70,6 +70,14 @@ def test_pieces_with_other_types_have_one_table_of_names() -> None:
     assert concat(one.take(slice(0, 0))).rows() == []
 
 
+def test_pieces_keep_the_names_of_the_last_where_these_are_enough() -> None:
+    old, new = of_events([Event(1, 0, "B")], {}), of_events([Event(2, 1, "A"), Event(3, 2, "B")], {})
+    whole = concat(old, new)
+    assert whole.names is new.names
+    assert concat(whole, new).names is new.names
+    assert [event.type for event in whole.rows()] == ["B", "A", "B"]
+
+
 def test_what_is_not_a_number_is_null() -> None:
     batch = of_events([Event(1, 0, "A", {"price": float("nan")})], COLUMNS)
     assert batch.columns["price"].to_pylist() == [None]
