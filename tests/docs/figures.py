@@ -221,7 +221,7 @@ def largest() -> str:
 def clocks() -> str:
     """Of the bitstreams, what a clock is about."""
     shown = ("configuration", "board", "version", "streams", "lanes", "bits", "LUT4", "block RAM",
-             "MHz asked", "MHz reached", "seeds", "slowest path")  # fmt: skip
+             "MHz asked", "MHz reached", "worst seed", "seeds", "slowest path")  # fmt: skip
     return _plain(results("boards"), shown)
 
 
