@@ -115,7 +115,7 @@ def _lint(session: nox.Session) -> None:
 
 @nox.session
 def campaign(session: nox.Session) -> None:
-    """Random queries, streams and images on all devices, 42,000 of them; `-- --record` adds up runs."""
+    """Random queries, streams and programs on all devices, 142,000 of them; `-- --record` adds up runs."""
     install(session, "test", "sim")
     session.run("python", "-m", "tests.system.campaign", *session.posargs)
 

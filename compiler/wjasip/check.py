@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import functools
 
+from seustream.compiler.wjasip.equivalence import TooIntricate, join_alike
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import ROWS_BITS
 from seustream.hdl.device import Area, LoadRefused, Tables, WindowKind
 from seustream.hdl.isa import Condition
+from seustream.hdl.program import AreaProgram
+
+_MOST_ROWS = (1 << ROWS_BITS) - 1
+"""The most rows of a route tag; where there are more the processor runs the program."""
 
 
 def check(tables: Tables, config: DeviceConfig) -> None:
@@ -30,6 +36,8 @@ def check(tables: Tables, config: DeviceConfig) -> None:
     _check_grouped(tables, config)
     joins = [_check_area(tables, config, number) for number in range(n)]
     _check_circulation(tables, joins)
+    for number, program in enumerate(joins):
+        _check_rows(tables, number, program)
 
 
 def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> list[isa.Instruction]:
@@ -213,6 +221,20 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
         if isinstance(instruction, isa.Emit) and instruction.tag not in tables.routes:
             raise LoadRefused(f"{instruction}: the tag has no route", number, address)
     return program
+
+
+def _check_rows(tables: Tables, number: int, program: list[isa.Instruction]) -> None:
+    """The processor decides by the rows of a program where there are few enough."""
+    derived = AreaProgram(tables.areas[number].program)
+    for tag, route in sorted(tables.routes.items()):
+        rows = derived.rows(tag, _MOST_ROWS) if number in route.probes else None
+        if rows is None:
+            continue
+        what = f"the rows of route tag {tag} "
+        try:
+            _want(join_alike(program, tag, rows), what + "are not what its program joins", number)
+        except TooIntricate:
+            raise LoadRefused(what + "are too intricate to be proved", number) from None
 
 
 def _check_guards(tables: Tables, number: int) -> None:

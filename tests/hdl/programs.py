@@ -110,6 +110,73 @@ def execute(
     return executed, joined
 
 
+def joins(
+    program: Sequence[isa.Instruction],
+    tag: int,
+    variables: Sequence[int],
+    always: Sequence[int] = (),
+) -> list[tuple[int, int]]:
+    """Of each JOIN that a tag's probes get to its route tag and its truth table: bit n says whether it joins when the
+    variables are the bits of n. A variable is a factor, or from 16 on a selection bit, as in
+    `AreaProgram.rows`; the others are 0, or 1 where they are `always`."""
+    number = {at: n for n, at in enumerate(a for a, i in enumerate(program) if type(i) is isa.Cmp)}
+    every = (1 << (1 << len(variables))) - 1
+    value = truth_tables(variables) | dict.fromkeys(always, every)
+    selections = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
+    registers = [0] * isa.REGISTERS
+    for n, register in enumerate(selections, 16):
+        registers[register] = value.get(n, 0)
+    registers[isa.TRUE_REGISTER] = runs = every
+    found, at = [], 0
+    while at < len(program):
+        following = at + 1
+        match program[at]:
+            case isa.Cmp(condition=condition, r=r):
+                fixed = {Condition.TRUE: every, Condition.FALSE: 0}
+                registers[r] = fixed.get(condition, value.get(number[at], 0))
+            case isa.AndRegisters(a, b, r):
+                registers[r] = registers[a] & registers[b]
+            case isa.OrRegisters(a, b, r):
+                registers[r] = registers[a] | registers[b]
+            case isa.Jmpct(other, to) if other != tag:
+                following = to
+            case isa.Jmp(to):
+                following = to
+            case isa.Jmpli():
+                some = 0
+                for register in isa.FACTOR_REGISTERS:
+                    some |= registers[register]
+                runs &= some
+            case isa.Emit(r, post):
+                found.append((post, registers[r] & runs))
+        at = following
+    return found
+
+
+def truth_tables(variables: Sequence[int]) -> dict[int, int]:
+    """Of each variable its own: bit n is its bit in n."""
+    every, tables = (1 << (1 << len(variables))) - 1, {}
+    for place, variable in enumerate(variables):
+        half = 1 << place
+        tables[variable] = every // ((1 << half) + 1) << half
+    return tables
+
+
+def read(program: Sequence[isa.Instruction]) -> list[int]:
+    """The variables that a program may depend on."""
+    selections = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
+    used: set[int] = set()
+    for it in program:
+        if isinstance(it, (isa.AndRegisters, isa.OrRegisters)):
+            used |= {it.a, it.b}
+        elif isinstance(it, isa.Emit):
+            used.add(it.r)
+    compares = [it for it in program if isinstance(it, isa.Cmp)]
+    fixed = (Condition.TRUE, Condition.FALSE)
+    factors = [n for n, it in enumerate(compares) if it.condition not in fixed]
+    return factors + [n for n, register in enumerate(selections, 16) if register in used]
+
+
 def places_of(attributes: list[int], config: DeviceConfig) -> list[dict[str, int]]:
     """Of factors by their window attributes: which comparator each comes to, and in which turn. A
     comparator does one in a turn, and serves only attributes of its kind."""

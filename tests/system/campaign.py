@@ -11,6 +11,7 @@
     patterns  patterns whose candidates a model or the RTL finds, against the engine alone
     keys      equi-joins on keys in order, at random, in one bucket, by Zipf, all equal, on the models and the RTL
               against the brute-force definition
+    programs  what a loader derives of a random program, and its rows as proved, against truth tables
 
 Spread over processes; every failing seed of a block is printed, and ends its kind. It can be run alone with --first and
 --cases 1. With --record a kind goes on where the last run of the same processor ended.
@@ -40,6 +41,7 @@ from tests.cosim.keys import KEYS, joined
 from tests.cosim.swaps import play, same, swaps
 from tests.engine.host import test_partial
 from tests.engine.pattern import test_candidates
+from tests.hdl.test_program import derived
 from tests.system.differential import MODELS, Difference, run_case
 
 _SWAPPED = (
@@ -104,6 +106,14 @@ def on_keys(seed: int) -> int:
     return results
 
 
+def programs(seed: int) -> int:
+    found = Counter[str]()
+    _asserted(seed, lambda: found.update(derived(seed)))
+    if found["too many variables"]:
+        return -1
+    return found["joins"]
+
+
 def _asserted(seed: int, check: Callable[[], object]) -> None:
     """Runs a check of the tests, which prints its seed."""
     try:
@@ -132,6 +142,7 @@ KINDS: dict[str, tuple[Callable[[int], int], int]] = {
     "patterns": (patterns, 3_000),
     "swaps": (changing, 2_000),
     "keys": (on_keys, 3_000),
+    "programs": (programs, 100_000),
 }
 _BLOCK = 40
 """Cases between two looks at the clock."""
@@ -160,7 +171,7 @@ def campaign(
                 failed += 1
                 print(f"{kind}: {problem}", flush=True)
             elif results < 0:
-                work.found["sets too large for one device"] += 1
+                work.found["too large"] += 1
             else:
                 work.found["results"] += results
         if failed:

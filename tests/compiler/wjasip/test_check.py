@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from seustream.compiler.wjasip import check as checks
 from seustream.compiler.wjasip.check import check, check_program
+from seustream.compiler.wjasip.equivalence import TooIntricate
 from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import (
@@ -35,6 +37,7 @@ from seustream.hdl.isa import (
     Nop,
     OrRegisters,
 )
+from seustream.hdl.program import AreaProgram, JoinRow
 from tests.cosim.queries import (
     RANGE,
     ROWS,
@@ -179,6 +182,28 @@ def test_a_program_of_all_instructions_passes() -> None:
     assert check_program(words(*code), TINY, 0) == code
     check_program(words(*[Nop()] * 1024), TINY, 0)
     check_program(words(*[Cmp(0, 0, 0, EQ, 0)] * 16, Nop()), TINY, 0)
+
+
+def test_rows_that_are_not_what_the_program_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in what loaders derive is noticed before a device decides by it."""
+    derive = AreaProgram.rows
+
+    def one_missing(self: AreaProgram, tag: int, most: int) -> list[JoinRow] | None:
+        rows = derive(self, tag, most)
+        return rows and rows[:-1]
+
+    monkeypatch.setattr(AreaProgram, "rows", one_missing)
+    refusal = refused(GOOD)
+    assert "the rows of route tag 2 are not what its program joins" in refusal.reason
+    assert refusal.area == R
+
+
+def test_rows_that_could_not_be_proved_in_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def intricate(*_: object) -> bool:
+        raise TooIntricate
+
+    monkeypatch.setattr(checks, "join_alike", intricate)
+    assert "too intricate to be proved" in refused(GOOD).reason
 
 
 def test_a_join_to_a_tag_without_a_route() -> None:
