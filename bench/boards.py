@@ -49,7 +49,7 @@ ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0}
 for _part, _clock in ASKED.items():
     BUILT[_part] = replace(BUILT[_part], wanted_clock=_clock)
 PARTS = tuple(BUILT)
-SHORT = {"PARTS": ("ulx3s-tiny",)}
+SHORT = {"PARTS": ("ulx3s-tiny",), "SEEDS": 1}
 HEAD = (
     "board", "configuration", "version", "streams", "lanes", "bits", "LUT4", "registers",
     "block RAM", "MHz asked", "MHz reached", "worst seed", "seeds", "million pairs/s",

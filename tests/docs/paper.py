@@ -30,7 +30,7 @@ from tests.docs.figures import span
 
 LOGS = ROOT / "build" / "paper"
 MINUTES: dict[str, tuple[float, float]] = {
-    "boards": (30, 900),
+    "boards": (11, 900),
     "bridge": (1, 1),
     "compile": (0.1, 0.1),
     "copies": (0.2, 0.2),
