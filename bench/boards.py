@@ -1,9 +1,10 @@
 """Bitstreams of all boards: cells, block RAM and clock after placing and routing.
 
-A configuration takes from some minutes to an hour, so this runs only when it is named:
-`seustream bench boards`, or `boards:ulx3s-tiny` for one. What is built is kept, and the table of
-`docs/reference/boards.md` is made of the results. With each clock stand the cycles a raw tuple of the same
-gateware, for a product of two gatewares says nothing. It needs the dependency groups `fpga` and `sim`.
+A configuration takes from some minutes to an hour, so this runs only on request: `seustream bench
+boards`, or `boards:ulx3s-tiny` for one board and configuration. Bitstreams are kept, and the table
+of `docs/reference/boards.md` is made from the results. Each clock is listed with the cycles per raw
+tuple of the same gateware, because a product of figures from two gatewares would mean nothing. It
+needs the dependency groups `fpga` and `sim`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 TITLE = "boards: bitstreams, with cells, block RAM and clock"
 LONG = True  # only when named
-PART_BY_PART = True  # what was built is written before the next is begun
+PART_BY_PART = True  # each result is written before the next build begins
 
 CONSTRAINTS = Path(__file__).parent.parent / "constraints"
 SEEDS = 5
-"""All of them are tried, for part of the clock is luck."""
+"""All seeds are tried, because the clock is partly a matter of luck."""
 
 SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
 ADDRESS = NetworkAddress.parse("192.168.1.50")
@@ -45,7 +46,8 @@ for _board in ("ecpix5", "colorlight_5a"):
     BUILT[f"{_board}-small-ethernet"] = Setting(BOARDS[_board], SMALL, address=ADDRESS)
 BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
 ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0}
-"""MHz that are asked for here, where a board's own clock leaves more to spare: nextpnr tries for what it is asked."""
+"""Requested clocks in MHz, for boards whose own clock leaves slack: nextpnr works only towards the
+clock it is given."""
 for _part, _clock in ASKED.items():
     BUILT[_part] = replace(BUILT[_part], wanted_clock=_clock)
 PARTS = tuple(BUILT)
@@ -58,7 +60,7 @@ HEAD = (
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    """Rows of this run in the place of older ones."""
+    """Measures some boards; their rows replace older ones."""
     again = {_case(part) for part in parts}
     rows = measured_before("boards", HEAD, lambda row: (row[0], row[1]) not in again)
     remarks = []
@@ -68,15 +70,15 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         try:
             _, report = build.run(SEEDS, _note, every=True)
         except TimingFailed as error:
-            report = error.report  # whose folder is of this machine
+            report = error.report  # the error's text names a folder of this machine
             remarks.append(f"{part}: timing failed: {report.short_by()}")
-        except BitstreamFailed as error:  # the others may do
+        except BitstreamFailed as error:  # other boards may succeed
             remarks.append(f"{part}: {error}")
             continue
         rows.append(_row(report))
     rows.sort(key=lambda row: (str(row[0]), str(row[1])))
     tools = ", ".join(
-        f"{tool} {which.rpartition('Version ')[2].rstrip(')')}"  # of a program's line about itself
+        f"{tool} {which.rpartition('Version ')[2].rstrip(')')}"  # from the program's version line
         for tool, which in versions(WHEELS).items()
     )
     conditions = (
@@ -92,7 +94,7 @@ def _case(part: str) -> tuple[object, ...]:
 
 
 def _named(built: Setting | BuildReport) -> str:
-    """A configuration, and its port if that is not the serial one."""
+    """Names a configuration, and its port unless that is the serial one."""
     port = ", Ethernet" if built.address else ", USB" if built.usb else ""
     return built.config.name + port
 
@@ -102,7 +104,7 @@ def _note(what: str) -> None:
 
 
 def _row(report: BuildReport) -> tuple[object, ...]:
-    from bench.device import on  # which takes a configuration from here
+    from bench.device import on  # here, because it imports a configuration from this module
 
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)

@@ -1,11 +1,12 @@
-"""Rows a second through the bridge: against a bare Flight echo, and against the bare device.
+"""Rows per second through the bridge: against a bare Flight echo, and against the bare device.
 
-Five ways for the same rows. An echo sends batches there and back. The bridge's stage takes batches to
-disk. A query that selects all rows of a stream sends them through journal, order and results and back,
-without a join. A join by the golden model does what a bridge is for; and the same host driver and
-device do it without a bridge between. What the device needs is the device's: the ratio against it
-says what the bridge costs, the ratios to the echo what its wire, disk and order do. Each is the
-median of several rounds, without the time it takes to start.
+The same rows go five ways. An echo sends batches there and back. The bridge's stage writes batches
+to disk. A query that selects all rows of a stream sends them through journal, ordering and results
+and back, without a join. A join on the golden model is the typical work of a bridge; finally, the
+same host driver and device do that join without a bridge. The ratio to the bare device shows the
+cost of the bridge, since both pay for the device; the ratios to the echo show the cost of the
+bridge's wire, disk and ordering. Each figure is the median of several rounds, without start-up
+time.
 """
 
 from __future__ import annotations
@@ -93,11 +94,12 @@ def measure(wanted: Sequence[str] = PARTS) -> Measurement:
 
 
 Timed = Callable[[], contextlib.AbstractContextManager[Callable[[], None]]]
-"""What is timed, ready to go."""
+"""Prepares one way; entering it gives the function to time."""
 
 
 def _rates(ways: dict[str, Timed]) -> dict[str, list[float]]:
-    """Rows a second of each way, in rounds: what else the machine does falls on all of them."""
+    """Measures the rows per second of each way, in rounds, so that other load on the machine
+    affects all ways."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, ready in ways.items():
@@ -109,12 +111,12 @@ def _rates(ways: dict[str, Timed]) -> dict[str, list[float]]:
 
 
 def _ratio(ours: list[float], theirs: list[float]) -> float:
-    """The median of the rounds' own."""
+    """Returns the median of the ratios of the rounds."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 def _streams(rows: int, begin: int = 0) -> dict[str, pa.Table]:
-    """R and S, together so many rows; windows of about 1,000 tuples each."""
+    """Returns R and S, together `rows` rows, with windows of about 1,000 tuples each."""
     chance = np.random.default_rng(begin)
     half = rows // 2
     found = {}
@@ -162,7 +164,7 @@ def _echo() -> Iterator[Callable[[], None]]:
 
 
 class _Served:
-    """A bridge in this process, loaded."""
+    """A bridge in this process, with the queries loaded."""
 
     def __init__(self, queries: str = JOIN) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -200,12 +202,12 @@ def _stage() -> Iterator[Callable[[], None]]:
 
 
 def _drop(parts: tuple[StagedPart, ...]) -> None:
-    """They wait for a commit that does not come."""
+    """Does nothing: the parts wait for a commit that never comes."""
 
 
 @contextlib.contextmanager
 def _through_bridge(queries: str, names: tuple[str, ...]) -> Iterator[Callable[[], None]]:
-    """In epochs, results read and given up while the next are on their way."""
+    """Sends epochs; reads and trims results while the next epoch is on its way."""
     streams = _streams(ROWS)
     with _Served(queries) as served:
 
@@ -224,7 +226,7 @@ def _through_bridge(queries: str, names: tuple[str, ...]) -> Iterator[Callable[[
 
 
 def _read(client: BridgeClient, query: str, at: int) -> int:
-    """What there is of the results, given up once it is read."""
+    """Reads the results so far and trims them."""
     end = int(client.latest(query, at)["end"])
     client.read(query, at, end)
     client.trim(query, end)
@@ -252,12 +254,12 @@ def _bare() -> Iterator[Callable[[], None]]:
 # --- order --------------------------------------------------------------------
 
 PACES = (1, 2, 5)
-"""Three streams over the same time, in so many rows a millisecond, each sends as fast as it can."""
+"""Rows per millisecond of three streams over the same time; each sends as fast as it can."""
 
 
 def _ordered(order: Callable[[list[tuple[str, pa.Table]]], Iterator[Ints]]) -> tuple[float, int]:
-    """Seconds to put a million rows of three streams in order, median of rounds, and how many
-    rows then still follow a later one."""
+    """Orders a million rows of three streams. Returns the seconds it takes, the median of the
+    rounds, and the number of rows that still follow a later one."""
     each = ROWS // len(PACES)
     streams = {
         f"s{number}": pa.table({"ts": np.arange(each) // pace, "x": np.arange(each)})
@@ -281,7 +283,7 @@ def _ordered(order: Callable[[list[tuple[str, pa.Table]]], Iterator[Ints]]) -> t
 
 
 def _sorted_batches(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
-    """What a micro-batch can do by itself: one of each stream, sorted together."""
+    """Orders as a single micro-batch can: one batch of each stream, sorted together."""
     for start in range(0, len(arrivals), len(PACES)):
         rows = pa.concat_tables([table for _, table in arrivals[start : start + len(PACES)]])
         order = np.argsort(timestamps(rows), kind="stable")
@@ -289,7 +291,7 @@ def _sorted_batches(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
 
 
 def _merged(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
-    """What the bridge does: nothing goes on that something earlier may still precede."""
+    """Orders as the bridge does: a row passes only when no earlier one can still arrive."""
     merger = Merger([f"s{number}" for number in range(len(PACES))])
     for name, table in arrivals:
         merger.push(name, table)
@@ -300,7 +302,7 @@ def _merged(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
 
 
 def _times(part: Slice) -> Ints:
-    """Of a slice's rows in the order of the slice."""
+    """Returns the times of a slice's rows, in the order of the slice."""
     found = np.empty(len(part), np.int64)
     for number, rows in enumerate(part.rows):
         if rows.num_rows:
@@ -312,8 +314,8 @@ def _times(part: Slice) -> Ints:
 
 
 def _endure() -> tuple[float, float]:
-    """The most memory this process had during the first tenth of the rows, and during all the
-    others, with a reader that keeps up."""
+    """Returns the peak memory of this process during the first tenth of the rows, and during the
+    rest, with a reader that keeps up."""
     epochs, at = 100, 0
     each = ENDURED // epochs
     first = rest = 0.0
@@ -333,6 +335,7 @@ def _endure() -> tuple[float, float]:
 
 
 def _resident() -> float:
-    """MB, now; what other measurements have needed before may be in it, but not twice."""
+    """Returns the present memory in MB; it may include what other measurements needed before, but
+    not twice."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / (1 << 20)

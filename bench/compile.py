@@ -1,4 +1,4 @@
-"""Compile time of 1, 8 and 64 queries, the parts that share and those that do not."""
+"""Compile time of 1, 8 and 64 queries, with and without shared parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONDITIONS = (
 
 
 def measure() -> Measurement:
-    compile_text(queries(1))  # the grammar is read once a process
+    compile_text(queries(1))  # a process reads the grammar once
     rows: list[tuple[object, ...]] = []
     best: dict[int, float] = {}
     for count in (1, 8, 64):
@@ -55,7 +55,7 @@ def measure() -> Measurement:
 
 
 def queries(count: int) -> str:
-    """Query sets of any size: the eight, again and again with other windows."""
+    """Returns a query set of any size: the eight queries, repeated with other windows."""
     selects = [
         f"SELECT * FROM {CONDITIONS[i % 8]} WINDOW RANGE {100 * (1 + i // 8)};"
         for i in range(count)

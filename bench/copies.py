@@ -1,9 +1,11 @@
-"""The copies of a row on the host path: what is allocated for columns between rows in and results out.
+"""The copies of a row on the host path: the memory allocated for columns between input rows and
+results.
 
-A library before the C library's adds up every allocation of a page or more, whoever asks: Arrow, numpy, the
-kernels, Python's lists. Divided by the bytes of the rows that came (or of the results, where there are more)
-that is how often a row is written down on its way. No time is measured. With SEUSTREAM_BEFORE=FOLDER a
-checkout of the release before the one graph (c557890) is counted beside this one.
+A preloaded library adds up every allocation of a page or more, whoever makes it: Arrow, numpy, the
+kernels, Python's lists. Divided by the bytes of the input rows (or of the results, if these are
+larger), the sum tells how often a row is written on its way. No time is measured. With
+SEUSTREAM_BEFORE=FOLDER, a checkout of the release before the single graph (c557890) is measured
+beside this one.
 """
 
 from __future__ import annotations

@@ -1,31 +1,36 @@
 """Groups under ANY SUBSETS and sequences beside CORE, a complex event recognition engine in C++.
 
-CORE (https://github.com/CORE-cer/CORE) takes one event at a time, each in a time that does not depend on how many
-matches there are, and enumerates complex events from what it keeps; `B+` is every choice of members there. It is
-driven without its server, in one thread, as `bench/pattern_engines/core/Makefile` builds it; SEUSTREAM_CORE names the
-folder where that was done. Its logging is off and its assertions are left out. Ours goes through the whole engine,
-from push to results, with 1, 64 and 4,096 rows a step, and with the matcher that it chooses as well as with one
-that is told, `compiled`.
+CORE (https://github.com/CORE-cer/CORE) takes one event at a time, in a time that does not depend on
+the number of matches, and enumerates complex events from its state; its `B+` is every choice of
+members. It runs without its server, in one thread, as built by
+`bench/pattern_engines/core/Makefile`; SEUSTREAM_CORE names the build folder. Its logging is off and
+its assertions are compiled out. Ours goes through the whole engine, from push to results, with 1,
+64 and 4,096 rows per step, once with the matcher that the engine chooses and once with the matcher
+`compiled`.
 
-Processor time of a pass over all events, the median of PASSES after one that is dropped; each pass is later than
-the one before by more than a window. Events lie ready on both sides, as an Arrow table here and as objects of CORE
-there. `members`: for every match the id of every event in it is delivered, here as columns, a group's as a list;
-CORE's driver takes them from each complex event and adds them up. `count`: ours with the count of a group in place of
-the list, for which each match is enumerated all the same. `detected`: CORE without enumeration, which is what an
-application has of it that asks for few of the matches; ours enumerates in any case.
+A figure is the processor time of a pass over all events, the median of PASSES after a first pass
+that is discarded. Each pass is later than the previous one by more than a window. Both sides find
+their events ready in memory, as an Arrow table here and as objects of CORE there. `members`: every
+match delivers the id of each of its events, here as columns, with a list for a group; CORE's driver
+takes the ids from each complex event and adds them up. `count`: ours delivers the count of a group
+instead of the list, but still enumerates each match. `detected`: CORE without enumeration, which is
+the cost for an application that asks for few of the matches; ours always enumerates.
 
-The two languages agree on these queries with few words to adapt. Types are a column here and event types there.
-Our window is inclusive, `WITHIN 500 ms`; CORE's `WITHIN n [ts]` spans n values of ts, hence 501. `CONSUME BY NONE`
-keeps events that were in a match. Events at one time are in no sequence here and in order of arrival there, so that
-no two have the same time. Conditions in CORE are about one event each, so there are none between two events, which
-are most of what `bench engines` measures.
+The two languages agree on these queries after small adaptations. Types are a column here and event
+types there. Our window is inclusive, `WITHIN 500 ms`; CORE's `WITHIN n [ts]` spans n values of ts,
+hence 501. `CONSUME BY NONE` keeps events that were in a match. Simultaneous events are in no
+sequence here and in order of arrival there, so no two events have the same time. Conditions in CORE
+refer to one event each, so the queries have no conditions between two events, which are most of
+what `bench engines` measures.
 
-A pass that takes ENOUGH seconds, or more runs at once than are allowed, is given up, and its time an event is that of
-the events it came to: a run for each subset is what `nfa` keeps, which may be chosen where steps are small.
+A pass that takes ENOUGH seconds, or has more simultaneous runs than are allowed, is abandoned; its
+time per event is that of the events it reached. This concerns `nfa`, which keeps a run for each
+subset and may be chosen for small steps.
 
-Before anything is measured, matches, the events in them and the sum of their ids are compared for every query and
-SEEDS streams, and again in each pass that is measured. Streams have a row every 1 to 19 ms, of twenty types in equal
-parts, of which queries name three or four; `v` is uniform, `k` one of a hundred keys.
+Before anything is measured, the matches, their events and the sum of their ids are compared for
+every query on SEEDS streams, and again in each measured pass. Streams have a row every 1 to 19 ms,
+of twenty types in equal parts; each query names three or four of them. `v` is uniform, and `k` is
+one of a hundred keys.
 """
 
 from __future__ import annotations
@@ -56,10 +61,11 @@ LONG = True
 
 EVENTS, PASSES, SEEDS = 50_000, 5, 5
 CHECKED = 5_000
-"""Events of a stream that results are compared on beforehand."""
+"""Events of a stream on which results are compared beforehand."""
 STEPS = (1, 64, 4_096)
 ENOUGH = 20.0
-"""Seconds of processor time after which a pass is given up; a tenth of that for one that is only compared."""
+"""Seconds of processor time after which a pass is abandoned; a tenth of that for a pass that is
+only compared."""
 SHORT = {"EVENTS": 5_000, "PASSES": 1, "SEEDS": 3, "CHECKED": 2_000}
 HEAD = (
     "query", "window", "engine", "rows a step", "returns", "events", "matches", "cpu s", "us/event",
@@ -69,12 +75,12 @@ STREAM = "CREATE STREAM E (type varchar, id int, v double, k int);"
 TYPES = (*"ABCD", *(f"T{number}" for number in range(4, 20)))
 SEED = 21
 OURS, GIVEN_UP = "ours", "given up"
-GAP = 60_000  # ms between two passes, beside the window
+GAP = 60_000  # ms between two passes, in addition to the window
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query; `least` is what the `v` of each of its events has to be above."""
+    """A query; the `v` of each of its events must be above `least`."""
 
     pattern: str
     window: int
@@ -87,14 +93,15 @@ class Case:
 
     @property
     def returns(self) -> dict[str, str]:
-        """What ours is asked to return, by name."""
+        """Returns the RETURN clauses of our query, by name."""
         names = [name.lower() for name in self.names]
         members = ", ".join(f"{name}.id AS {name}" for name in names)
         return {"members": members, "count": members.replace("b.id AS b", "count(b) AS n")}
 
     @property
     def measured(self) -> list[tuple[str, str, str]]:
-        """Ours, as rows call it: the matcher, and what is returned."""
+        """Returns our variants as they appear in rows: the label, the matcher, and what is
+        returned."""
         some = self.returns if "+" in self.pattern else ("members",)
         compiled = [(f"{OURS}, compiled", "compiled", returns) for returns in some]
         return [(OURS, "auto", "members"), *compiled]
@@ -137,7 +144,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Matches, the events in them, and the sum of their ids, if these were returned."""
+    """Matches, their events, and the sum of the ids, if these were returned."""
 
     matches: int
     members: int
@@ -167,7 +174,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:
-    """How many times as fast ours is where both return the members, and neither was given up."""
+    """Returns how many times as fast ours is, where both return the members and no pass was
+    abandoned."""
     cores = {row[0]: float(str(row[8])) for row in rows if row[2:5:2] == ("CORE", "members")}
     return {
         f"{row[0]}: {row[2]} over CORE, {row[3]} rows a step": cores[row[0]] / float(str(row[8]))
@@ -177,7 +185,7 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
-    """Where CORE is faster."""
+    """Names the queries for which CORE is faster."""
     ratios, found = _ratios(rows), list[str]()
     for label in dict.fromkeys(row[2] for row in rows if row[2] != "CORE"):
         for size in STEPS:
@@ -194,7 +202,7 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
 
 
 def _rows(name: str, driver: Path, data: _Data, passes: int, enough: float) -> list[Row]:
-    """CORE's rows and ours, if the results are the same."""
+    """Returns CORE's rows and ours; raises if the results differ."""
     case = CASES[name]
     expected, enumerated = _theirs(case, driver, data, passes, "enumerate")
     _, detected = _theirs(case, driver, data, passes, "detect")
@@ -221,7 +229,7 @@ def _rows(name: str, driver: Path, data: _Data, passes: int, enough: float) -> l
 
 
 class _Data:
-    """The events, as tables and as CORE's driver reads them."""
+    """The events, as tables and in the format that CORE's driver reads."""
 
     def __init__(self, count: int, seed: int, scratch: Path) -> None:
         chance = np.random.default_rng(seed)
@@ -231,7 +239,8 @@ class _Data:
         )
         self.rows["ts"] = np.cumsum(chance.integers(1, 20, count))
         self.rows["type"] = chance.integers(0, len(TYPES), count)
-        # A step ends below its last time, and a pass with all results.
+        # A step gives results only below its last time. The last event fits no query, so a pass
+        # ends with all of its results.
         self.rows["type"][-1] = len(TYPES) - 1
         self.rows["key"] = chance.integers(0, 100, count)
         self.rows["value"] = chance.random(count)
@@ -239,7 +248,7 @@ class _Data:
         self.rows.tofile(self.file)
 
     def shift(self, case: Case) -> int:
-        """What a pass is later by than the one before."""
+        """Returns by how much a pass is later than the previous one."""
         return int(self.rows["ts"][-1]) + case.window + GAP
 
     def table(self, later: int) -> pa.Table:
@@ -258,7 +267,7 @@ class _Data:
 def _ours(
     case: Case, engine: str, returns: str, size: int, data: _Data, passes: int, enough: float
 ) -> tuple[Results | None, float]:
-    """What was found, nothing if a pass took too long, and seconds an event."""
+    """Returns what was found, or None if a pass took too long, and the seconds per event."""
     text = f"{STREAM}REGISTER QUERY q AS {case.ours(returns)};"
     run = GraphRun(compile_text(text, options=Options(devices=0)), engine=engine)
     results, seconds = set[Results](), list[float]()
@@ -307,14 +316,14 @@ def _theirs(case: Case, driver: Path, data: _Data, passes: int, mode: str) -> tu
 
 
 def _same(results: set[Results], query: str) -> Results:
-    """What all passes found."""
+    """Returns the results that all passes agree on."""
     if len(results) != 1:
         raise AssertionError(f"passes differ: {results} of {query}")
     return results.pop()
 
 
 def _driver() -> Path:
-    """CORE's driver, built of what is in the repository now."""
+    """Returns CORE's driver; refuses one that is older than the source in the repository."""
     sources = folder() / "pattern_engines" / "core"
     hint = "the head of bench/pattern_engines/core/Makefile says how to build it"
     if "SEUSTREAM_CORE" not in os.environ:

@@ -1,17 +1,17 @@
 """The processor in clock cycles, which are the same on every machine.
 
-Workloads: cycles a raw tuple of `default3`, on streams drawn with a seed, once the windows are full;
-with each its busiest unit, and the one that waits most for another. They are chosen to show where
-the processor is slow as much as where it is fast.
+Workloads: cycles per raw tuple on `default3`, with seeded random streams, once the windows are
+full; for each workload its busiest unit, and the unit that waits most for another. The workloads
+show where the processor is slow as much as where it is fast.
 
 Configurations: one of these workloads on every configuration that a board has.
 
-Groups: results of a join that are counted and summed by key, for windows of time, on the configuration `grouping`; beside
-them the same results delivered one by one.
+Groups: results of a join that are counted and summed by key and time window, on the configuration
+`grouping`, beside the same results delivered one by one.
 
-Scan: four factors over windows of 2,040 tuples in which nothing joins; how many pairs an area looks
-at in a cycle, with a factor array of so many lanes and by the serial unit, which runs the program
-for every pair as the thesis does.
+Scan: four factors over windows of 2,040 tuples in which nothing joins. It counts the pairs per
+cycle that an area examines, with factor arrays of several numbers of lanes, and with the serial
+unit, which runs the program for every pair as in the thesis.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ _SELECT = "SELECT * FROM R WHERE b < {0};"
 _GROUPS = """SELECT S.b, count(*) AS n, sum(S.c) AS s FROM R, S WHERE R.a = S.a
 GROUP BY S.b, TUMBLE(ts_newest, INTERVAL {0} millisecond) WINDOW ROWS 64;"""
 _GROUPED = ((1, 16_000), (100, 16_000), (400, 16_000), (5_000, 16_000), (100, 500), (100, 50))
-"""Keys, and tuples to a window of time."""
+"""Keys, and tuples per time window."""
 
 Codes = npt.NDArray[np.uint32]
 Tuples = Callable[[int, int], Batch]
-"""Raw tuples: so many, from this one on."""
+"""Raw tuples: given the number of the first one and how many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """
-    name      as the tables have it
+    name      as shown in the tables
     text      queries
-    before    raw tuples until the windows are full, or nearly
+    before    raw tuples until the windows are full, or nearly so
     measured  raw tuples after them
-    tuples    all of them
-    after     those that are measured, where they are others
+    tuples    all raw tuples
+    after     the measured ones, if they differ
     """
 
     name: str
@@ -93,8 +93,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one workload: cycles, results and records that leave a raw tuple, what the units did, seconds
-    simulated."""
+    """The cost of one workload: cycles, results and output records per raw tuple, the activity of
+    the units, and the seconds simulated."""
 
     cycles: float
     results: float
@@ -103,7 +103,8 @@ class Cost:
     seconds: float
 
     def most(self, what: str) -> str:
-        """The unit that was most of the time `what`, with its share of the cycles."""
+        """Returns the unit that spent most time in the state `what`, with its share of the
+        cycles."""
         shares = {
             name: getattr(unit, what) / (unit.busy + unit.starved + unit.blocked)
             for name, unit in self.units.items()
@@ -176,12 +177,12 @@ BY_CONFIGURATION = "2-way equi-join, alternating, 1 match, by configuration"
 
 
 def window_of(config: DeviceConfig) -> int:
-    """Of the workload that all configurations can run."""
+    """Returns the window of the workload that all configurations can run."""
     return min(64, config.depth // 2)
 
 
 def on(config: DeviceConfig) -> Cost:
-    """What the workload of all configurations costs on one."""
+    """Returns the cost of the common workload on one configuration."""
     window = window_of(config)
     most = 2_000 if config.lanes else 400
     keys = _keys(window, config.attribute_width)
@@ -193,7 +194,7 @@ GROUPS = "groups of a 2-way equi-join, 1 match, window 64"
 
 
 def _grouped(keys: int, window: int) -> tuple[object, ...]:
-    """What grouping costs by so many keys, and what leaves the processor."""
+    """Returns the cost of grouping by so many keys, and the records that leave the processor."""
     config, joins = CONFIGURATIONS["grouping"], _keys(64)
 
     def tuples(first: int, n: int) -> Batch:
@@ -280,7 +281,7 @@ def workloads() -> Iterator[Workload]:
 
 
 def run(device: VerilatedDevice, workload: Workload) -> Cost:
-    """Loads the queries, fills the windows, and measures what comes after."""
+    """Loads the queries, fills the windows, and measures the tuples that follow."""
     device.load(compile_text(workload.text, options=Options(device.config)).image)
     device.reset()
     device.push(workload.tuples(0, workload.before))
@@ -310,7 +311,8 @@ def config(**changes: int) -> DeviceConfig:
 
 
 def alternating(n: int, value: Callable[[np.ndarray], np.ndarray], first: int = 0) -> Batch:
-    """R and S in turn, a tick apart; `value` gives the attributes of each source's n-th tuple."""
+    """Returns R and S in turn, a tick apart; `value` gives the attributes of each source's n-th
+    tuple."""
     row = np.arange(first, first + n)
     attributes = np.zeros((n, 4), np.uint32)
     attributes[:] = value(row // 2)[:, None]
@@ -323,7 +325,7 @@ def _batch(stream: np.ndarray, at: np.ndarray, sequence: np.ndarray, attributes:
 
 
 def _keys(n: int, width: int = 32, apart: int = 0) -> Codes:
-    """So many different keys in random order; `apart`: of small numbers, so far from each other."""
+    """Returns `n` different keys in random order; with `apart`, small numbers at that distance."""
     chance = np.random.default_rng(SEED)
     if apart:
         return (chance.permutation(n) * apart + 100).astype(np.uint32)
@@ -332,8 +334,8 @@ def _keys(n: int, width: int = 32, apart: int = 0) -> Codes:
 
 
 def _in_one_bucket(n: int, text: str) -> Codes:
-    """So many different keys that an index keeps in one chain, for one who knows the seed that is
-    loaded with these queries."""
+    """Returns `n` different keys that an index keeps in one chain. This takes knowledge of the seed
+    that is loaded with these queries."""
     seed = seed_of(decode(compile_text(text, options=Options(CONFIG)).image, CONFIG), CONFIG)
     chance = np.random.default_rng(SEED)
     found: dict[int, None] = {}
@@ -344,13 +346,13 @@ def _in_one_bucket(n: int, text: str) -> Codes:
 
 
 def in_turn(keys: Codes, streams: list[int] | None = None) -> Tuples:
-    """Streams that take turns, a tick apart; every attribute of a source's n-th tuple is its n-th
-    key, and again from the first."""
+    """Returns streams that take turns, a tick apart. Every attribute of a source's n-th tuple is
+    its n-th key; the keys repeat from the first."""
     chosen = np.array(streams if streams is not None else [0, 1])
 
     def tuples(first: int, n: int) -> Batch:
         row = np.arange(first, first + n)
-        # Of one stream alone the numbers go on where those of two in turn ended.
+        # A single stream continues the numbers where two streams in turn stopped.
         sequence = row // len(chosen) if len(chosen) > 1 else row - first + first // 2
         attributes = np.repeat(keys[sequence % len(keys)][:, None], MAX_ATTRIBUTES, axis=1)
         return _batch(chosen[row % len(chosen)], row, sequence, attributes)
@@ -359,7 +361,7 @@ def in_turn(keys: Codes, streams: list[int] | None = None) -> Tuples:
 
 
 def _at_random(below: int, streams: list[int]) -> Tuples:
-    """Streams that take turns; attributes below a bound, drawn anew for each tuple."""
+    """Returns streams that take turns, with attributes below a bound, drawn anew for each tuple."""
 
     def tuples(first: int, n: int) -> Batch:
         chance = np.random.default_rng((SEED, first))
@@ -371,7 +373,8 @@ def _at_random(below: int, streams: list[int]) -> Tuples:
 
 
 def _contradictory() -> Tuples:
-    """Every inequality holds for half of the pairs, but b is a, and d is c: no pair has all."""
+    """Returns streams in which every inequality holds for half of the pairs, but b equals a and d
+    equals c, so that no pair satisfies all of them."""
     drawn = _at_random(1 << 30, [0, 1])
 
     def tuples(first: int, n: int) -> Batch:
@@ -387,7 +390,7 @@ def _contradictory() -> Tuples:
 
 
 def _scan(lanes: int) -> float:
-    """Pairs a cycle over full windows in which no pair has equal first attributes."""
+    """Returns the pairs per cycle over full windows in which no pair has equal first attributes."""
     device = VerilatedDevice(config(lanes=lanes, indexes=0), note=print)
     text = STREAMS + _SCAN.format(2 * SCANNED_WINDOW - 2)
     device.load(compile_text(text, options=Options(device.config)).image)

@@ -1,15 +1,16 @@
 """The fast path against FlinkCEP, Siddhi and Esper, in one run on the stock ticker.
 
 Each engine states the same queries in its own language (`bench/pattern_engines`), runs in a virtual
-machine of its own with one task, gets the events twice, and must find the same number of matches each
-time. Figures are seconds of processor time of all its threads for the second pass, when its code is
-compiled; the first pass is given beside it. Medians of BENCH_REPEATS runs, ours of five; an engine
-that has taken five seconds is not asked again, `runs` says how often each was.
-FlinkCEP would take hours for all events: it gets that fiftieth of them whose number of matches is
-nearest to the mean, and its count is checked on these.
-One engine after the other answers each query; `seustream bench engines:Q1,NEXT` or `engines:fast`
-measures some anew and keeps what the last run found of the others.
-Needs Java 17, `javac`, and Maven, which fetches the engines from Maven Central.
+machine of its own with one task, gets the events twice, and must find the same number of matches
+each time. Figures are seconds of processor time of all its threads for the second pass, when its
+code is compiled; the first pass is given beside it. They are medians of BENCH_REPEATS runs, or of
+five for ours. An engine that has taken five seconds does not run again; `runs` is the number of its
+runs. FlinkCEP would take hours for all events. It gets the fiftieth of them whose number of matches
+is nearest to the mean, and its count is checked on these.
+
+The engines answer each query one after the other. `seustream bench engines:Q1,NEXT` or
+`engines:fast` measures some anew and keeps the last results of the others. It needs Java 17,
+`javac`, and Maven, which fetches the engines from Maven Central.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from seustream.errors import UserError
 TITLE = "engines: the fast path against FlinkCEP, Siddhi and Esper (slow)"
 LONG = True
 QUERIES = {
-    # name: as the other engines are told it, and minutes
+    # name: the query as given to the other engines, and minutes
     "Q1": ("any ABCD 60 0>1.1*1 2<0.9*3", 2),
     "Q2": ("any BCDE 60 0>1.1*1 2<0.9*3", 2),
     "Q3": ("any EGHF 60 0>1.1*1 2>1.1*3", 2),
@@ -51,11 +52,11 @@ STRICT = ("E x; A; E z", "x.price > 60 AND x.price > (1+10%)*a.price AND x.price
 ENGINES = {"fast": "fast path", "esper": "esper", "siddhi": "siddhi", "flink": "flink"}
 PARTS = (*QUERIES, *ENGINES)
 SHARE = {"esper": 1, "siddhi": 1, "flink": 50}
-"""An engine gets one in so many of the events."""
+"""Each engine gets one in this many of the events."""
 EVENTS, REPEATS = patterns.EVENTS, patterns.REPEATS
 SHORT = {"EVENTS": 200_000, "REPEATS": 1}
 OURS = 5  # runs of the fast path, which are short
-ENOUGH = 5.0  # seconds of processor time, after which an engine is not asked again
+ENOUGH = 5.0  # seconds of processor time after which an engine does not run again
 HEAD = (
     "query",
     "window",
@@ -107,7 +108,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _charts(rows: Sequence[Row]) -> dict[str, str]:
-    """All, and speed by length and by window."""
+    """Draws all speeds, and the speeds by length and by window."""
     speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
     labels = {f"{query}, {engine}": speed for (query, engine), speed in speeds.items()}
     found = {"all": patterns.bars(labels, TITLE)}
@@ -135,7 +136,7 @@ def _charts(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:
-    """How many more events a second the fast path takes, by query and engine."""
+    """Returns how many times as many events per second the fast path takes, by query and engine."""
     found: dict[str, float] = {}
     speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
     for query in dict.fromkeys(query for query, _ in speeds):
@@ -150,7 +151,7 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _query(name: str) -> ir.PatternQuery:
-    """As the others are asked: a price of each match."""
+    """Returns the query as the other engines have it, with one price per match."""
     own = {**patterns.QUERIES, "NEXT": patterns.QUERIES["Q1"], "STRICT": STRICT}
     sequence, where = own[name.partition("-")[0]]
     using = f" USING {name}" if name in ("NEXT", "STRICT") else ""
@@ -160,7 +161,7 @@ def _query(name: str) -> ir.PatternQuery:
 
 
 class _Data:
-    """The events, as tables and as the programs read them."""
+    """The events, as tables and in the format that the programs read."""
 
     def __init__(self, scratch: Path) -> None:
         ticks = patterns.generator().ticks(EVENTS)
@@ -185,7 +186,8 @@ def _ours(name: str, data: _Data) -> Row:
 
 
 def _theirs(name: str, engine: str, classes: str, data: _Data) -> Row:
-    """An engine's row, if it finds in both passes what we find in its share of the events."""
+    """Returns an engine's row; raises unless it finds in both passes what we find in its share of
+    the events."""
     text, minutes = QUERIES[name]
     query, share = _query(name), SHARE[engine]
     events = EVENTS // share
@@ -204,7 +206,7 @@ def _theirs(name: str, engine: str, classes: str, data: _Data) -> Row:
 
 
 def _compiled(engine: str, scratch: Path) -> str:
-    """The class path of an engine's program."""
+    """Compiles an engine's program; returns its class path."""
     sources = folder() / "pattern_engines"
     jars, classes = scratch / engine / "jars", scratch / engine / "classes"
     classes.mkdir(parents=True)
@@ -220,7 +222,7 @@ def _compiled(engine: str, scratch: Path) -> str:
 def _java(
     engine: str, classes: str, data: Path, query: str, minutes: int
 ) -> tuple[tuple[int, int], tuple[float, float]]:
-    """Matches and seconds of the first and the second pass."""
+    """Returns the matches and the seconds of the first and the second pass."""
     opened = ["java.lang", "java.util"] if engine == "flink" else []
     call = ["java", "-XX:+UseSerialGC", "-Xmx4g"]
     call += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]

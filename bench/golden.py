@@ -1,8 +1,9 @@
 """A windowed join on the golden model, in DuckDB, and as nested loops in plain Python.
 
-The same two streams, the same query `R.a = S.d AND R.b <> S.e` over RANGE windows of about
-2,048 tuples. The loops run on a part of the tuples and are scaled up; DuckDB computes the whole
-join as a batch, from tables already loaded, while the model processes tuples in arrival order.
+All three get the same two streams and the query `R.a = S.d AND R.b <> S.e` over RANGE windows of
+about 2,048 tuples. The loops run on a part of the tuples, and their time is scaled up. DuckDB
+computes the whole join as a batch, from tables already loaded, while the model processes tuples in
+arrival order.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from seustream.engine.graph import GraphRun
 
 TITLE = "golden: windowed join of 100,000 tuples over windows of 2,048"
 
-TUPLES = 50_000  # a stream
+TUPLES = 50_000  # per stream
 WINDOW = 2_047 * 3  # ticks; a stream has a tuple every 3
-LOOPED = 2_000  # tuples of each stream the nested loops get
+LOOPED = 2_000  # tuples of each stream for the nested loops
 
 QUERIES = f"""
 CREATE STREAM R (a int, b int);
@@ -42,7 +43,7 @@ def measure() -> Measurement:
         seconds[name] = time.perf_counter() - began
     began = time.perf_counter()
     results["nested loops"] = _loops({k: v.slice(0, LOOPED) for k, v in streams.items()})
-    # A short run mostly sees windows that are not yet full: count pairs, not tuples.
+    # Scale by pairs, not by tuples: during most of a short run the windows are not yet full.
     pairs = sum(min(i, 2_048) for i in range(LOOPED)) * 2
     all_pairs = sum(min(i, 2_048) for i in range(TUPLES)) * 2
     seconds["nested loops"] = (time.perf_counter() - began) * all_pairs / pairs
@@ -86,7 +87,7 @@ def _duckdb(streams: dict[str, pa.Table]) -> int:
 
 
 def _loops(streams: dict[str, pa.Table]) -> int:
-    """What one writes first: a deque a window, every pair looked at."""
+    """Joins as a first attempt would: a deque per window, and a look at every pair."""
     arrivals = sorted(
         (row["ts"], index, tuple(row.values())[1:])
         for index, rows in enumerate(streams.values())

@@ -1,12 +1,13 @@
-"""The engine's join on what people ask of one, beside DuckDB, both with one thread.
+"""The engine's join on common workloads, beside DuckDB, both with one thread.
 
-Streams have a tuple a tick each, values are uniform; a RANGE window holds so many tuples of a stream
-as it has ticks. The engine takes tuples in their order and gives results in theirs; DuckDB joins tables
-that are already loaded, as a batch; but for theta, a window is an equality of buckets of time, too, which is
-faster there. Results are counted and equal. Figures are processor
-time and wall time a tuple, of one run after one of a tenth of the tuples; `gain` is DuckDB's processor
-time over ours. The data come from the seed 21. `parquet` reads the streams from files and writes the
-results to one, in both: the engine packed as `run` does, DuckDB as it does by default. `bench joins:W1` measures some of the rows anew.
+Each stream has one tuple per tick, and values are uniform; a RANGE window holds as many tuples of a
+stream as it has ticks. The engine takes tuples in their order and gives results in their order.
+DuckDB joins tables already loaded, as a batch; except for theta, it also expresses a window as an
+equality of buckets of time, which is faster there. The numbers of results are compared and equal.
+Figures are processor time and wall-clock time per tuple, of one run after a warm-up on a tenth of
+the tuples; `gain` is DuckDB's processor time over ours. The data come from the seed 21. `parquet`
+reads the streams from files and writes the results to one on both sides: the engine packs it as
+`run` does, DuckDB by its defaults. `bench joins:W1` measures some of the rows anew.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ TITLE = "joins: the engine's join on W1 to W4, theta and many results, beside Du
 LONG = True
 
 SLICE = 8192
-"""Tuples at a time, as `run` has them."""
+"""Tuples at a time, as in `run`."""
 PUSHED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A set of queries: conditions, the streams' columns and the ranges of their values, tuples of a
-    stream, the window in ticks; the condition that DuckDB is given beside the buckets."""
+    """A set of queries: the columns of the streams and the ranges of their values, the conditions,
+    the tuples per stream, the window in ticks, and whether DuckDB's window is an equality of
+    buckets."""
 
     streams: dict[str, dict[str, int]]
     where: tuple[str, ...]
@@ -117,7 +119,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _pairs(rows: Sequence[tuple[object, ...]]) -> Iterator[tuple[str, float]]:
-    """Pairs of tuples a second that a theta join looks at."""
+    """Returns the pairs of tuples per second that a theta join examines."""
     for name, engine, tuples, window, _, cpu, *_ in rows:
         if str(name).startswith("theta") and engine == "engine":
             each = int(str(tuples)) // 2
@@ -200,7 +202,7 @@ def _duckdb(streams: dict[str, pa.Table], work: Work, scratch: str) -> int:
         within = " AND ".join(f"{newest} - {name}.ts <= {size}" for name in sources)
         tables = ", ".join(sources)
         if work.bucketed:
-            # Tuples within a window are in one bucket of its size, or in two side by side.
+            # Tuples within a window lie in the same bucket of its size, or in two adjacent ones.
             bucket, (first, *others) = size + 1, sources
             tables = f"(SELECT *, ts // {bucket} AS bucket FROM {first}) {first}"
             for name in others:

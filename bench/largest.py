@@ -1,9 +1,9 @@
-"""The largest configuration that fits a board, by pairs a second.
+"""The largest configuration that fits a board, by pairs per second.
 
-With attributes of so many bits, as many areas as the block RAM holds, and twice the lanes as long as
-the netlist fits; some minutes of synthesis a step, so it runs only when named: `seustream bench
-largest`, or `largest:ecpix5-8` for one board and width. What compares the most pairs a cycle is then
-placed and routed, and if that cannot be, what comes next.
+For each width of the attributes it takes as many areas as fit in the block RAM, and doubles the
+lanes as long as the netlist fits. A step takes some minutes of synthesis, so this runs only on
+request: `seustream bench largest`, or `largest:ecpix5-8` for one board and width. The configuration
+that compares the most pairs per cycle is then placed and routed; if that fails, the next one is.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ FAMILIES = {f"{name}-{width}": (BOARDS[name], width) for name in BOARDS for widt
 PARTS = tuple(FAMILIES)
 SHORT = {"PARTS": ("icesugar_pro-32",)}
 FULL = 0.85
-"""Of the LUT4; the rest is room for the router."""
+"""Share of the LUT4 to fill; the router needs the rest as room."""
 LANES = 8
-"""The fewest that are tried."""
+"""The fewest lanes that are tried."""
 HEAD = (
     "board", "bits", "streams", "lanes", "depth", "LUT4", "block RAM", "pairs a cycle",
     "MHz reached", "million pairs/s",
@@ -40,8 +40,8 @@ HEAD = (
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    """Rows of this run in the place of older ones. The largest is written beside the board's pins,
-    for `--config`."""
+    """Measures some boards; their rows replace older ones. Writes the largest configuration beside
+    the board's pins, for `--config`."""
     again = {(board.title, width) for board, width in map(FAMILIES.__getitem__, parts)}
     rows = measured_before("largest", HEAD, lambda row: (row[0], row[1]) not in again)
     remarks = []
@@ -65,7 +65,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _clock(board: Board, config: DeviceConfig) -> float:
-    """After placing and routing, whatever was asked."""
+    """Returns the clock after placing and routing, whether or not it meets the request."""
     build = Build(Setting(board, config), CONSTRAINTS / board.name, cache())
     try:
         return build.run(1, _note)[1].best.clock
@@ -74,7 +74,7 @@ def _clock(board: Board, config: DeviceConfig) -> float:
 
 
 def _fitting(board: Board, width: int) -> list[tuple[DeviceConfig, Size]]:
-    """With as many streams as there may be."""
+    """Returns the configurations that fit, with as many streams as possible."""
     for streams in range(MAX_STREAMS, 1, -1):
         found = list(_with_lanes(board, width, streams))
         if found:
@@ -83,7 +83,7 @@ def _fitting(board: Board, width: int) -> list[tuple[DeviceConfig, Size]]:
 
 
 def _with_lanes(board: Board, width: int, streams: int) -> Iterator[tuple[DeviceConfig, Size]]:
-    """Twice the lanes, as long as it fits."""
+    """Doubles the lanes as long as the configuration fits."""
     base = dataclasses.replace(CONFIGURATIONS["default"], attribute_width=width, streams=streams)
     part = dataclasses.replace(board.part, cells=int(FULL * board.part.cells))
     for lanes in (LANES << step for step in itertools.count()):

@@ -1,12 +1,14 @@
-"""Nexmark: each query by itself, on one core, beside DuckDB, Flink SQL and Spark over the same rows.
+"""Nexmark: each query by itself, on one core, beside DuckDB, Flink SQL and Spark over the same
+rows.
 
-The generator of `examples/nexmark` draws 100,000 events with seed 7: persons, auctions and bids, of which 46 in 50 are
-bids. A figure is the processor time of one run, from the text to the last result, and events are all that
-were drawn, also those of streams that a query does not read. DuckDB has one thread and is asked what the finite streams
-give: it sees all rows at once and keeps no windows, so it is a mark for the cost of the query itself, and not a
-stream engine. Flink and Spark are asked what they can say in the same words (`bench/nexmark_engines`), and the numbers of
-results are compared. `bench nexmark:seustream,flink` measures some of them. Flink needs Java 17 and Maven,
-Spark the group `spark`.
+The generator of `examples/nexmark` draws 100,000 events with seed 7: persons, auctions and bids, of
+which 46 in 50 are bids. A figure is the processor time of one run, from the text to the last
+result. The number of events includes those of streams that a query does not read. DuckDB has one
+thread and answers for the finite streams: it sees all rows at once and keeps no windows, so it is a
+reference for the cost of the query itself, not a stream engine. Flink and Spark get the queries
+that they can express in the same words (`bench/nexmark_engines`), and the numbers of results are
+compared. `bench nexmark:seustream,flink` measures some of the engines. Flink needs Java 17 and
+Maven, Spark the group `spark`.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ PARTS = ("seustream", "flink", "spark")
 EVENTS, SEED = 100_000, 7
 _TEXT = Path(__file__).parents[1] / "examples" / "nexmark" / "nexmark.xsql"
 _NEAR = {("q11", "Flink SQL"), ("q11", "Spark"), ("q12", "Spark")}
-"""Results that may differ in number: in Flink rows exactly a gap apart are one session, and Spark lacks the
-windows that no later row closes."""
+"""Results whose number may differ: in Flink, rows exactly one gap apart are one session, and Spark
+lacks the windows that no later row closes."""
 
 
 def alone(text: str, name: str) -> str:
-    """The query set without the other queries."""
+    """Returns the query set with only one of its queries."""
     others = rf"REGISTER QUERY (?!{name} AS)[^;]*;"
     return re.sub(others, "", re.sub(r"--[^\n]*", "", text))
 
@@ -75,13 +77,13 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _ours(tables: dict[str, pa.Table]) -> list[tuple[str, int, float, float]]:
-    """Of each query the results, and the seconds here and in DuckDB."""
+    """Returns for each query the number of results, and the seconds here and in DuckDB."""
     text, figures = _TEXT.read_text(encoding="utf-8"), []
     judge = duckdb.connect(config={"threads": 1})
     judge.execute("SET TimeZone = 'UTC'")
     for name, table in tables.items():
         judge.register(name, table.append_column("rn", pa.array(range(table.num_rows))))
-    ss.run(alone(text, "q0"), streams=streams(100, SEED), devices=0)  # what is imported late
+    ss.run(alone(text, "q0"), streams=streams(100, SEED), devices=0)  # triggers late imports
     for name, sql in JUDGED.items():
         one = alone(text, name)
         used = {n: table for n, table in tables.items() if re.search(rf"\b{n}\b", one)}

@@ -1,9 +1,10 @@
 """Joins of each kind in the engine, beside the inner one on the same rows.
 
-Streams R and S have a tuple a tick each and a window of 2,000 ticks; keys are uniform, from as many values as give
-a match a tuple, or from a hundred times as many. INNER is run by the engine's own join, all others by the
-operator of trees of joins; what of their cost is the operator's shows in the LEFT JOIN of which a condition keeps the matches.
-Figures are processor time of one run after one of a tenth of the tuples; seed 20.
+Streams R and S have one tuple per tick each, and a window of 2,000 ticks. Keys are uniform, from as
+many values as give one match per tuple, or from a hundred times as many. The engine's own join runs
+INNER; the operator for trees of joins runs all others. The cost of that operator shows in the LEFT
+JOIN with a condition that keeps only the matches. Figures are processor time of one run after a
+warm-up on a tenth of the tuples; seed 20.
 """
 
 from __future__ import annotations

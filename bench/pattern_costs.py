@@ -1,9 +1,10 @@
-"""What a matcher of patterns needs for an epoch, an event and a unit of work, in microseconds.
+"""The time that a pattern matcher needs for an epoch, an event and a unit of work, in microseconds.
 
-The planner weighs its estimates with these (`engine/pattern/choice.py`). An event: many ticks
-through a pattern none of them fits. An epoch: the same with a watermark after every tick, less the
-events, divided by the pattern's elements. A unit of work, a partial match made or a run tested:
-experiment queries, less the events, divided by the units the matcher itself counts.
+The planner weighs its estimates with these figures (`engine/pattern/choice.py`). An event: many
+ticks through a pattern that none of them fits. An epoch: the same with a watermark after every
+tick, less the events, divided by the number of elements and conditions of the pattern. A unit of
+work is a partial match made or a run tested: the time of experiment queries, less the events,
+divided by the units that the matcher itself counts.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def measure() -> Measurement:
 
 
 def units(name: str, query: object, events: list) -> int:
-    """What the planner takes for work: runs tested, or partial matches made. A search counts none
-    where a kernel finds its sequences, so that the one without kernels counts for both."""
+    """Counts the planner's units of work: runs tested, or partial matches made. A search counts
+    none where a kernel finds its sequences, so the search without kernels counts for both."""
     if name in ("nfa", "compiled"):
         nfa = Nfa(Meaning(query))
         nfa.advance(events, BEGIN_OF_TIME, END_OF_STREAM)

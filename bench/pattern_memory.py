@@ -1,10 +1,11 @@
-"""What matchers of patterns hold at most, and what a match costs when it is due.
+"""The most that pattern matchers hold, and the cost of a match when it is due.
 
-Held: entries of the shared buffer and runs under both numberings of versions (per_state only where
-it is sound), and all that is kept for groups and for subsets of them. Delay: a watermark after every
-row of a table, microseconds from the watermark to its matches as a table, divided by these; the median and the
-worst of a hundred. Without conditions between events there are no dead ends in columns and compact
-enumeration, so the delay does not grow with the window.
+Held: entries of the shared buffer and runs, under both numberings of versions (per_state only where
+it is sound), and everything kept for groups and for subsets of them. Delay: a watermark follows
+every row of a table; the figure is the microseconds from the watermark to its matches as a table,
+divided by the number of matches, as the median and the worst of a hundred. Without conditions
+between events, columns and compact enumeration have no dead ends, so the delay does not grow with
+the window.
 """
 
 from __future__ import annotations

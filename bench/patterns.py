@@ -1,11 +1,11 @@
 """Patterns on the stock ticker: the three experiments of the OptiSeq paper.
 
-Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and lists of pending
-partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
-event by event in the paper's order. The fast path, on columns, is given beside them; it is what
-runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS rounds; in a round
-the matchers take turns, so that each has the same load beside it. A part or a case
-(`patterns:three-Q1-5`) measured alone leaves what the last run found of the others.
+Scalar matchers compete with scalar matchers. The automaton (NFA^b under ANY) stands in for SASE;
+lists of pending partial matches, which every event extends from left to right, stand in for Siddhi;
+OptiSeq as printed searches event by event in the paper's order. The fast path, on columns, is given
+beside them; it is the default. All figures are seconds of processor time, the median of
+BENCH_REPEATS rounds; in each round the matchers take turns, so that all run under the same load.
+Measuring one part or case (`patterns:three-Q1-5`) keeps the last results of the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LONG = True
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))
 REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
 SHORT = {"EVENTS": 200_000, "REPEATS": 3}
-EPOCH = 1 << 18  # events between watermarks, as the command line has it
+EPOCH = 1 << 18  # events between watermarks, as on the command line
 STREAM = Stream("stocks", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 
 _AB = "a.price > (1+10%)*b.price"
@@ -117,7 +117,7 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
 
 
 def _events_of(row: Row) -> int:
-    """How many events a row was measured on."""
+    """Returns the number of events that a row was measured on."""
     return round(float(str(row[3])) * float(str(row[4])))
 
 
@@ -143,7 +143,7 @@ def _measured(
 
 
 def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:
-    """The median of some runs, and what the last of them found."""
+    """Returns the median of some runs, and what the last of them found."""
     times, found = [], None
     for _ in range(repeats):
         begun = time.process_time()
@@ -188,8 +188,8 @@ def fast(q: ir.PatternQuery, table: pa.Table) -> int:
 
 
 def _pending(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
-    """Partial matches of each length in a list, every one tried with every event of the next
-    type; nothing is shared between them."""
+    """Keeps partial matches of each length in a list and tries every one with every event of the
+    next type; they share nothing."""
     meaning = Meaning(q)
     window = q.window or 0
     size = len(q.elements)
@@ -227,7 +227,8 @@ def _pending(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
 
 
 def _gains(rows: Sequence[Row]) -> dict[str, float]:
-    """What the paper reports: how much less time OptiSeq needs than each of the others."""
+    """Returns the figures that the paper reports: how much less time OptiSeq needs than each of the
+    others."""
     seconds = {(f"{row[0]}, {row[1]}", str(row[2])): float(str(row[3])) for row in rows}
     found = {}
     for case in dict.fromkeys(case for case, _ in seconds):
@@ -243,7 +244,7 @@ def _gains(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _charts(rows: Sequence[Row]) -> dict[str, str]:
-    """An experiment each, of those that every matcher has been through."""
+    """Draws a chart per experiment, of the cases that every matcher has run."""
     seconds = {row[:3]: float(str(row[3])) for row in rows}
     found = {}
     if any(row[0] == "one" for row in rows):
@@ -278,12 +279,12 @@ def generator() -> ModuleType:
 
 
 def load() -> str:
-    """How busy the machine was, of which processor time knows little."""
+    """Returns the load of the machine, which processor time hardly shows."""
     return f"{os.getloadavg()[1]:.1f}"
 
 
 def bars(speeds: Mapping[str, float], title: str) -> str:
-    """Events a second of every engine and query, on a logarithmic scale."""
+    """Draws the events per second of every engine and query, on a logarithmic scale."""
     from seustream.compiler.explain.picture.draw import document, path, rectangle, text
 
     body = [text(20, 26, "events a second (logarithmic)", "title")]

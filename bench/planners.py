@@ -1,4 +1,4 @@
-"""How long the centre takes to order one block's visits, by planner and number of sites."""
+"""The time that the centre takes to order one block's visits, by planner and number of sites."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def measure() -> Measurement:
 
 
 def _tasks(n: int) -> list[Task]:
-    """Blocks of the first site after ten units, each with synopses of its own."""
+    """Returns blocks of the first site after ten units, each with synopses of its own."""
     found = []
     for s in range(BLOCKS):
         of = setting(1000 * n + s, n, units=11)

@@ -1,4 +1,4 @@
-"""How many tuples circulate in the device under each plan, on the eight-query example."""
+"""The number of tuples that circulate in the device under each plan, on the eight-query example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seustream.engine.graph import GraphRun
 
 TITLE = "plans: joined tuples that circulate for the eight queries"
 
-TUPLES = 1_500  # a stream
+TUPLES = 1_500  # per stream
 COLUMNS = {"R": "abc", "S": "de", "T": "fg"}
 
 

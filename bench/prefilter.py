@@ -1,4 +1,5 @@
-"""The synopsis filter before a device: what it drops, what it saves, what it costs a tuple."""
+"""The synopsis filter before a device: the tuples it drops, the bytes it saves, and its cost per
+tuple."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def _streams(keys: int) -> dict[str, pa.Table]:
 
 
 def _run(given: dict[str, list[pa.Table]]) -> tuple[float, int]:
-    """Seconds, and how many results."""
+    """Returns the seconds and the number of results."""
     c = compile_text(QUERY)
     begun = time.process_time()
     driver = GraphRun(c, GoldenDevice(c.options.config))

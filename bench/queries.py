@@ -1,16 +1,18 @@
 """Many queries of the engine that differ in a constant, from 1 to 1,000.
 
-Streams R (k, v) and S (k, w) have 1,000 values of each column, uniform; the seed is 20. *Selective*: each tuple
-of R interests one of a thousand queries (`v = 17`, `v` in a range of ten, a join with `v = 17`). *Half*: each
-query wants another part of the tuples, half of them on average. *All*: every query wants nearly every one. *Shared*:
-a join whose queries differ in a condition on both streams. *Groups* count by key in sliding windows, or since the
-beginning; *periods* in windows one after the other.
+Streams R (k, v) and S (k, w) have 1,000 values in each column, uniform; the seed is 20.
+*Selective*: each tuple of R matters to one of a thousand queries (`v = 17`, `v` in a range of ten,
+a join with `v = 17`). *Half*: each query wants a different part of the tuples, half of them on
+average. *All*: every query wants nearly every tuple. *Shared*: a join whose queries differ in a
+condition on both streams. *Groups* count by key in sliding windows, or since the beginning;
+*periods* in windows that follow one another.
 
-`tuples beside one` is tuples a second over those of one such query, `results beside one` the same of results: where a
-tuple has hundreds of results, these are what is paid for. Figures are processor time, the best of five runs,
-alternated between the counts, after a first one and a collection of garbage: compiling leaves so many objects that
-Python's next full collection, in the first run or a later one, takes longer than the run. At the end: what the compiler
-takes, and one statement more to a bridge without a device.
+`tuples beside one` is the tuples per second over those of a single such query, `results beside one`
+the same for results: where a tuple has hundreds of results, these make up the cost. Figures are
+processor time, the best of five runs, alternating between the counts, after a first run and a
+garbage collection: compiling leaves so many objects that Python's next full collection, in the
+first run or a later one, would take longer than the run. The last table has the time of the
+compiler, and of one more statement to a bridge without a device.
 """
 
 from __future__ import annotations
@@ -60,8 +62,9 @@ WORK = {
     ),
     "join, shared factor": (JOIN.format("R.v + S.w > 1900 + {n} / 10"), 50_000),
 }
-"""By name a query, and tuples of each stream. `n` is the query's number, `spread` too, but in an order that begins in
-the middle. Where a thousand queries give hundreds of results a tuple, tuples are few."""
+"""By name, a query and the number of tuples of each stream. `n` is the query's number; `spread` is
+too, but in an order that begins in the middle. Where a thousand queries give hundreds of results
+per tuple, there are few tuples."""
 COUNTS = (1, 64, 1000)
 RUNS = 5
 
@@ -121,7 +124,7 @@ def _tables(names: Sequence[str], tuples: int) -> dict[str, pa.Table]:
 
 
 def _run(c: Compilation, tables: dict[str, pa.Table]) -> tuple[float, int]:
-    """Returns what the tuples of one run take, in seconds, and how many results it has."""
+    """Returns the seconds that the tuples of one run take, and the number of its results."""
     run, results = GraphRun(c), 0
     begun = time.process_time()
     for _, some in drive(run, tables):
@@ -130,7 +133,7 @@ def _run(c: Compilation, tables: dict[str, pa.Table]) -> tuple[float, int]:
 
 
 def _changes() -> FigureTable:
-    """Returns what a thousand queries cost before the first tuple, and the next one."""
+    """Measures a thousand queries before the first tuple, and one more query."""
     rows: list[tuple[object, ...]] = []
     for name in ("join, selective", "periods, selective"):
         form = WORK[name][0]

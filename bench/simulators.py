@@ -1,7 +1,7 @@
-"""The same processor, the same tuples, driven from Python by cocotb and by the C++ clock loop.
+"""The same processor and the same tuples, driven from Python by cocotb and by the C++ clock loop.
 
-Read twice, as the tests of components are: by `seustream bench`, and by the simulator, which
-finds the cocotb test in it.
+Like the tests of components, this module is imported twice: by `seustream bench`, and by the
+simulator, which finds the cocotb test in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TITLE = "simulators: clock cycles a second, by cocotb and by the C++ clock loop"
 
 CONFIG = processor.config(lanes=8)
 CASES = {"two streams": lambda: Wjasip(CONFIG)}
-TUPLES = 400  # for cocotb; the clock loop gets as many as keep it busy for a while
+TUPLES = 400  # for cocotb; the clock loop gets enough to stay busy for a while
 TIMES = 100
 _RESULT = "SIMULATORS_RESULT"
 

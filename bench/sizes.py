@@ -1,8 +1,9 @@
-"""What netlists of the known configurations need, and which parts they fit.
+"""The resources that netlists of the known configurations need, and the parts they fit.
 
-Synthesis takes minutes each, so this runs only when it is named: `seustream bench sizes`, or
-`sizes:tiny` for one. What comes of it goes to `hdl/boards/flow/sizes.json`, by which `seustream bitstream`
-knows what fits a part when something does not. It needs the dependency group `fpga`.
+Each synthesis takes minutes, so this runs only on request: `seustream bench sizes`, or `sizes:tiny`
+for one configuration. The results go to `hdl/boards/flow/sizes.json`, from which `seustream
+bitstream` knows what would fit a part when something does not. It needs the dependency group
+`fpga`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ KNOWN: dict[str, tuple[str, DeviceConfig, Board]] = {
     **{name: (name, config, BOARDS["ulx3s"]) for name, config in CONFIGURATIONS.items()},
     SMALL.name: ("constraints/small.json", SMALL, BOARDS["icesugar_pro"]),
 }
-"""What `--config` takes, what it means, and a board around it: others differ by some LEDs."""
+"""By argument of `--config`: its name, the configuration, and a board around it. Other boards
+differ by a few LEDs."""
 PARTS = tuple(KNOWN)
 SHORT = {"PARTS": ("tiny", SMALL.name)}
 HEAD = ("configuration", "LUT4", "registers", "block RAM", "fits")

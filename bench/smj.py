@@ -1,5 +1,6 @@
-"""Joins across sites in the setting of their paper: what messages cost, by number of sites and over
-time, with a window and without, against lottery routing and the ways the paper leaves out."""
+"""Joins across sites in the setting of their paper: the cost of messages, by number of sites and
+over time, with and without a window, against lottery routing and the ways that the paper leaves
+out."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ CLAIMED = {
     (WINDOW, "SMJH"): (50, 70),
 }
 NEAR = 1
-"""Points by which a mean of so many seeds may miss a range's end."""
+"""Points by which a mean over the seeds may miss the end of a range."""
 
 
 def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
@@ -128,7 +129,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
 
 
 def _means(terms: Terms, n: int, seeds: int) -> dict[str, list[float]]:
-    """Mean cost by way and time unit."""
+    """Returns the mean cost by way and time unit."""
     found: dict[str, list[float]] = {}
 
     def add(way: str, costs: Sequence[float]) -> None:
@@ -152,7 +153,7 @@ Means = dict[tuple[float, bool, int], dict[str, list[float]]]
 
 
 def _verdicts(means: Means) -> tuple[str, ...]:
-    """Which of the published ranges the delivered runs fall into."""
+    """States which of the published ranges the delivered runs fall into."""
     found = []
     for (window, way), (low, high) in CLAIMED.items():
         each = {
@@ -197,7 +198,7 @@ def _verdicts(means: Means) -> tuple[str, ...]:
 
 
 def _example() -> FigureTable:
-    """One run with real rows: what was decided for its last blocks, and what that cost."""
+    """Runs once with real rows; returns the orders chosen for the last blocks, and their cost."""
     of = setting(3000, 3)
     join = EquiJoin.on_one_key([WINDOW] * of.n)
     net = SiteNetwork(SiteLayout(join, of.costs, of.query_node))

@@ -1,14 +1,15 @@
-"""The same join from Spark to Spark: through a bridge, inside Spark, and as Spark's own joins; and what Spark
-needs to read the same rows and drop them, below which nothing that Spark feeds can come.
+"""The same join from Spark to Spark: through a bridge, inside Spark, and as Spark's own joins.
+Reading the same rows and dropping them sets the lower limit for everything that Spark feeds.
 
-All read the same Parquet files and drop their results, in one Spark session that each has used once
-before; the files of a stream are one micro-batch, or twenty. The bridge runs the engine, as a bridge does that is
-given no device. Spark's own stream-stream join keeps its state in memory and in RocksDB; its batch join reads the same files
-without a stream. Processor time is that of this process and all below it: Spark's JVM, its Python workers, the bridge.
+All ways read the same Parquet files and drop their results, in one Spark session that each has used
+once before; the files of a stream are one micro-batch, or twenty. The bridge runs the engine, as it
+does by default without a device. Spark's own stream-stream join keeps its state in memory or in
+RocksDB; its batch join reads the same files without a stream. Processor time is that of this
+process and all its descendants: Spark's JVM, its Python workers, the bridge.
 
-What the processor would need is another figure: with the part `rtl` the same tuples, fewer of them, go through
-the RTL in simulation, and its clock cycles are counted. At the clock of a board (`seustream
-bench boards`) they are a time; how long the simulation took says nothing about it.
+The time of the stream processor is another figure: with the part `rtl`, fewer of the same tuples go
+through the RTL in simulation, and its clock cycles are counted. At the clock of a board (`seustream
+bench boards`) they give a time; the duration of the simulation does not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ FILES = 20
 KEYS = 1_000
 WINDOW = 10_000  # milliseconds; a stream has a row every few
 BEGIN = 1_000_000_000_000
-"""When rows begin: those of 1970-01-01 00:00 are late to Spark, whose watermarks begin there."""
+"""The time of the first row. Spark's watermarks begin at 1970-01-01 00:00, so rows of that time
+would be late."""
 QUERIES = f"""
 CREATE STREAM R (a int, b int);
 CREATE STREAM S (d int, e int);
@@ -62,8 +64,9 @@ HEAD = ("rows", "micro-batches", "what", "seconds", "processor s", "rows/s", "re
 
 
 def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
-    """Measures some parts; `ours` is `million` without Spark's own joins, which take minutes each."""
-    # Here, so that all other measurements go without Spark.
+    """Measures some parts. `ours` is `million` without Spark's own joins, which take minutes
+    each."""
+    # Imported here, so that the other measurements do not need Spark.
     from seustream.spark_feeder.job import session
 
     rows: list[tuple[object, ...]] = []
@@ -89,8 +92,8 @@ def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
 
 
 def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
-    """The time of Spark's best streaming join over ours, and the bridge's over that of reading alone; by
-    processor time too."""
+    """Returns the time of Spark's best streaming join over ours, and of the bridge over reading
+    alone; by processor time too."""
     ratios: dict[str, float] = {}
     for count, batches in dict.fromkeys((row[0], row[1]) for row in rows):
         of = f"{count:,} rows, {batches} micro-batches"
@@ -108,7 +111,7 @@ def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
 def _all(
     spark: Any, compilation: Compilation, count: int, batches: int, own: bool
 ) -> list[tuple[object, ...]]:
-    """A row for each way, of so many tuples in so many micro-batches."""
+    """Returns a row for each way, for so many tuples in so many micro-batches."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         _write(place, count)
@@ -136,8 +139,8 @@ def _all(
 
 
 def processor_time() -> float:
-    """Seconds of this process and all below it, those that have ended included; one whose parent
-    has ended before it is ours to wait for."""
+    """Returns the seconds of this process and all its descendants, including those that have ended.
+    An orphan becomes a child of this process, which then waits for it."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -160,7 +163,8 @@ def processor_time() -> float:
 
 
 def _rtl(spark: Any, compilation: Compilation) -> FigureTable:
-    """Cycles of the processor for the same streams, and what they are at placed clocks."""
+    """Counts the processor's cycles for the same streams; converts them to rates at routed
+    clocks."""
     from seustream.cosim.verilated.device import VerilatedDevice
 
     device = VerilatedDevice(compilation.options.config)
@@ -182,7 +186,7 @@ def _rtl(spark: Any, compilation: Compilation) -> FigureTable:
 
 
 def _write(folder: Path, count: int) -> None:
-    """R and S in files, each as long as the other, a row every 20 milliseconds."""
+    """Writes R and S to files, both equally long, with a row every 20 milliseconds."""
     chance = np.random.default_rng(2006)
     for stream, columns in (("R", "ab"), ("S", "de")):
         (folder / stream).mkdir()
@@ -209,7 +213,7 @@ def _frames(spark: Any, compilation: Compilation, folder: Path, batches: int) ->
 
 
 def _only_read(spark: Any, compilation: Compilation, folder: Path, batches: int) -> int:
-    """The streams read and dropped, both at once."""
+    """Reads and drops both streams at once."""
     frames = _frames(spark, compilation, folder, batches)
     running = [
         rows.writeStream.format("noop")
@@ -248,7 +252,8 @@ def _inside(spark: Any, compilation: Compilation, folder: Path, batches: int) ->
 def _sparks_own(
     spark: Any, compilation: Compilation, folder: Path, batches: int, store: str
 ) -> int:
-    """The same windows as a condition on event times, with watermarks that let state go."""
+    """Joins with the same windows as a condition on event times, and watermarks that let state
+    expire."""
     from pyspark.sql import functions as f
 
     before = spark.conf.get(STORE)
@@ -275,8 +280,8 @@ def _take(running: Any, found: dict[int, int]) -> None:
 
 
 def _batch_join(spark: Any, compilation: Compilation, folder: Path, batches: int) -> int:
-    """What Spark needs for all rows at once, without a stream. It has no join of its own for the window, so
-    equal keys are compared in buckets of a window's length, which is its fastest way."""
+    """Joins all rows at once, without a stream. Spark has no join for the window, so equal keys are
+    compared in buckets of a window's length, which is its fastest way."""
     frames = {
         stream.name: spark.read.parquet(str(folder / stream.name)) for stream in compilation.streams
     }

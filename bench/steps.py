@@ -1,9 +1,10 @@
-"""What a step costs: the same queries with 1 to 262,144 rows at a time, from push to results.
+"""The cost of a step: the same queries with 1 to 262,144 rows at a time, from push to results.
 
-Streams have a row a tick of 10 ms, values are uniform, the seed is 21. Each query first takes rows of a tenth of
-its steps, then the steps are measured in five rounds: processor time a step in the best round and in the worst, and a
-row in the best; how many times what a row costs in the largest steps that is; and the wall time of the median step
-and of the slowest hundredth. `bench steps:join,pattern` measures some of the queries anew.
+Streams have one row per tick of 10 ms, values are uniform, and the seed is 21. Each query first
+takes the rows of a tenth of its steps. The steps are then measured in five rounds: processor time
+per step in the best and in the worst round, and per row in the best; the ratio of the latter to the
+cost of a row in the largest steps; and the wall-clock time of the median step and of the slowest
+hundredth. `bench steps:join,pattern` measures some of the queries anew.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TITLE = "steps: what a step of 1 to 262,144 rows costs, by query"
 LONG = True
 
 STEPS = {1: 2_000, 64: 500, 1_024: 50, 4_096: 20, 262_144: 5}
-"""By rows a step, how many steps are measured."""
+"""By rows per step, the number of steps measured."""
 ROUNDS = 5
 
 STREAMS = """CREATE STREAM E (type varchar, id int, v double, k int);
@@ -93,7 +94,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _steps(query: str, size: int, steps: int) -> tuple[int, float, float, float, float]:
-    """The results, the processor time of a step of the best and the worst round, and the wall times."""
+    """Returns the results, the processor time of a step in the best and the worst round, and the
+    wall-clock times."""
     c = compile_text(f"{STREAMS}REGISTER QUERY q AS {query};", options=Options(devices=0))
     run, before, results = GraphRun(c), max(steps // 10, 2_000 // size), 0
     read = streams_read(c.program)

@@ -63,8 +63,8 @@ SUM = Registered(AGGREGATES["sum"], DOUBLE)
 
 
 class Total(Aggregate):
-    """A sum as a user's library would have it, in a float. Of the engine's own aggregates none is kept in
-    a heap or in two stacks."""
+    """A sum as in a user's library, in a float. None of the engine's own aggregates is kept in a
+    heap or in two stacks."""
 
     merges = True
 
@@ -105,7 +105,7 @@ def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
             "v": chance.normal(50, 10, TUPLES),
         }
     )
-    ways: dict[str, Callable[[], pa.FigureTable]] = {
+    ways: dict[str, Callable[[], pa.Table]] = {
         "seustream": lambda: _seustream(data),
         "polars": lambda: _polars(data),
         "duckdb": lambda: _duckdb(data),
@@ -127,16 +127,16 @@ def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
         ratios[f"grouped: {name} over seustream"] = seconds[name] / seconds["seustream"]
 
 
-def _seustream(data: pa.FigureTable) -> pa.FigureTable:
+def _seustream(data: pa.Table) -> pa.Table:
     c = compile_text(TEXT)
     driver = GraphRun(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
     driver.push("R", data)
     return pa.concat_tables([rows for _, rows in driver.finish()])
 
 
-def _polars(data: pa.FigureTable) -> pa.FigureTable:
+def _polars(data: pa.Table) -> pa.Table:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
-    import polars as pl  # of a group of its own: the other benchmarks do without
+    import polars as pl  # in a group of its own: the other benchmarks do without it
 
     found = (
         pl.DataFrame(data)
@@ -147,7 +147,7 @@ def _polars(data: pa.FigureTable) -> pa.FigureTable:
     return found.to_arrow()
 
 
-def _duckdb(data: pa.FigureTable) -> pa.FigureTable:
+def _duckdb(data: pa.Table) -> pa.Table:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("r", data)
         return connection.sql(
@@ -157,8 +157,8 @@ def _duckdb(data: pa.FigureTable) -> pa.FigureTable:
         ).to_arrow_table()
 
 
-def _reference(data: pa.FigureTable) -> None:
-    """An aggregate list for each key, tuple at a time."""
+def _reference(data: pa.Table) -> None:
+    """Keeps an aggregate list for each key, one tuple at a time."""
     lists: dict[int, ListIndex] = {}
     functions = [Registered(AGGREGATES[name], DOUBLE) for name in ("sum", "avg", "min", "max")]
     columns = (data.column(name).to_pylist() for name in ("ts", "k", "v"))
@@ -179,7 +179,7 @@ def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
     }
     for live in (100, 1_000, 10_000, 100_000):
         found: dict[str, float] = {}
-        # Ends far apart and in no order: each tuple overlaps half the elements.
+        # The ends lie far apart and in no order: each tuple overlaps half of the elements.
         found["list"] = _per_tuple(lambda: ListIndex([SUM]), live, max(20, 200_000 // live))
         for name, (function, make) in of.items():
             found[name] = _per_tuple(
@@ -197,8 +197,8 @@ def _suffix(function: Aggregate, make: Callable[[], Live]) -> Index:
 
 
 def _per_tuple(make: Callable[[], Index], live: int, tuples: int, in_order: bool = False) -> float:
-    """Microseconds a tuple with so many ends alive: none expires, so a new index takes over
-    before there are a fifth more."""
+    """Returns the microseconds per tuple with `live` ends alive. None expires, so a new index takes
+    over before their number grows by a fifth."""
     each = min(tuples, live // 5)
     rounds = tuples // each
     taken = sum(_seconds(make(), live, each, in_order) for _ in range(rounds))
@@ -210,7 +210,7 @@ def _seconds(index: Index, live: int, tuples: int, in_order: bool) -> float:
     filled = np.sort(chance.permutation(4 * live)[:live]) + 10 * live
     index.reorganise(0)
     if isinstance(index, ListIndex):
-        # Filling it tuple by tuple would take longer than measuring.
+        # Filling it one tuple at a time would take longer than the measurement.
         edges = [0, *filled.tolist()]
         index.pieces = [
             Piece(a, b, (SUM.init((float(live - i),)),), live - i)
@@ -260,7 +260,7 @@ def _operators(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None
 
 
 def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
-    """A query of so many definitions, each on the one before."""
+    """Compiles queries of so many definitions, each based on the previous one."""
     catalogue = {"A": Schema(from_lists("A", [["v", "INTEGER"]]))}
     for count in (1, 10, 100):
         names = ["A", *(f"d{i}" for i in range(count))]

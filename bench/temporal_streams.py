@@ -1,6 +1,6 @@
-"""The temporal engine by what its streams are like: rows a step, inputs with one that is slow, what
-waits for it with and without BOUNDARY, join by hash and by nested loop, memory of a live tuple.
-One process, one core; waits are counted in ticks of the streams' own time."""
+"""The temporal engine by properties of its streams: rows per step, inputs with a slow one, the
+tuples that wait for it with and without BOUNDARY, join by hash and by nested loop, memory of a live
+tuple. One process, one core; waits are in ticks of the streams' own time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 
 
 def _batches(ratios: dict[str, float]) -> FigureTable:
-    """Both inputs of a join or union have a tuple each tick; a step takes all of a tick."""
+    """Measures steps in which both inputs of a join or union have a tuple at each tick; a step
+    takes whole ticks."""
     rows: list[tuple[object, ...]] = []
     for title, text in QUERIES.items():
         c = compile_query(text, CATALOGUE)
@@ -139,7 +140,7 @@ def _inputs(ratios: dict[str, float]) -> FigureTable:
 
 
 def _columnar(inputs: int, beat: int) -> tuple[float, ...]:
-    """Rows arrive and are released every HEARTBEAT ticks."""
+    """Merges rows that arrive, and are released, every HEARTBEAT ticks."""
     names = [f"s{i}" for i in range(inputs)]
     *fast, slow = names
     merger = Merger(names)
@@ -176,8 +177,8 @@ def _released(merger: Merger) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int
 
 
 def _joins(ratios: dict[str, float]) -> FigureTable:
-    """The same join by an equality, which is looked up, and by arithmetic that says as much, for
-    which every pair of a step is tried and held: hence small steps."""
+    """Joins by an equality, which uses a hash table, and by equivalent arithmetic, for which every
+    pair of a step is tried and stored: hence the small steps."""
     rows: list[tuple[object, ...]] = []
     for live in (10, 100, 1_000, 10_000):
         took, results = {}, {}
@@ -216,7 +217,7 @@ def _memory(ratios: dict[str, float]) -> FigureTable:
         return fill
 
     of: dict[str, Callable[[], object]] = {
-        # Ends that fall touch one element each; the order does not matter to what is kept.
+        # Falling ends touch one element each; the order does not affect what is kept.
         "sum: list": indexed(lambda: ListIndex([SUM]), falling=True),
     }
     structures: dict[str, Callable[[], Live]] = {

@@ -1,7 +1,8 @@
-"""The figures and tables of the papers that are examples worked by hand, as the tests have them.
+"""The worked examples in the papers' figures and tables, as the tests have them.
 
-What a paper prints is written out in a test and compared with what the product finds. Where the print
-contradicts its own text, the reading that was taken is named; decisions and the tests say why.
+A test writes out what a paper prints and compares it with the product's results. Where the print
+contradicts its own text, the row names the reading that was chosen; decisions and tests explain
+why.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HEAD = ("paper", "printed as", "what", "reading", "file", "tests", "passed")
 
 
 class Printed(NamedTuple):
-    """A figure or table, the tests that compare it, and how a misprint in it is read."""
+    """A figure or table, the tests that compare it, and the reading chosen for a misprint."""
 
     paper: str
     place: str
@@ -85,7 +86,7 @@ def measure() -> Measurement:
 
 
 def outcomes(files: list[str]) -> list[tuple[tuple[str, str], bool]]:
-    """Of each test in some files, or each of its cases, whether it passes."""
+    """Returns for each test in some files, and each of its cases, whether it passes."""
     root = folder().parent
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"

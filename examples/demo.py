@@ -1,5 +1,5 @@
-"""The whole way, watched: queries are compiled, a simulated FPGA is built and put on a socket, Spark
-feeds it and takes the results back, and an SQL engine that was not written here checks each of them.
+"""The whole way, step by step: compiles queries, builds a simulated FPGA and serves it on a socket,
+lets Spark feed it and take the results back, and has an independent SQL engine check each result.
 Then a million rows go the same way through the engine, and through Spark's own stream-stream join.
 
     nox -s demo
@@ -50,11 +50,11 @@ TUPLES = {"eight": 300, "network": 3000}
 ROWS = 1_000_000
 BATCHES = 4
 FIRST = 1_000_000_000
-"""The time the first file was written, as far as Spark knows; it reads them by age."""
+"""The modification time of the first file. Spark reads files by age."""
 CONFIG = CONFIGURATIONS["default3"]
-"""The processor of the demo: three streams, as it is placed on two boards."""
+"""The processor of the demo: three streams; it is placed and routed for two boards."""
 STEPS = {"Verilog": 0.0, "C++": 0.25, "compiling": 0.4}
-"""The steps of a build, and the share of its time before each."""
+"""The steps of a build, and the share of its time that passes before each."""
 NEXT = """
 What to try next:
   seustream sql                                  # ask by hand: streams, queries, EXPLAIN
@@ -93,7 +93,7 @@ def main() -> int:
             runs.append(case.through(spark, options.backend, device))
             wrong += case.verified()
         if options.rows and "network" in options.examples:
-            own_join(spark, case.folder / "in", case.folder / "spark")  # it, too, has run once
+            own_join(spark, case.folder / "in", case.folder / "spark")  # a warm-up, as for ours
             flows = options.rows * 10 // 15
             case = Case.made("network", flows, options.seed, folder / "many", devices=0)
             runs.append(case.through(spark, "engine", None))
@@ -113,7 +113,7 @@ def main() -> int:
 
 
 class Building:
-    """Makes the device in a thread of its own, with a bar where a terminal watches."""
+    """Makes the device in a thread of its own, and shows a progress bar on a terminal."""
 
     def __init__(self, backend: str) -> None:
         self._made: Device | None = None
@@ -147,7 +147,8 @@ class Building:
 
 
 def progress(note: str) -> tuple[str, float]:
-    """The step that a note of the build is about, and how much of the whole is done by then."""
+    """Returns the step that a note of the build names, and how much of the whole build is done by
+    then."""
     found = re.search(r": (Verilog|C\+\+|compiling)(?: (\d+) of (\d+))?$", note)
     if found is None:
         return note, 0.0
@@ -166,7 +167,7 @@ def simulated(backend: str, note: Callable[[str], None]) -> Device:
 
 
 def quiet_session(log: Path) -> Any:
-    """A Spark session whose Java writes into a file what it would write on the terminal."""
+    """Returns a Spark session whose JVM writes to a log file instead of the terminal."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("w") as file:
@@ -179,7 +180,7 @@ def quiet_session(log: Path) -> Any:
 
 
 class Watched:
-    """A device with a clock on the wall: how long it was at work."""
+    """A device that measures the wall-clock time it spends at work."""
 
     def __init__(self, device: Device) -> None:
         self._device, self.seconds = device, 0.0
@@ -207,7 +208,8 @@ class Watched:
 
 @dataclass(frozen=True)
 class Run:
-    """One way of the rows: seconds in all, of the bridge at work and in it of the device."""
+    """One run of the rows: its seconds in all, those of the bridge, and those of the device within
+    the bridge."""
 
     name: str
     by: str
@@ -221,7 +223,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Case:
-    """A query set, and its streams as files."""
+    """A query set, with its streams as files."""
 
     name: str
     compilation: Compilation
@@ -237,7 +239,7 @@ class Case:
         return cls(name, c, streams, folder)
 
     def only(self, query: str, folder: Path) -> Case:
-        """The same rows under one query of the set, which reads some of the streams."""
+        """Returns the same rows under one query of the set, which reads some of the streams."""
         text = (HERE / self.name / f"{self.name}.xsql").read_text(encoding="utf-8")
         before, _, rest = text.partition(f"REGISTER QUERY {query} ")
         creates = "".join(re.findall(r"CREATE STREAM .*?;", before, re.DOTALL))
@@ -253,7 +255,7 @@ class Case:
         return sum(table.num_rows for table in self.streams.values())
 
     def through(self, spark: Any, by: str, device: Device | None) -> Run:
-        """From Spark through the bridge and back into files."""
+        """Runs the rows from Spark through the bridge and back into files."""
         c = self.compilation
         says = f"{len(c.program.queries)} queries over {len(self.streams)} streams"
         say(f"\n── {self.name}, by the {by}: {says}, {self.count:,} rows")
@@ -292,7 +294,8 @@ class Case:
 
 
 def own_join(spark: Any, inputs: Path, out: Path) -> float:
-    """Seconds of Spark's own stream-stream join for the query `named`, into files."""
+    """Runs the query `named` as Spark's own stream-stream join, into files; returns the seconds it
+    took."""
     from pyspark.sql.functions import expr
 
     began = time.perf_counter()
@@ -315,7 +318,7 @@ def own_join(spark: Any, inputs: Path, out: Path) -> float:
 
 
 def same(ours: Path, theirs: Path) -> list[str]:
-    """Rows that one of two folders has and the other has not."""
+    """Returns rows that only one of two folders has."""
     columns = "src, name, dst, port, round(bytes_a_packet, 6), epoch_us(ts_oldest) // 1000, epoch_us(ts_newest) // 1000"
     one, other = (f"SELECT {columns} FROM '{path}/*.parquet'" for path in (ours, theirs))
     with duckdb.connect() as connection:
@@ -329,7 +332,7 @@ def same(ours: Path, theirs: Path) -> list[str]:
 
 
 def report(runs: list[Run]) -> None:
-    """The runs side by side; where the time went; what a board would do."""
+    """Prints the runs side by side, where the time went, and what a board would reach."""
     print("\nFrom Spark to Spark\n")
     print(
         table(
@@ -377,7 +380,7 @@ def report(runs: list[Run]) -> None:
 
 
 def write(streams: dict[str, pa.Table], folder: Path) -> None:
-    """Each stream as a folder of files, as if they had been written one after the other."""
+    """Writes each stream as a folder of files, dated as if written one after the other."""
     for name, rows in streams.items():
         (folder / name).mkdir(parents=True)
         for part in range(BATCHES):
@@ -390,7 +393,7 @@ def write(streams: dict[str, pa.Table], folder: Path) -> None:
 def verify(
     name: str, compilation: Compilation, streams: dict[str, pa.Table], folder: Path
 ) -> list[str]:
-    """Every query's rows against DuckDB's, as bags."""
+    """Compares every query's rows with DuckDB's, as bags."""
     judge = module(HERE / "judge.py")
     judged = judge.JUDGED[name]
     wrong = []
@@ -422,7 +425,7 @@ def verify(
 
 
 def module(path: Path) -> ModuleType:
-    """An example's own script."""
+    """Imports an example's own script."""
     spec = importlib.util.spec_from_file_location(f"example_{path.parent.name}_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,10 +1,11 @@
-"""Rows for an example's streams, as files. The same seed gives the same rows on every machine.
+"""Generates rows for an example's streams, as files. The same seed gives the same rows on every
+machine.
 
     python examples/generate.py --list
     python examples/generate.py network --tuples 3000 -o data --format parquet
 
-An example's `generate.py` has `streams(tuples, seed)`, which gives a table for each stream, and the numbers
-that are taken when none are given.
+An example's `generate.py` defines `streams(tuples, seed)`, which returns a table for each stream,
+and the defaults TUPLES and SEED.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ EXAMPLES = sorted(path.parent.name for path in HERE.glob("*/generate.py"))
 
 
 def example(name: str) -> ModuleType:
-    """An example's generator."""
+    """Imports an example's generator."""
     spec = spec_from_file_location(f"example_{name}", HERE / name / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     made = module_from_spec(spec)
-    sys.modules[spec.name] = made  # dataclasses look their module up
+    sys.modules[spec.name] = made  # dataclasses look up their module
     spec.loader.exec_module(made)
     return made
 
 
 def write(rows: pa.Table, path: Path) -> None:
-    """A stream as a file; the suffix tells the format."""
+    """Writes a stream to a file in the format of its suffix."""
     if path.suffix == ".parquet":
         pa.parquet.write_table(rows, path)
     elif path.suffix == ".jsonl":
@@ -48,7 +49,7 @@ def write(rows: pa.Table, path: Path) -> None:
 
 
 class Listed(argparse.Action):
-    """Prints what there is, and ends."""
+    """Prints the examples and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         for name in EXAMPLES:

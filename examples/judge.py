@@ -1,7 +1,7 @@
-"""The meaning of the examples' queries in DuckDB's SQL over the same tuples, `ts` in milliseconds.
+"""The examples' queries in DuckDB's SQL over the same tuples, with `ts` in milliseconds.
 
-Written from the definition of a window by hand, not from the compiler: every component is within
-its own stream's RANGE of the newest.
+Written by hand from the definition of a window, independently of the compiler: every component lies
+within its own stream's RANGE of the newest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _COLUMNS = {"R": "R.a, R.b, R.c", "S": "S.d, S.e", "T": "T.f, T.g"}
 
 
 def in_milliseconds(connection: Any, got: str, want: str) -> str:
-    """Results, as a subquery, with the times that the judge has as numbers in milliseconds."""
+    """Returns results as a subquery, with times as numbers in milliseconds where the judge has such
+    numbers."""
     found = connection.sql(f"SELECT * FROM {got}")
     wanted = connection.sql(f"SELECT * FROM {want}")
     columns = [
@@ -35,7 +36,7 @@ def in_milliseconds(connection: Any, got: str, want: str) -> str:
 
 
 def _times(windows: dict[str, int]) -> tuple[str, str]:
-    """Columns ts_oldest and ts_newest; the window condition."""
+    """Returns the columns ts_oldest and ts_newest, and the window condition."""
     times = ", ".join(f"{alias}.ts" for alias in windows)
     newest = f"greatest({times})"
     inside = " AND ".join(f"{newest} - {a}.ts <= {size}" for a, size in windows.items())
@@ -56,12 +57,12 @@ def _query(columns: str, sources: str, condition: str, windows: dict[str, int]) 
 
 _CHANGED = "x.vehicleId = y.vehicleId AND x.xPos // 5280 <> y.xPos // 5280"
 
-# Tolls: SQL has no arrivals, so what has been seen by then is said by time and place in the file.
+# Tolls: SQL has no order of arrival, so the place in the file tells which reports have been seen.
 _PLACED = """(SELECT *, xPos // 5280 AS seg, row_number() OVER () AS n FROM
              (SELECT * FROM PosSpeedStr))"""
 _FOLLOWED = f"""SELECT *, lag(hwy || dir || seg) OVER mine AS before, lead(ts) OVER mine AS next
              FROM {_PLACED} WINDOW mine AS (PARTITION BY vehicleId ORDER BY n)"""
-# Those whose latest report up to an entry is from its segment; the speeds of 5 minutes.
+# Vehicles whose latest report before an entry is from its segment; the speeds of 5 minutes.
 _AROUND = """count(*) FILTER (WHERE r.next IS NULL OR r.next > e.ts) AS vehicles,
              avg(r.speed::DOUBLE) FILTER (WHERE r.ts >= e.ts - 300000) AS speed"""
 
@@ -83,7 +84,7 @@ _TOLLS = {
         GROUP BY e.vehicleId, e.hwy, e.dir, e.seg, e.ts) WHERE speed < 40""",
 }
 
-# Fraud: each rule, then all of them as alarms of a card at a time.
+# Fraud: each rule, then all of them as alarms, grouped by card.
 _FRAUD = {
     "abroad": """SELECT p.card, p.id, l.country, p.country, p.ts AS oldest, p.ts FROM Payment p JOIN Login l
         ON p.card = l.card AND p.country <> l.country AND l.ts BETWEEN p.ts - 600000 AND p.ts""",
@@ -144,7 +145,7 @@ JUDGED: dict[str, dict[str, str]] = {
     },
     "tolls": _TOLLS,
     "fraud": _FRAUD,
-    # Of the patterns, the one that is a join on the order of the rows.
+    # Patterns: only the one that is a join on the order of the rows.
     "stocks": {
         "cross": """SELECT a.ts, a.price, b.price, c.price, d.price
             FROM _ a, _ b, _ c, _ d WHERE a.type = 'A' AND b.type = 'B' AND c.type = 'C'
@@ -177,7 +178,7 @@ JUDGED: dict[str, dict[str, str]] = {
             "a.host, a.rule, d.name, f.dst, f.bytes",
             "alert a, dns d, flow f",
             "a.severity >= 3 AND a.host = d.client AND a.host = f.src AND d.answer = f.dst"
-            " AND f.bytes >= 100000"  # and, for the sake of speed, what the windows imply
+            " AND f.bytes >= 100000"  # for speed: implied by the windows
             " AND d.ts BETWEEN f.ts - 30000 AND f.ts AND a.ts BETWEEN f.ts - 120000 AND f.ts",
             {"a": 120_000, "d": 30_000, "f": 0},
         ),

@@ -63,7 +63,7 @@ static int send_frame(seu_link *link, int kind, uint16_t place, const uint8_t *p
   return link->line.write(link->line.context, line, m) < 0 ? SEU_LINE : SEU_OK;
 }
 
-/* Bytes of a message behind its head, or -1 for one that no board sends. */
+/* Returns the number of bytes after the head of a message, or -1 if no board sends such a message. */
 static int message_bytes(const seu_link *link, unsigned head) {
   size_t time = bytes_of(link->shape.timestamp_width), sequence = bytes_of(link->shape.sequence_width), bytes;
   switch (head & 7) {
@@ -120,7 +120,7 @@ static void take_bytes(seu_link *link, const uint8_t *data, size_t bytes) {
     if (link->filled < 2) continue;
     unsigned head = get16(link->message);
     int length = message_bytes(link, head);
-    if (length < 0) link->broken = true; /* no longer in step */
+    if (length < 0) link->broken = true; /* out of step */
     if (link->filled == 2 + (size_t)length) {
       take_message(link, head);
       link->filled = 0;
@@ -137,7 +137,7 @@ static void take_data(seu_link *link, const uint8_t *body, size_t bytes) {
   link->sent = link->sent > gone ? link->sent - gone : 0;
   link->first = ack;
   link->limit = (uint16_t)(ack + get16(body + 7));
-  if (body[0] == GAP) link->sent = 0; /* what follows was lost */
+  if (body[0] == GAP) link->sent = 0; /* the bytes after `ack` were lost */
   if (!bytes) return;
   if (place == link->next) {
     link->next = (uint16_t)(link->next + bytes);
@@ -149,7 +149,7 @@ static void take_data(seu_link *link, const uint8_t *body, size_t bytes) {
   link->owes = true;
 }
 
-/* The bytes between two flags. */
+/* Takes the bytes between two flags. */
 static void take_frame(seu_link *link) {
   uint8_t *body = link->between;
   size_t n = 0;
@@ -185,7 +185,7 @@ static int listen(seu_link *link, unsigned milliseconds) {
       if (link->held && link->held < sizeof link->between) take_frame(link);
       link->held = 0;
     } else if (link->held < sizeof link->between) {
-      link->between[link->held++] = data[i]; /* what is longer than a frame is none */
+      link->between[link->held++] = data[i]; /* a longer run of bytes is no frame */
     }
   }
   return SEU_OK;
@@ -197,7 +197,7 @@ static int transmit(seu_link *link) {
   for (;;) {
     uint16_t place = (uint16_t)(link->first + link->sent), room = (uint16_t)(link->limit - place);
     size_t bytes = link->waiting - link->sent;
-    if (room > 0x8000) room = 0; /* beyond what it takes */
+    if (room > 0x8000) room = 0; /* the place is beyond the limit */
     if (bytes > room) bytes = room;
     if (bytes > link->most) bytes = link->most;
     if (!bytes || link->sent >= AHEAD * link->most) break;
@@ -213,7 +213,7 @@ static int ask(seu_link *link) {
   return send_frame(link, ASK, (uint16_t)(link->first + link->sent), NULL, 0);
 }
 
-/* Sends what may be sent, and takes what comes. */
+/* Sends as much as the board accepts, and takes what comes in. */
 static int step(seu_link *link) {
   uint16_t next = link->next, first = link->first;
   int error = transmit(link);
@@ -232,7 +232,7 @@ static int step(seu_link *link) {
     if (now - link->heard > link->patience) return SEU_NO_ANSWER;
     link->waits = !link->silent ? link->wait : link->waits < 4 * link->wait ? 2 * link->waits : 8 * link->wait;
     if (link->sent) link->most = link->most / 2 < LEAST ? LEAST : link->most / 2;
-    link->sent = 0; /* all of it again */
+    link->sent = 0; /* send all of it again */
     if ((error = ask(link))) return error;
   }
   if (link->gap) {
@@ -247,7 +247,7 @@ static int put(seu_link *link, const uint8_t *data, size_t bytes) {
     int error = step(link);
     if (error) return error;
   }
-  if (!link->waiting) { /* nothing was asked for until now */
+  if (!link->waiting) { /* nothing was outstanding until now */
     link->heard = link->line.now(link->line.context);
     link->asks_at = link->heard + link->wait;
   }
@@ -319,7 +319,7 @@ int seu_open(seu_link *link, uint16_t chance) {
   if (!error) error = open_as(link, (uint16_t)(number % 0xffff + 1));
   for (int i = 0; !error && i < 3; i++) {
     error = seu_command(link, clean[i], NULL);
-    if (error > 0 && i < 2) error = SEU_OK; /* there was nothing to give up */
+    if (error > 0 && i < 2) error = SEU_OK; /* there was nothing to abort or resume */
   }
   return error;
 }
@@ -329,7 +329,7 @@ int seu_load(seu_link *link, const uint32_t *words, size_t commands) {
   int error = SEU_OK;
   link->refused = 0;
   for (; !error && commands; commands--, words += 3) {
-    /* Writes go together; before anything else all of them must have been taken. */
+    /* Writes are pipelined; any other command waits until all of them have been answered. */
     bool write = (words[0] & 7) == WRITE;
     if (!write) error = settle(link);
     if (!error) error = put_command(link, words);

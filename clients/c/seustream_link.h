@@ -1,8 +1,8 @@
 /* Host side of the SEUSTREAM host link, for embedded hosts: C99, no allocation, no threads.
  *
- * A board holds a processor; the link loads images into it, pushes tuples, and hands over results by
- * callbacks. docs/reference/host-link.md defines frames and messages. What carries the bytes is a
- * `seu_line`: `seustream_posix.c` has serial ports and UDP for POSIX systems. */
+ * A board holds a processor; the link loads images into it, pushes tuples, and delivers results through
+ * callbacks. docs/reference/host-link.md defines frames and messages. A `seu_line` carries the bytes:
+ * `seustream_posix.c` has serial ports and UDP for POSIX systems. */
 #ifndef SEUSTREAM_LINK_H
 #define SEUSTREAM_LINK_H
 
@@ -12,19 +12,20 @@
 
 enum { SEU_STREAMS = 4, SEU_ATTRIBUTES = 4, SEU_IDENTITY = 28 };
 
-/* Errors; a positive number is the board's verdict on a command. */
+/* Errors; a positive number is the verdict of the board on a command. */
 enum { SEU_OK = 0, SEU_NO_ANSWER = -1, SEU_LOST = -2, SEU_LINE = -3, SEU_PROTOCOL = -4 };
 
-/* Carries bytes, perhaps not all of them, perhaps changed. */
+/* Carries bytes; some may be lost or changed. */
 typedef struct {
-  /* Bytes read, 0 after so many milliseconds without any, or less than 0 if the line is gone. */
+  /* Returns the number of bytes read, 0 if none came within `milliseconds`, or less than 0 if the line
+   * is gone. */
   int (*read)(void *context, uint8_t *to, size_t most, unsigned milliseconds);
   int (*write)(void *context, const uint8_t *data, size_t bytes);
-  uint64_t (*now)(void *context); /* milliseconds, from any beginning */
+  uint64_t (*now)(void *context); /* in milliseconds, from any starting point */
   void *context;
 } seu_line;
 
-/* Parameters of the board's configuration that messages depend on. */
+/* Parameters of the board's configuration on which messages depend. */
 typedef struct {
   unsigned streams, attribute_width, timestamp_width, sequence_width;
 } seu_shape;
@@ -36,9 +37,9 @@ typedef struct {
   uint32_t attributes[SEU_ATTRIBUTES];
 } seu_tuple;
 
-/* Timestamps and sequence numbers go round at the widths of the configuration. `queries` has a bit
- * for each query that the combination satisfies, `carries` for each stream that has a part; of other
- * streams the sequence number means nothing. */
+/* Timestamps and sequence numbers wrap around at the widths of the configuration. `queries` has a bit
+ * for each query that the combination satisfies, `carries` a bit for each stream with a tuple in it; the
+ * sequence numbers of other streams mean nothing. */
 typedef struct {
   unsigned carries;
   uint64_t queries, newest, oldest, sequences[SEU_STREAMS];
@@ -56,8 +57,8 @@ typedef struct {
   void *context;
 } seu_sink;
 
-/* A session. Its members are the library's own, but for `wait` and `patience`, which may be set
- * before `seu_open`: milliseconds before it asks again, and before a silent board counts as gone. */
+/* A session. Its members belong to the library, except `wait` and `patience`, which may be set before
+ * `seu_open`: the milliseconds before it asks again, and before a silent board counts as gone. */
 typedef struct {
   unsigned wait, patience;
   seu_line line;
@@ -82,16 +83,16 @@ void seu_init(seu_link *link, const seu_line *line, const seu_shape *shape, cons
  * `identity`: protocol, board, configuration, version, clock. */
 int seu_open(seu_link *link, uint16_t chance);
 
-/* A command as `seustream compile --words` writes it: COMMAND, DATA_LOW, DATA_HIGH. */
+/* Sends a command as written by `seustream compile --words`: COMMAND, DATA_LOW, DATA_HIGH. */
 int seu_command(seu_link *link, const uint32_t words[3], uint64_t *data);
 
 /* Loads an image; on a verdict other than 0 the board keeps what it had. */
 int seu_load(seu_link *link, const uint32_t *words, size_t commands);
 
-/* Sends a tuple. Results may be handed over meanwhile. */
+/* Sends a tuple. The sink may receive results meanwhile. */
 int seu_push(seu_link *link, const seu_tuple *tuple);
 
-/* Returns when all results of the tuples so far have been handed over. */
+/* Returns when the sink has received all results of the tuples so far. */
 int seu_finish(seu_link *link);
 
 #endif

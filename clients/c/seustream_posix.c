@@ -14,7 +14,7 @@ static int read_file(void *context, uint8_t *to, size_t most, unsigned milliseco
   if (poll(&file, 1, (int)milliseconds) <= 0) return 0;
   ssize_t n = read(file.fd, to, most);
   if (n >= 0) return (int)n;
-  /* Nobody listens there, who may yet come up. */
+  /* If nothing listens there yet, it may still come up. */
   return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED ? 0 : -1;
 }
 

@@ -1,11 +1,11 @@
-/* Lines of POSIX systems for seustream_link.h. */
+/* Lines on POSIX systems for seustream_link.h. */
 #ifndef SEUSTREAM_POSIX_H
 #define SEUSTREAM_POSIX_H
 
 #include "seustream_link.h"
 
-/* Connects to a board on a network; the line, or one with `read` NULL and errno set. `port` 21333
- * unless the board's is another. `file` is where the line keeps its descriptor. */
+/* Connects to a board on a network. Returns the line; on failure `read` is NULL and errno is set. `port`
+ * is 21333 unless the board uses another. The line keeps its descriptor in `file`. */
 seu_line seu_udp(const char *host, const char *port, int *file);
 
 /* Opens a serial port as it was set up, for example by `stty -F /dev/ttyUSB0 raw 3000000`. */

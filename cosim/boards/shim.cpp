@@ -1,10 +1,10 @@
 // The clock loop around the gateware of a board, with a C interface that moves bytes.
 //
-// PINS: the top is a board's, and bytes go over its pins, start bit to stop bit, each bit as many
-// cycles long as the gateware was built for. NETWORK: it is a Networked, and whole frames of Ethernet
-// go to and from its PHY's side, which has a clock of 125 MHz; RGMII: and there are the PHY's pins, four
-// bits at each edge. USB: it is a UsbLinked, and a host is at its two wires. Else it is a LinkedWjasip,
-// which takes bytes.
+// PINS: the top is a board, and bytes cross its pins from start bit to stop bit, each bit as many
+// cycles long as the gateware was built for. NETWORK: the top is a Networked, and whole Ethernet
+// frames pass to and from the side of its PHY, which has a clock of 125 MHz. RGMII: the top also
+// has the pins of the PHY, four bits at each edge. USB: the top is a UsbLinked, with a host on its
+// two wires. Otherwise the top is a LinkedWjasip, which takes bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -21,16 +21,16 @@
 struct Board {
     VerilatedContext context;
     std::unique_ptr<Vboard> top;
-    uint64_t cycles = 0;  // of the PHY, if there is one; of a USB port, bits
+    uint64_t cycles = 0;  // of the PHY, if there is one; for a USB port, bits
     std::deque<uint8_t> in;
     std::vector<uint8_t> out;
 #if PINS
     uint32_t divisor = 1;
-    uint32_t sending = 0, send_left = 0;   // bits still on their way, the next lowest; 0: none
+    uint32_t sending = 0, send_left = 0;   // bits yet to send, the next one lowest; 0: none
     uint32_t receiving = 0, bits = 0, receive_left = 0;
 #endif
 
-    // As a board that is switched on.
+    // Starts the board as if it were switched on.
     void begin() {
         top.reset(new Vboard(&context));
 #if PINS
@@ -41,9 +41,9 @@ struct Board {
     }
 
 #if NETWORK || RGMII
-    // A frame is its length in two bytes, and its bytes, from the preamble to the checksum.
+    // A frame is its length in two bytes, followed by its bytes from the preamble to the checksum.
     static constexpr uint32_t PHY_PERIOD = 8000, GAP = 12;
-    uint32_t divisor = PHY_PERIOD;  // picoseconds of a cycle of the processor
+    uint32_t divisor = PHY_PERIOD;  // of the processor's clock, in picoseconds
     uint64_t now = 0, clk_at = 1700, phy_at = 0;
     uint32_t coming = 0, gap = 0;
     std::vector<uint8_t> going;
@@ -74,7 +74,7 @@ struct Board {
             }
         }
 #if RGMII
-        // The edges of each side's clock are in the middle of what they are for.
+        // Each side's clock edges fall in the middle of the data that they sample.
         top->rx_data = byte & 15;
         top->rx_ctl = comes;
         top->eval();
@@ -108,7 +108,7 @@ struct Board {
         ++cycles;
     }
 
-    // A cycle of the PHY, and those of the processor meanwhile.
+    // Runs one cycle of the PHY, and the processor's cycles meanwhile.
     void cycle() {
         for (phy_at += PHY_PERIOD; clk_at < phy_at; clk_at += divisor) {
             top->clk = 0;
@@ -121,10 +121,10 @@ struct Board {
 #elif USB
     static constexpr uint32_t LINE_PERIOD = 20833;
     UsbHost host;
-    uint32_t divisor = 4 * LINE_PERIOD;  // picoseconds of a cycle of the processor
+    uint32_t divisor = 4 * LINE_PERIOD;  // of the processor's clock, in picoseconds
     uint64_t clk_at = 1700, line_at = 0;
 
-    // A bit of the line, and the cycles of the processor meanwhile.
+    // Runs one bit of the line, and the processor's cycles meanwhile.
     void cycle() {
         host.to_device.insert(host.to_device.end(), in.begin(), in.end());
         in.clear();
@@ -159,7 +159,7 @@ struct Board {
             sending >>= 1;
             send_left = divisor - 1;
         } else if (!in.empty()) {
-            // A one above the stop bit says where it ends.
+            // A one above the stop bit marks the end.
             sending = 1 << 9 | uint32_t(in.front()) | 1 << 8;
             in.pop_front();
             top->rx = 0;
@@ -223,7 +223,7 @@ void board_put(Board *board, const uint8_t *data, uint64_t count) {
     board->in.insert(board->in.end(), data, data + count);
 }
 
-// Bytes that have not gone in yet.
+// Returns the number of bytes that have not gone in yet.
 uint64_t board_waiting(Board *board) {
 #if USB
     return board->in.size() + board->host.to_device.size();
@@ -236,7 +236,7 @@ void board_run(Board *board, uint64_t cycles) {
     while (cycles--) board->cycle();
 }
 
-// Off and on. What the line holds stays there.
+// Switches the board off and on. Bytes on the line stay there.
 void board_reset(Board *board) {
     board->top->final();
     board->begin();
@@ -252,12 +252,12 @@ void board_take(Board *board, uint8_t *to) {
 uint64_t board_cycles(Board *board) { return board->cycles; }
 
 #if USB
-// Whether the device is known, and nothing is asked of it.
+// Returns whether the host has configured the device and no control request is pending.
 bool usb_ready(Board *board) { return board->host.ready(); }
 
 void usb_clear_halt(Board *board, uint8_t endpoint) { board->host.clear_halt(endpoint); }
 
-// Of 65,536 packets so many are damaged.
+// Damages `share` of 65,536 packets.
 void usb_damage(Board *board, uint32_t share, uint32_t seed) {
     board->host.share = share;
     board->host.chance.seed(seed);
@@ -265,7 +265,7 @@ void usb_damage(Board *board, uint32_t share, uint32_t seed) {
 
 uint64_t usb_damaged(Board *board) { return board->host.damaged; }
 
-// Bytes of a descriptor, of at most 255; 0: it has none.
+// Copies a descriptor; returns its number of bytes, at most 255, or 0 if the device has none.
 uint64_t usb_descriptor(Board *board, uint16_t which, uint8_t *to) {
     const auto &found = board->host.descriptors[which];
     if (!found.empty()) std::memcpy(to, found.data(), found.size());

@@ -1,8 +1,10 @@
-// A USB host at the two wires of a full-speed device: reset, enumeration, then bulk transfers both ways.
+// A USB host at the two wires of a full-speed device: reset, enumeration, then bulk transfers both
+// ways.
 //
-// It lives at 48 MHz, four ticks a bit. Packets are what a real host sends: synchronisation, bit stuffing,
-// checksums, data toggles, handshakes, a start of frame each millisecond; what is not acknowledged is sent
-// again. `damage` inverts a bit in a share of the packets, whichever way they go.
+// It runs at 48 MHz, four ticks per bit. It sends packets as a real host does: synchronisation, bit
+// stuffing, checksums, data toggles, handshakes, and a start of frame each millisecond. It repeats
+// whatever is not acknowledged. `share` sets the proportion of packets, in either direction, in
+// which one bit is inverted.
 
 #pragma once
 
@@ -20,16 +22,16 @@ class UsbHost {
     std::deque<uint8_t> to_device;
     Bytes from_device;
     std::map<uint16_t, Bytes> descriptors;  // by type and index
-    uint32_t share = 0;                     // of 65,536 packets so many are damaged
+    uint32_t share = 0;                     // damaged packets of 65,536
     std::mt19937 chance;
     uint64_t damaged = 0, again = 0;        // packets; transactions
 
-    // What the device finds on the line.
+    // The state of the line as the device sees it.
     bool dp = false, dn = false;
 
     UsbHost() { begin(); }
 
-    // A device that is plugged in.
+    // Starts over with a device that has just been plugged in.
     void begin() {
         phase = Phase::AWAY;
         left = 0;
@@ -44,7 +46,7 @@ class UsbHost {
 
     bool ready() const { return configured && controls.empty(); }
 
-    // CLEAR_FEATURE(ENDPOINT_HALT), after which both sides begin with DATA0.
+    // Sends CLEAR_FEATURE(ENDPOINT_HALT), after which both sides begin with DATA0.
     void clear_halt(uint8_t endpoint) { controls.push_back({2, 1, 0, 0, endpoint, 0, 0, 0}); }
 
     void tick(bool pull_up, bool driven, bool device_dp, bool device_dn) {
@@ -181,11 +183,11 @@ class UsbHost {
     }
 
     void hear(bool p, bool n) {
-        // What the device puts on the line changes with every fourth tick after it begins.
+        // The device changes the line at every fourth tick after it begins.
         if (left++ % 4 == 2) heard.push_back(p == n ? SE0 : p ? J : K);
     }
 
-    // Nothing of a packet that is not whole.
+    // Returns an empty packet unless a whole one was received.
     Bytes decoded() {
         if (damages() && heard.size() > 12) {
             State &state = heard[8 + chance() % (heard.size() - 12)];
@@ -284,7 +286,7 @@ class UsbHost {
         }
     }
 
-    // Nothing if none came, or a damaged one.
+    // Takes the device's answer; `packet` is empty if none came, or a damaged one.
     void answered(const Bytes &packet) {
         uint8_t pid = packet.empty() ? 0 : packet[0];
         bool is_data = pid == DATA0 || pid == DATA1;
@@ -293,7 +295,7 @@ class UsbHost {
         again += !pid;
         silent = pid ? 0 : silent + 1;
         if (silent == MOST_SILENT && !configured) {
-            // As a host does with a device that lost its way: reset it, and begin anew.
+            // A host does the same with a device that lost its way: it resets it and begins anew.
             silent = 0;
             begin();
             return;
@@ -314,7 +316,7 @@ class UsbHost {
                         stage = Stage::STATUS;
                     }
                 } else if (pid && pid != NAK) {
-                    complete();  // it has no such thing
+                    complete();  // the device has no such thing
                 }
                 break;
             case Doing::CONTROL_OUT:
@@ -328,7 +330,7 @@ class UsbHost {
                 break;
             case Doing::BULK_IN:
                 if (is_data) {
-                    // The same again is what it heard no acknowledgement of.
+                    // A repeated toggle means that the device missed the acknowledgement.
                     if (pid == (in_toggle ? DATA1 : DATA0)) {
                         from_device.insert(from_device.end(), packet.begin() + 1, packet.end());
                         in_toggle ^= 1;
@@ -341,7 +343,7 @@ class UsbHost {
     void acknowledge() {
         doing = Doing::NOTHING;
         send({ACK});
-        // A pause before it, as each side needs one to let go of the line.
+        // Inserts a pause, which each side needs to release the line.
         states.insert(states.begin(), 3, J);
     }
 

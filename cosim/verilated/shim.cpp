@@ -1,8 +1,8 @@
 // The clock loop around a verilated WJASIP, with a C interface that moves whole batches.
 //
-// Verilator writes the second of two underscores in a name as __05F, hence the ports' names.
-// Payloads cross as rows of 32-bit words, least significant first. Every cycle each port may
-// be held back at random, so that a test meets all kinds of bursts and back-pressure.
+// Verilator writes the second of two underscores in a name as __05F, hence the names of the ports.
+// Payloads cross as rows of 32-bit words, least significant word first. In every cycle each port
+// may be held back at random, so that a test meets all kinds of bursts and back-pressure.
 
 #include <cstdint>
 #include <cstring>
@@ -62,8 +62,8 @@ struct Device {
         return uint32_t(random >> 16);
     }
 
-    // Ends a cycle. Outputs that are read here do not depend on inputs of the same cycle, but for `idle`
-    // on what is offered, and it is read when nothing has been.
+    // Ends a cycle. The outputs read here do not depend on inputs of the same cycle, except that
+    // `idle` depends on whether a tuple is offered; it is read only when none is.
     void edge() {
         top->clk = 0;
         top->eval();
@@ -78,7 +78,7 @@ struct Device {
         ++cycles;
     }
 
-    // Outputs of this cycle; gives whether something came out.
+    // Collects the outputs of this cycle; returns whether there were any.
     bool collect() {
         bool came = false;
         if (top->results___05Fvalid && top->results___05Fready) {
@@ -144,8 +144,8 @@ void device_hold(Device *device, uint64_t seed, uint32_t in, uint32_t out) {
     device->hold_out = out;
 }
 
-// Commands one after the other, up to the first that is not answered with verdict 0. Gives how
-// many were answered; `answer` is the last one's. Less than `rows` with verdict 0: nothing
+// Sends commands one after the other, up to the first whose verdict is not 0. Returns how many were
+// answered; `answer` is the last answer. Fewer than `rows` with verdict 0 means that nothing
 // happened for `patience` cycles.
 uint64_t device_commands(Device *device, const uint32_t *commands, uint64_t rows, uint64_t words,
                          uint32_t *answer, uint64_t patience) {
@@ -180,15 +180,15 @@ uint64_t device_commands(Device *device, const uint32_t *commands, uint64_t rows
     return next;
 }
 
-// Pushes `rows` raw tuples of `words` words and runs until nothing is in flight. 1 when so,
-// 0 when nothing went in or came out for `patience` cycles.
+// Pushes `rows` raw tuples of `words` words and runs until nothing is in flight. Returns 1 on
+// success, 0 if nothing went in or came out for `patience` cycles.
 int device_run(Device *device, const uint32_t *raw, uint64_t rows, uint64_t words,
                uint64_t patience) {
     auto &top = *device->top;
     uint64_t next = 0, waited = 0;
     bool offered = false;
     while (waited++ < patience) {
-        // A tuple once offered stays offered.
+        // A tuple stays offered until it is taken.
         offered = offered || (next < rows && (!device->hold_in ||
                                               device->chance() >= device->hold_in));
         if (offered) put(top.raw___05Fpayload, raw + next * words);
@@ -215,7 +215,7 @@ void device_record(Device *device, int on) { device->tracing = on; }
 
 uint64_t device_cycles(Device *device) { return device->cycles; }
 
-// What was collected in words: 0 results, 1 tuples handed over, 2 trace.
+// The words collected so far: 0 results, 1 tuples handed over, 2 trace.
 static std::vector<uint32_t> &collected(Device *device, int what) {
     return what == 0 ? device->results : what == 1 ? device->handed_over : device->trace;
 }
@@ -229,7 +229,7 @@ void device_take(Device *device, int what, uint32_t *to) {
 }
 
 #if COVERAGE
-// What was covered since the process began, in a file of Verilator's.
+// Writes the coverage since the process began to a file in Verilator's format.
 void device_coverage(Device *device, const char *name) {
     device->context.coveragep()->write(name);
 }

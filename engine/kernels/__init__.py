@@ -1,7 +1,7 @@
-"""Compiled kernels: the loops of the engine's operators that go row by row.
+"""Compiled kernels: the row-by-row loops of the engine's operators.
 
-`native` is built when the package is installed (`setup.py`). In a checkout it is built anew on import
-where its sources have changed since.
+Installing the package builds `native` (`setup.py`). In a checkout, an import rebuilds it if its
+sources have changed since.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _stale() -> bool:
 
 
 def _build() -> None:
-    """Builds the module in place; of several processes, one does."""
+    """Builds the module in place; if several processes import it, one of them builds it."""
     import fcntl  # not on every system
 
     with open(_ROOT / "setup.py") as lock, tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,5 @@
-// Columns as Arrow's C interface hands them over: https://arrow.apache.org/docs/format/CDataInterface.html
+// Columns as passed by Arrow's C data interface:
+// https://arrow.apache.org/docs/format/CDataInterface.html
 #pragma once
 
 #include "binding.h"
@@ -22,7 +23,7 @@ struct ArrowArray {
     void *private_data;
 };
 
-// An array on its way to Python: the capsule that owns it.
+// Wraps an array on its way to Python in the capsule that owns it.
 inline PyObject *wrapped(ArrowArray *array) {
     PyObject *capsule = PyCapsule_New(array, "arrow_array", [](PyObject *self) {
         auto *own = static_cast<ArrowArray *>(PyCapsule_GetPointer(self, "arrow_array"));
@@ -44,7 +45,7 @@ struct ArrowArrayStream {
     void *private_data;
 };
 
-// What a capsule has; it lets go of it by itself.
+// Returns the content of a capsule. The capsule keeps ownership and releases the content itself.
 template <typename T>
 T &unwrapped(PyObject *capsule, const char *name) {
     auto *inside = static_cast<T *>(PyCapsule_GetPointer(capsule, name));
@@ -52,7 +53,7 @@ T &unwrapped(PyObject *capsule, const char *name) {
     return *inside;
 }
 
-// Something that came out of a stream.
+// An array or schema that a stream returned; releases it at the end of its scope.
 template <typename T>
 struct Held : T {
     Held() : T{} {}
@@ -79,7 +80,7 @@ class Pieces {
         if (stream.release == nullptr) throw std::invalid_argument("a stream that was read");
     }
 
-    // Whether there was one more.
+    // Fetches the next piece; returns whether there was one.
     bool next(Held<ArrowArray> &piece) const {
         done(stream.get_next(&stream, &piece));
         return piece.release != nullptr;
@@ -101,7 +102,7 @@ inline bool short_time(const char *format) {
            std::strcmp(format, "ttm") == 0;
 }
 
-// One column: its values, and which of them are there.
+// One column: its values and their validity.
 struct Values {
     const ArrowArray &of;
 

@@ -1,9 +1,10 @@
 // Runs of an automaton: sequences and groups of events under any of the three strategies.
 //
-// A run stands on the newest event it chose; events lead back to those chosen before, and runs that
-// began alike share them. An event may move a run on, into the next stage or within a group; the
-// strategy says whether the run may also stay. Which stages an event fits comes as bits; conditions
-// that compare two events are decided here, all others are asked back.
+// A run stands on the newest event it chose. Each event leads back to the event chosen before it,
+// so runs with a common beginning share their events. A new event may advance a run, into the next
+// stage or within a group; the strategy decides whether the run also stays. The stages that an
+// event fits arrive as bits. Conditions that compare two events are evaluated here; all others call
+// back into Python.
 #pragma once
 
 #include "matching.h"
@@ -17,8 +18,8 @@ class Automaton : public Matching {
     struct Side {
         int64_t column, stage, pick;  // CONSTANT: `column` is the value
     };
-    // `through` is the stage over whose members EACH goes, from the second on if `later`; with `op`
-    // -1 it is asked for.
+    // EACH iterates over the members of stage `through`, from the second on if `later`. If `op` is
+    // -1, Python evaluates the test.
     struct Test {
         int64_t number, over, through, later, op;
         Side left, right;
@@ -28,7 +29,8 @@ class Automaton : public Matching {
         bool loops;
         std::vector<Test> tests[2];  // BEGIN, TAKE
     };
-    // An event of a run; `group` is the first of its stage, `count` how many of them there are.
+    // An event of a run. `group` is the first event of its stage, `count` the number of events
+    // there so far.
     struct Node {
         int64_t row;
         int32_t before, group, count, stage, refs;
@@ -38,7 +40,7 @@ class Automaton : public Matching {
         int64_t start;  // the time of its first event
     };
     struct Key {
-        std::vector<std::vector<Run>> runs;  // by the stage they stand in
+        std::vector<std::vector<Run>> runs;  // by the stage that the runs stand in
         int64_t live = 0;
         bool listed = false;
     };
@@ -53,7 +55,7 @@ class Automaton : public Matching {
     std::vector<Node> nodes;
     std::vector<int32_t> unused;
     std::vector<std::pair<int32_t, Run>> made;
-    // Of events from number `base` on.
+    // For the events from number `base` on.
     std::vector<int64_t> times, values;
     std::vector<uint8_t> flags;
     int64_t base = 0, live = 0;
@@ -83,7 +85,8 @@ class Automaton : public Matching {
         return own;
     }
 
-    // One reference fewer; an event that nothing refers to goes, with those only it led to.
+    // Drops one reference. An event without references is freed, and so are the events that only it
+    // led to.
     void release(int32_t node) {
         while (node >= 0 && --at(node).refs <= 0) {
             unused.push_back(node);
@@ -91,7 +94,7 @@ class Automaton : public Matching {
         }
     }
 
-    // The newest event of a stage that leads to one.
+    // Returns the newest event of a stage on the way back from an event.
     int32_t of(int32_t node, int64_t stage) const {
         while (at(node).stage > stage) node = at(at(node).group).before;
         return node;
@@ -99,7 +102,7 @@ class Automaton : public Matching {
 
     // --- conditions -----------------------------------------------------------------
 
-    // 0 NULL, 1 a value, 2 a value that has to be asked for.
+    // Returns 0 for NULL, 1 for a value, 2 for a value that only Python has.
     int value(const Side &side, int32_t node, int32_t member, int64_t &out) const {
         int64_t row = 0;
         switch (side.pick) {
@@ -115,7 +118,7 @@ class Automaton : public Matching {
         return flags[place];
     }
 
-    // 0 no, 1 yes, 2 to be asked for.
+    // Returns 0 for no, 1 for yes, 2 if Python has to decide.
     int compares(const Test &test, int32_t node, int32_t member) const {
         int64_t a = 0, b = 0;
         int left = value(test.left, node, member, a), right = value(test.right, node, member, b);
@@ -166,7 +169,7 @@ class Automaton : public Matching {
 
     // --- runs -----------------------------------------------------------------------
 
-    // The event as the next of a run, if its conditions allow; -1 if not.
+    // Appends the event to a run if the conditions allow it; returns its node, or -1.
     int32_t allowed(int32_t before, int32_t stage, int64_t row) {
         bool takes = before >= 0 && at(before).stage == stage;
         const std::vector<Test> &tests = stages[static_cast<size_t>(stage)].tests[takes];
@@ -177,7 +180,8 @@ class Automaton : public Matching {
         return -1;
     }
 
-    // A run stands on a new event, which holds a reference: perhaps it has a match, perhaps it goes on.
+    // Places a run on a new event, which holds a reference. This may complete a match, and the run
+    // may go on.
     void arrive(int32_t node, int64_t start) {
         const Node &top = at(node);
         int32_t place = top.stage;
@@ -203,10 +207,10 @@ class Automaton : public Matching {
         std::reverse(found.rows.begin() + static_cast<ptrdiff_t>(row), found.rows.end());
     }
 
-    // Moves a run on; whether it also stays.
+    // Advances a run; returns whether it also stays.
     bool step(const Run &run, int64_t row, int64_t now, uint64_t fits) {
         if (window >= 0 && now - run.start > window) return false;
-        // A reference into `nodes` would not outlive one more of them.
+        // Copies: a reference into `nodes` would not survive the next insertion.
         int32_t place = at(run.node).stage;
         int64_t count = at(run.node).count, chosen = time(at(run.node));
         const Stage &stage = stages[static_cast<size_t>(place)];
@@ -223,7 +227,7 @@ class Automaton : public Matching {
     }
 
     void on_event(Key &key, int64_t row, int64_t now, uint64_t fits) {
-        made.clear();  // only runs that were there before see the event
+        made.clear();  // the event is offered only to runs that existed before it
         for (size_t place = 0; place < key.runs.size(); ++place) {
             std::vector<Run> &runs = key.runs[place];
             bool onward = place + 1 < stages.size() && (fits >> stages[place + 1].bit & 1);
@@ -262,7 +266,8 @@ class Automaton : public Matching {
     Automaton &operator=(const Automaton &) = delete;
     ~Automaton() { Py_XDECREF(ask); }
 
-    // stages, tests, ask, then numbers: width, window, strategy, waits, most_runs, most_matches.
+    // Arguments: stages, tests, ask, then the numbers width, window, strategy, waits, most_runs,
+    // most_matches.
     PyObject *configure(PyObject *args) {
         PyObject *stages_, *tests_, *ask_;
         long long n[6];
@@ -304,8 +309,8 @@ class Automaton : public Matching {
         Py_RETURN_NONE;
     }
 
-    // Events in order: keys, times, the stages they fit, values, flags. 0, or 1 where there are too many
-    // runs of a key, 2 where there are too many matches.
+    // Takes events in order: keys, times, the stages they fit, values, flags. Returns 0, or 1 if a
+    // key has too many runs, 2 if there are too many matches.
     PyObject *advance(PyObject *args) {
         PyObject *keys_, *times_, *fits_, *values_, *flags_;
         if (!PyArg_ParseTuple(args, "OOOOO", &keys_, &times_, &fits_, &values_, &flags_)) throw Raised();
@@ -331,7 +336,8 @@ class Automaton : public Matching {
         return PyLong_FromLong(0);
     }
 
-    // Lets go of runs that no event can move on, from time to time; how many there are.
+    // Drops the runs that no event can advance, from time to time; returns the number of runs and
+    // of matches not yet taken.
     PyObject *forget(PyObject *args) {
         auto from = sweep(args, keys, [&](Key &key, int64_t earliest) {
             for (std::vector<Run> &runs : key.runs) {

@@ -7,18 +7,18 @@
 enum Compared : int { BY_WHOLE, BY_REAL, BY_WIDE, BY_TEXT };
 enum Wanted : int { LEAST, GREATEST, FIRST, LAST };
 
-// Of equal members the first. Where members leave in the order in which they came, each group has
-// those that may still become the best (a monotone queue); else a heap, from which those that have
-// left go once they are on top.
+// Of equal members, the first is the best. If members leave in the order in which they came, each
+// group keeps those that may still become the best (a monotone queue). Otherwise it keeps a heap,
+// whose departed members are removed when they reach the top.
 class Best {
     struct State {
         std::vector<int64_t> members;
-        size_t first = 0;  // of the queue
-        size_t gone = 0;   // of the heap
+        size_t first = 0;  // start of the queue
+        size_t gone = 0;   // departed members in the heap
     };
     Groups<State> groups;
-    std::vector<uint8_t> left;  // by member: of those in heaps
-    int64_t base = 0;           // of `left`
+    std::vector<uint8_t> left;  // by member: whether it has left; only for heaps
+    int64_t base = 0;           // member that `left` begins with
 
     bool has_left(int64_t member) const { return left[static_cast<size_t>(member - base)] != 0; }
 
@@ -53,7 +53,7 @@ class Best {
         auto worse = [&](int64_t a, int64_t b) {
             return better(b, a) || (!better(a, b) && b < a);
         };
-        // Those of before this base are not to be looked at any more.
+        // Members before the new base are never looked up again.
         if (base < turns.base) {
             for (State &mine : groups.states) without_left(mine, worse);
             auto past = std::min(static_cast<size_t>(turns.base - base), left.size());

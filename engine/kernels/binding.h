@@ -1,6 +1,6 @@
-// Python's arguments as plain C++: buffers of a checked item size, classes around a C++ object.
+// Python's arguments as plain C++: buffers of a checked item size, and classes around a C++ object.
 //
-// Only the stable ABI of Python 3.11 is used, so that one wheel serves every later version.
+// Uses only the stable ABI of Python 3.11, so that one wheel serves every later version.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <vector>
 
-// A Python exception that is set already.
+// A Python exception that is already set.
 struct Raised : std::exception {};
 
-// A contiguous array of T that belongs to Python. None is an array that is not there.
+// A contiguous array of T that Python owns. None stands for a missing array.
 template <typename T>
 class View {
     Py_buffer buffer{};
@@ -49,7 +49,7 @@ class View {
         if (held) PyBuffer_Release(&buffer);
     }
 
-    // Refuses an array of another length, as reading past its end would crash.
+    // Refuses a shorter array, because reading past its end would crash.
     void want(int64_t length) const {
         if (data != nullptr && size < length) {
             PyErr_Format(PyExc_ValueError, "an array of %lld items: want %lld",
@@ -63,7 +63,7 @@ using Ints = View<const int64_t>;
 using Bytes = View<const uint8_t>;
 using Out = View<int64_t>;
 
-// Runs a body that may throw; the result of a failure is NULL.
+// Runs a body that may throw; returns NULL on failure.
 template <typename Body>
 PyObject *guarded(Body body) {
     try {
@@ -87,7 +87,7 @@ struct Owner {
 
     static T &of(PyObject *self) { return *reinterpret_cast<Owner *>(self)->inside; }
 
-    // The same of an argument, which may be anything.
+    // Like `of`, for an argument that may be any object.
     static T &checked(PyObject *argument) {
         if (Py_TYPE(argument) != type) throw std::invalid_argument("an object of another class");
         return of(argument);

@@ -1,8 +1,8 @@
-// Rows by key: a hash table whose entries lead to the newest row of a key, each row to the one before.
+// Rows by key: a hash table leads to the newest row of each key, and each row to the previous one.
 //
-// Windows are suffixes of what has arrived, so that a walk from the newest row on stops with the first
-// that is too old. Rows enter the table when the first probe may meet them: a probe that arrived
-// earlier does not walk over them.
+// Windows are suffixes of the rows that have arrived, so a walk that starts at the newest row stops
+// at the first row that is too old. A row enters the table only when a probe may meet it, so that
+// probes that arrived earlier do not walk over it.
 #pragma once
 
 #include "numbered.h"
@@ -19,7 +19,7 @@ class Chains : public Numbered {
     };
 
     int64_t linked = 0;  // rows from this one on are not in the table yet
-    std::vector<int64_t> before;  // the row before with the same key, -1 if there is none
+    std::vector<int64_t> before;  // the previous row with the same key, -1 if there is none
     std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, -1});
     size_t used = 0;
 
@@ -48,7 +48,7 @@ class Chains : public Numbered {
         }
     }
 
-    // Makes the table anew, of the keys of live rows alone.
+    // Rebuilds the table from the keys of live rows only.
     void rebuild() {
         size_t distinct = 0;
         for (const Slot &one : slots) distinct += one.newest >= first;

@@ -1,4 +1,4 @@
-// A number for each distinct string of bytes: texts, wide decimals, and keys of several columns.
+// Numbers each distinct string of bytes: texts, wide decimals, and keys of several columns.
 #pragma once
 
 #include "arrow.h"
@@ -50,7 +50,7 @@ class Codes {
     }
 
   public:
-    // Its slot, which is free where it is not known.
+    // Returns the slot of a string, a free one if the string is unknown.
     size_t place(uint64_t whole, const uint8_t *data, int64_t size) const {
         auto hash = static_cast<uint32_t>(whole >> 32);
         size_t mask = slots.size() - 1, at = whole & mask;
@@ -76,7 +76,7 @@ class Codes {
         return fresh;
     }
 
-    // Whether some text of a column is known; it is not learnt.
+    // Returns whether a column contains a known text; adds none of its texts.
     PyObject *among(PyObject *args) {
         PyObject *column_;
         if (!PyArg_ParseTuple(args, "O", &column_)) throw Raised();
@@ -95,7 +95,7 @@ class Codes {
         }
     }
 
-    // Values of `width` bytes each.
+    // Numbers values of `width` bytes each.
     PyObject *of_values(PyObject *args) {
         PyObject *data_, *out_;
         long long width;
@@ -107,7 +107,8 @@ class Codes {
         Py_RETURN_NONE;
     }
 
-    // The bytes of some codes: `offsets` of 64 bits, one more than codes.
+    // Returns the bytes of some codes, and writes their 64-bit `offsets`, one more than there are
+    // codes.
     PyObject *texts(PyObject *args) {
         PyObject *codes_, *offsets_;
         if (!PyArg_ParseTuple(args, "OO", &codes_, &offsets_)) throw Raised();

@@ -1,4 +1,4 @@
-// What rows are, in two words that are the same for the same rows in any order and any cut.
+// Fingerprints rows in two words, which are the same for the same rows in any order and any split.
 #pragma once
 
 #include "arrow.h"
@@ -15,7 +15,8 @@ class Contents {
     uint64_t first = 0, second = 0;
     int64_t rows = 0;
 
-    // Both halves of a product: a value takes part by its place among the columns.
+    // Mixes both halves of the product, so that the result depends on the column in which a value
+    // stands.
     static uint64_t with(uint64_t hash, uint64_t value) {
         auto product = static_cast<unsigned __int128>(hash ^ value) * TIMES;
         return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -86,7 +87,7 @@ class Contents {
     }
 };
 
-// How many rows there are, and the two sums of their hashes.
+// Returns the number of rows and the two sums of their hashes.
 inline PyObject *contents(PyObject *args) {
     PyObject *rows_;
     if (!PyArg_ParseTuple(args, "O", &rows_)) throw Raised();

@@ -1,7 +1,7 @@
-"""The error of kernels that are not there."""
+"""The error raised if the kernels are missing."""
 
 from __future__ import annotations
 
 
 class KernelsMissing(ImportError):
-    """The compiled kernels are older than their sources and can not be built here."""
+    """The compiled kernels are older than their sources and cannot be rebuilt here."""

@@ -1,7 +1,7 @@
-// A sum without rounding: what was added can be taken away without a trace, and order does not matter.
+// A sum without rounding: a value that was added can be subtracted without a trace, in any order.
 //
-// Limb i counts multiples of 2^(32 i - 1088), so that the smallest double and the largest sum have
-// theirs; only those in use are there. A limb has room for 2^30 additions before carries are due.
+// Limb i counts multiples of 2^(32 i - 1088), so that both the smallest double and the largest sum
+// fit. Only the limbs in use are stored. A limb has room for 2^30 additions before carries are due.
 #pragma once
 
 #include "binding.h"
@@ -31,7 +31,7 @@ class Exact {
         return &limbs[static_cast<size_t>(first - low)];
     }
 
-    // All limbs but the last, which has the sign, become numbers of 32 bits.
+    // Reduces all limbs to 32 bits except the last, which carries the sign.
     void carry() {
         added = 0;
         if (limbs.empty()) return;
@@ -45,7 +45,7 @@ class Exact {
         }
     }
 
-    // The absolute value, limbs of 32 bits; returns whether the sum is negative.
+    // Computes the absolute value in limbs of 32 bits; returns whether the sum is negative.
     bool absolute(std::vector<uint32_t> &found) {
         carry();
         bool negative = !limbs.empty() && limbs.back() < 0;
@@ -92,7 +92,7 @@ class Exact {
 
     void add(int64_t value, bool negative) { add(value, value < 0 ? -1 : 0, negative); }
 
-    // A number of 128 bits.
+    // Adds a 128-bit number.
     void add(int64_t down_, int64_t up_, bool negative) {
         auto down = static_cast<uint64_t>(down_), up = static_cast<uint64_t>(up_);
         bool below = up_ < 0;
@@ -109,7 +109,8 @@ class Exact {
         at[3] += sign * static_cast<int64_t>(up >> 32);
     }
 
-    // The nearest double to the sum over a number, of two as near the even one.
+    // Returns the double nearest to the sum divided by a number, and the even one of two equally
+    // near.
     double real(uint64_t by, std::vector<uint32_t> &number) {
         bool negative = absolute(number);
         if (number.empty()) return 0.0;
@@ -128,7 +129,7 @@ class Exact {
         exponent += 32 * static_cast<int>(size);
         int width = 64;
         while (!(top >> (width - 1))) --width;
-        if (size > 0 && width < 64) {  // bits of one more limb
+        if (size > 0 && width < 64) {  // take bits of one more limb
             int missing = 64 - width, rest = 32 - missing;
             uint32_t limb = number[--size];
             top = top << missing | limb >> rest;
@@ -137,7 +138,7 @@ class Exact {
             width = 64;
         }
         while (size > 0 && !more) more = number[--size] != 0;
-        // Of `top`, of `width` bits, a double holds 53, of tiny ones fewer.
+        // A double holds 53 of the `width` bits of `top`, fewer if it is subnormal.
         int kept = std::min(53, exponent + width + 1074);
         int away = width - kept;
         if (away > 64) return negative ? -0.0 : 0.0;
@@ -152,7 +153,8 @@ class Exact {
         return negative ? -found : found;
     }
 
-    // The sum of integers over a number, towards zero; false where 64 bits do not hold it.
+    // Divides a sum of integers by a number, rounding towards zero; returns false if the quotient
+    // exceeds 64 bits.
     bool whole(uint64_t by, std::vector<uint32_t> &number, int64_t &found) {
         bool negative = absolute(number);
         if (by != 1) divide(number, by);
@@ -164,8 +166,8 @@ class Exact {
         return true;
     }
 
-    // The sum of integers times one number over another, rounded half up; false where that has more
-    // than 38 digits. Two words.
+    // Multiplies a sum of integers by one number and divides it by another, rounding halves away
+    // from zero. Writes two words; returns false if the result has more than 38 digits.
     bool wide(uint32_t times, uint64_t by, std::vector<uint32_t> &number, int64_t *found) {
         bool negative = absolute(number);
         uint64_t rest = 0;

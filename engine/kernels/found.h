@@ -1,4 +1,5 @@
-// Matches of events: for each when it is certain, how many events each stage has, and these.
+// Matches of events: for each, the time at which it is certain, the number of events of each stage,
+// and the events.
 #pragma once
 
 #include "binding.h"
@@ -13,8 +14,8 @@ struct FoundMatches {
 
     size_t size() const { return determined.size(); }
 
-    // The matches that are certain at a time, as bytes of `determined`, `counts` and `rows`; the
-    // others are kept.
+    // Removes the matches that are certain at a time and returns them, as the bytes of
+    // `determined`, `counts` and `rows`.
     PyObject *take(int64_t to) {
         FoundMatches given, rest;
         size_t row = 0;
@@ -39,8 +40,8 @@ struct FoundMatches {
     }
 };
 
-// The order of matches: by `determined`, then by the numbers of the events of each stage, shorter
-// ones before longer ones that begin alike. `counts` and `numbers` are one array a stage.
+// Orders matches by `determined`, then by the numbers of the events of each stage, a prefix before
+// the longer match. `counts` and `numbers` have one array per stage.
 inline PyObject *ordered(PyObject *args) {
     PyObject *determined_, *counts_, *numbers_, *out_;
     if (!PyArg_ParseTuple(args, "OOOO", &determined_, &counts_, &numbers_, &out_)) throw Raised();

@@ -1,4 +1,4 @@
-// Rows as they come in: whether all of them may stay as they are, and their times.
+// Checks incoming rows: whether all of them may stay as they are, and their times.
 #pragma once
 
 #include "arrow.h"
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// Whether no text has more characters than `most`.
+// Returns whether no text has more than `most` characters.
 inline bool short_enough(const Values &texts, int64_t most) {
     const auto *ends = texts.data<int32_t>();
     const auto *data = static_cast<const uint8_t *>(texts.of.buffers[2]);
@@ -19,9 +19,10 @@ inline bool short_enough(const Values &texts, int64_t most) {
     return true;
 }
 
-// Rows as one piece in which no column has a NaN, a NULL where none may be, or too long a text: the
-// capsule of Arrow's array, and where it lies; None where they are not such. `wants` are four numbers each: the column, the bytes of a real or 0, whether NULL is refused, the
-// most characters or -1.
+// Returns rows as one piece if no column has a NaN, a NULL where none is allowed, or too long a
+// text: the capsule of Arrow's array, and its address. Otherwise returns None. `wants` has four
+// numbers per check: the column, the bytes of a real or 0, whether NULL is refused, and the maximum
+// number of characters or -1.
 inline PyObject *sound(PyObject *args) {
     PyObject *rows_, *wants_;
     if (!PyArg_ParseTuple(args, "OO", &rows_, &wants_)) throw Raised();
@@ -46,7 +47,7 @@ inline PyObject *sound(PyObject *args) {
     return Py_BuildValue("NK", wrapped(moved), reinterpret_cast<unsigned long long>(moved));
 }
 
-// The first and the last time of rows, and whether none is before the one before it.
+// Returns the first and the last time of the rows, and whether the times never decrease.
 inline PyObject *times(PyObject *args) {
     PyObject *column_;
     if (!PyArg_ParseTuple(args, "O", &column_)) throw Raised();

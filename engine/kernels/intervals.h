@@ -1,10 +1,11 @@
-// Intervals of numbers, and which of them some values are in.
+// Intervals of numbers, and the values that fall into each.
 //
-// The bounds of all intervals cut the numbers into leaves. An interval is at few nodes of a binary tree over
-// the leaves; those at a leaf and above it have all its numbers. The list of a leaf is made once a call, if some
-// value is in it; then each row, in order, is given to the intervals of its leaf. An interval that has a quarter of
-// the rows or more finds them by looking at all. Where the bounds are near each other, a table has the leaf of each number
-// between them.
+// The bounds of all intervals divide the numbers into leaves. Each interval is stored at a few
+// nodes of a binary tree over the leaves, so the intervals at a leaf and at its ancestors are those
+// that contain it. Each call builds the list of intervals for every leaf that some value falls
+// into; then it appends each row, in order, to the intervals of its leaf. An interval with at least
+// a quarter of the rows finds them by scanning all rows. If the bounds lie close together, a table
+// maps each number between them to its leaf.
 #pragma once
 
 #include "binding.h"
@@ -12,7 +13,7 @@
 #include <algorithm>
 #include <climits>
 
-// The rows whose value is between two bounds, both included.
+// Finds the rows whose value lies between two bounds, both included.
 inline PyObject *inside(PyObject *args) {
     PyObject *values_, *flags_, *rows_;
     long long low, high;
@@ -38,23 +39,23 @@ class Intervals {
         size_t begin = 0, end = 0;
     };
 
-    std::vector<int64_t> cuts;  // where a leaf begins; the first leaf begins before them
+    std::vector<int64_t> cuts;  // the starts of all leaves but the first, which has no lower bound
     size_t leaves = 1;
-    std::vector<int32_t> near;  // by number from the first cut to the last, its leaf; or nothing
-    std::vector<Run> spans;     // by interval, its leaves
-    std::vector<Run> nodes;     // by node of the tree, from 1 on; the leaves are the last ones
+    std::vector<int32_t> near;  // each number's leaf, from the first to the last cut; may be empty
+    std::vector<Run> spans;     // by interval: its leaves
+    std::vector<Run> nodes;     // by node of the tree, from 1 on; the leaves come last
     std::vector<int32_t> at_nodes;
 
-    // What a call finds.
-    std::vector<int32_t> leaf_of;   // by row, -1 where it has no value
-    std::vector<int32_t> present;   // leaves with some row
+    // The results of a call.
+    std::vector<int32_t> leaf_of;   // by row; -1 if the row has no value
+    std::vector<int32_t> present;   // leaves with at least one row
     std::vector<int64_t> sizes;     // rows by leaf
     std::vector<Run> lists;         // by leaf
     std::vector<int32_t> at_leaves;
-    std::vector<int32_t> found;     // intervals with some row
+    std::vector<int32_t> found;     // intervals with at least one row
     std::vector<int64_t> counts;    // rows by interval
 
-    // Without a branch that depends on the value.
+    // Searches without a branch that depends on the value.
     size_t leaf(int64_t value) const {
         if (!near.empty()) {
             if (value < cuts.front()) return 0;
@@ -208,7 +209,7 @@ class Intervals {
             int64_t count = counts[interval], begin = pairs;
             numbers.data[i] = found[i];
             sums.data[i] = count;
-            counts[interval] = begin;  // from here on where its next row goes
+            counts[interval] = begin;  // from here on, the place for its next row
             if (count == rows()) continue;
             pairs += count;
             out.want(pairs);

@@ -1,4 +1,4 @@
-// The common part of what matches events by key: their order, the matches found, the sweep of the rest.
+// The part common to all matchers of events by key: their order, the matches found, and the sweep.
 #pragma once
 
 #include "found.h"
@@ -7,7 +7,7 @@
 
 class Matching {
   protected:
-    std::vector<int64_t> active;  // the keys that are listed: they have something under way
+    std::vector<int64_t> active;  // the listed keys, which have partial matches
     FoundMatches found;
     int64_t window = -1, most_matches = -1, swept = INT64_MIN, newest = INT64_MIN;
 
@@ -29,8 +29,8 @@ class Matching {
         key.listed = true;
     }
 
-    // `args`: the present time, and whether nothing more comes. If it is time, `keep` lets a key go of what
-    // began before the time given back, and says whether something is left.
+    // `args` are the present time, and whether no more events come. If a sweep is due, `keep` drops
+    // what began before the returned time from a key, and returns whether anything is left.
     template <typename Key, typename Keep>
     std::optional<int64_t> sweep(PyObject *args, std::vector<Key> &keys, Keep keep) {
         long long now;

@@ -1,4 +1,4 @@
-// The module `native`: its interface, with types and meanings, is `native.pyi`.
+// Defines the module `native`; `native.pyi` documents its interface, with types and meanings.
 #include "automaton.h"
 #include "best.h"
 #include "chains.h"
@@ -17,7 +17,7 @@
 #include "totals.h"
 #include "windows.h"
 
-// GCC takes the call of a constant pointer to a member for a pun.
+// GCC mistakes the call of a constant pointer to a member for type punning.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wstrict-aliasing"
 #endif

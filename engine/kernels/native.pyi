@@ -1,17 +1,17 @@
-"""Loops over rows, compiled. All arrays are contiguous; `Ints` are 64-bit integers, `Flags` bytes that
-are 0 where a value is NULL, and None where none is.
+"""Compiled loops over rows. All arrays are contiguous. `Ints` are 64-bit integers; `Flags` are
+bytes that are 0 for a NULL value, or None if no value is NULL.
 
-Stored rows are numbered as they came, from 0, or from n on where `drop(n)` comes first; `drop(n)` lets go
-of the rows before n. A search takes
+Stored rows are numbered in order of arrival, from 0, or from n if `drop(n)` comes first. `drop(n)`
+forgets the rows before n. A search takes
 
     start, low, high, base, rest, who, row
 
-Probe i meets the rows from low[i] up to, but without, high[i], and among them those for which every
-comparison of `rest` is true: `(op, theirs, their_flags, ours, our_flags)` stands for `theirs op ours`,
-with one value for each row from `base` on and one for each probe; `op` is the number of a `Condition`.
-Pairs go into `who` (the probe) and `row` (the row's number), in the order of the probes and for each in
-the order of the rows, from probe `start` on for as many whole probes as there is room for. A search
-gives the first probe there was no room for, and how many pairs it found.
+Probe i meets the rows from low[i] up to but excluding high[i], and finds those for which every
+comparison of `rest` is true. A comparison `(op, theirs, their_flags, ours, our_flags)` stands for
+`theirs op ours`, with one value for each row from `base` on and one for each probe; `op` is the
+number of a `Condition`. Pairs are written to `who` (the probe) and `row` (the row's number),
+ordered by probe, then by row, from probe `start` on, for as many whole probes as fit. A search
+returns the first probe whose pairs did not fit, and the number of pairs it found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Flags = npt.NDArray[np.uint8] | None
 Test = tuple[int, Ints, Flags, Ints, Flags]
 
 class Chains:
-    """Rows by key. A search costs what it finds."""
+    """Rows by key. A search takes time in proportion to its results."""
 
     def append(self, keys: Ints, flags: Flags, /) -> None: ...
     def drop(self, before: int, /) -> None: ...
@@ -44,10 +44,11 @@ class Chains:
         row: Ints,
         /,
     ) -> tuple[int, int]:
-        """Rows whose key is that of the probe."""
+        """Finds the rows with the key of the probe."""
 
 class Runs:
-    """Rows by value. A search costs what it finds, and the logarithm of the window squared."""
+    """Rows by value. A search takes time in proportion to its results, plus the squared logarithm
+    of the window."""
 
     def append(self, values: Ints, flags: Flags, /) -> None: ...
     def drop(self, before: int, /) -> None: ...
@@ -65,44 +66,47 @@ class Runs:
         row: Ints,
         /,
     ) -> tuple[int, int]:
-        """Rows whose value is between two of the probe, both included."""
+        """Finds the rows whose value lies between two of the probe, both included."""
 
 class Codes:
-    """A number for each distinct string of bytes, from 0 on."""
+    """Assigns a number to each distinct string of bytes, from 0 on."""
 
     def among(self, column: object, /) -> bool:
-        """Returns whether some text of a column, a capsule of Arrow's stream, has a number already."""
+        """Returns whether some text of a column, a capsule of Arrow's stream, already has a
+        number."""
 
     def of_values(self, data: npt.NDArray[np.uint8], width: int, out: Ints, /) -> None: ...
     def texts(self, codes: Ints, offsets: Ints, /) -> bytes:
-        """The strings of some codes, and into `offsets`, one more than codes, where each begins."""
+        """Returns the strings of some codes; writes where each begins to `offsets`, which has one
+        more entry than there are codes."""
 
     def count(self) -> int: ...
 
 class Intervals:
-    """Intervals of numbers, both bounds included, and the rows whose value is in each."""
+    """Intervals of numbers, both bounds included, and the rows whose value lies in each."""
 
     def configure(self, low: Ints, high: Ints, /) -> None: ...
     def find(self, values: Ints, flags: Flags, /) -> tuple[int, int]:
-        """Returns how many intervals have some row, and how many rows they have together; those that have every row do
-        not count here."""
+        """Returns the number of intervals with at least one row, and their total number of rows,
+        not counting intervals that have every row."""
 
     def take(self, numbers: Ints, counts: Ints, rows: npt.NDArray[np.int32], /) -> None:
-        """What `find` has found: the numbers of the intervals, rising, how many rows each has, and these, in order, one
-        interval after the other, but for those that have every row."""
+        """Writes the results of `find`: the numbers of the intervals, ascending, the number of rows
+        of each, and these rows, in order, one interval after the other. Intervals that have every
+        row are left out of `rows`."""
 
 class Rows:
     """Row pattern matching. A pattern is a program of steps `(code, a, b)`:
 
-    0 a row of variable a, left out of the result if b    4 fail if mark a is at this length
-    1 go on at a, and if that is in vain at b             5 fail unless before the partition's first row
-    2 go on at a                                          6 fail unless after its last row
-    3 set mark a to the length of the match so far        7 a match
+        0 a row of variable a, left out of the result if b    4 fail if mark a is at this length
+        1 go on at a, and if that fails at b                  5 fail unless before the partition's first row
+        2 go on at a                                          6 fail unless after its last row
+        3 set mark a to the length of the match so far        7 a match
 
-    Rows of a key come in order, are then judged in that order, and are searched from each row on
-    that a match may begin at. Matches are `(kind, key, number, first row, rows)`; the kinds are
-    0 a match, 1 a row of no match, and after a match whose SKIP leads nowhere: 2 no row to skip
-    to, 3 the row it began at.
+    Rows of a key are appended in order and then judged in that order. A search starts at each row
+    at which a match may begin. Matches are `(kind, key, number, first row, rows)`. The kinds are 0,
+    a match; 1, a row of no match; and, after a match whose SKIP leads nowhere, 2 if there is no row
+    to skip to, and 3 if it is the row at which the match began.
     """
 
     def configure(
@@ -122,43 +126,45 @@ class Rows:
         recalls: bool,
         /,
     ) -> None:
-        """`tests` are ten numbers each: a variable, the condition, and two operands `(column, among,
-        first, back)`, of column -1 the constant `back`. Where a value's flag is 2, and for the
-        variables of which `asks` says so, `ask` is called with the variable, the number of the
-        match, its rows and their labels. `window` is -1 without bound; `lookback` rows before a
-        start are kept, and a match is given once `ahead` rows after it are there; `recalls`
-        where conditions speak of no other row of the match."""
+        """`tests` has ten numbers per test: a variable, the condition, and two operands `(column,
+        among, first, back)`; an operand with column -1 is the constant `back`. If a value's flag is
+        2, and for the variables marked in `asks`, `ask` is called with the variable, the number of
+        the match, its rows and their labels. `window` is -1 if unbounded. `lookback` rows before a
+        start are kept, and a match is returned once the `ahead` rows after it have come. Set
+        `recalls` if no condition refers to another row of the match."""
 
     def append(self, keys: Ints, times: Ints, numbers: Ints, before: Ints, /) -> None:
-        """Rows; into `before` goes the number of the key's row before each, or -1."""
+        """Appends rows; writes the number of its key's previous row for each, or -1, to
+        `before`."""
 
     def judge(self, keys: Ints, may: Ints, values: Ints, flags: npt.NDArray[np.uint8], /) -> None:
-        """For the next row of each key the variables it may be, as bits, and the values that tests
-        compare, with 0 for NULL and 2 for one that must be asked for."""
+        """Sets, for the next row of each key, the variables it may be, as bits, and the values that
+        tests compare. A flag is 0 for NULL and 2 for a value that only `ask` can compare."""
 
     def run(self, watermark: int, finished: bool, /) -> tuple[int, int]:
-        """Goes on as far as is certain; how many matches there are to take, and rows in them."""
+        """Continues as far as results are certain; returns the number of matches to take and of
+        rows in them."""
 
     def take(self, heads: Ints, numbers: Ints, labels: Ints, /) -> None:
-        """The matches, five numbers each; their rows, and the variable of each, with 64 added
-        where it is left out."""
+        """Takes the matches, five numbers each, with their rows and the variable of each row, plus
+        64 if the row is left out."""
 
     def forget(self) -> tuple[int, int | None]:
-        """Lets go of what is done; how many rows are kept, and the time of the oldest at which a
-        match may still begin."""
+        """Forgets rows no longer needed; returns the number of rows kept, and the time of the
+        oldest row at which a match may still begin."""
 
     def kept(self, out: Ints, /) -> int: ...
     def places(self, out: Ints, /) -> int:
-        """Of each key where its kept rows begin and the next match may, how many matches there were,
-        and where they end."""
+        """Writes for each key where its kept rows begin, where the next match may begin, the number
+        of its matches, and where they end."""
 
     def resume(self, places: Ints, /) -> None: ...
     def count(self) -> int:
-        """The keys."""
+        """Returns the number of keys."""
 
 class Automaton:
-    """Runs over events in order: each stands on the events it chose, and every later event of its key may
-    move it on. Events are numbered as they come, from 0."""
+    """Runs over events in order. Each run stands on the events it chose, and every later event of
+    its key may advance it. Events are numbered in order of arrival, from 0."""
 
     def configure(
         self,
@@ -173,53 +179,56 @@ class Automaton:
         most_matches: int,
         /,
     ) -> None:
-        """`stages` are four numbers each: the bit of `fits`, the least and the most events, whether more
-        than one may come. `tests` are thirteen: the stage; when (0 it begins, 1 it takes another event,
-        2 the match ends); the test's number; over what (0 once, 1 the newest event, 2 all events of stage
-        `through`); `through`, -1 for none; whether from its second event on; the condition, or -1 to
-        call `ask` with the number, the events and the stage of each; and two sides `(column, stage,
-        pick)`. A pick is 0 the event, 1 each, 2 the first, 3 the last, 4 the one before, 5 how many, 6
-        the constant `column`. Strategies are 0 any, 1 next, 2 strict; a match that `waits` is certain a
-        window after its first event. Of what is -1 there is no limit."""
+        """`stages` has four numbers per stage: the bit of `fits`, the least and the most events,
+        and whether more than one may come. `tests` has thirteen numbers per test: the stage; when
+        it applies (0 when the stage begins, 1 when it takes another event, 2 when the match ends);
+        the test's number; its range (0 once, 1 the newest event, 2 all events of stage `through`);
+        `through`, or -1 for none; whether the range begins at the second event; the condition, or
+        -1 to call `ask` with the number, the events and the stage of each; and two sides `(column,
+        stage, pick)`. A pick is 0 the event, 1 each, 2 the first, 3 the last, 4 the previous one, 5
+        the count, 6 the constant `column`. Strategies are 0 any, 1 next, 2 strict. With `waits`, a
+        match is certain one window after its first event. A limit of -1 means no limit."""
 
     def advance(
         self, keys: Ints, times: Ints, fits: Ints, values: Ints, flags: npt.NDArray[np.uint8], /
     ) -> int:
-        """Events with the stages they fit, as bits, and `width` values each, whose flag is 0 for NULL and 2
-        for one that must be asked for. 1 where a key has too many runs, 2 where there are too many
-        matches, else 0."""
+        """Takes events with the stages they fit, as bits, and `width` values each. A value's flag
+        is 0 for NULL and 2 if only `ask` can compare it. Returns 1 if a key has too many runs, 2 if
+        there are too many matches, otherwise 0."""
 
     def take(self, to: int, /) -> tuple[bytes, bytes, bytes]:
-        """The matches that are certain at a time: when they are, how many events each has in each stage,
-        and these, one match after the other."""
+        """Takes the matches that are certain at a time: when each is certain, how many events it
+        has in each stage, and its events, one match after the other."""
 
     def forget(self, now: int, over: bool, /) -> int:
-        """Lets go of runs that no event can move on; how many are left, and matches not taken."""
+        """Drops runs that no event can advance; returns the number of runs left and of matches not
+        yet taken."""
 
 class Subsets:
     """Every sequence of events that fit one after the other. See `Automaton`."""
 
     def configure(self, states: Ints, stages: int, window: int, most_matches: int, /) -> None:
-        """`states` are five numbers each: the bit of its element, its stage, the bits of the elements that
-        may not come before it, whether it is the first state of its stage, whether it takes more events."""
+        """`states` has five numbers per state: the bit of its element, its stage, the bits of the
+        elements that may not come before it, whether it is the first state of its stage, and
+        whether it takes more events."""
 
     def advance(self, keys: Ints, times: Ints, fits: Ints, /) -> int: ...
     def take(self, to: int, /) -> tuple[bytes, bytes, bytes]: ...
     def forget(self, now: int, over: bool, /) -> int: ...
 
 class Leaving:
-    """Members of groups, numbered as they came, and which of them have left. `base` is the number of
-    the member that arrays by member begin with; it may grow up to `oldest`. New members stand last
-    in `group`, which has the group of each."""
+    """Members of groups, numbered in order of arrival, and whether each has left. `base` is the
+    number of the first member in arrays by member; it may grow up to `oldest`. `group` has the
+    group of each member; new members come last."""
 
     def oldest(self) -> int:
-        """The first member that has not left."""
+        """Returns the first member that has not left."""
 
     def live(self, base: int, out: npt.NDArray[np.uint8], /) -> None:
-        """1 for each member from `base` on that has not left."""
+        """Writes 1 for each member from `base` on that has not left."""
 
 class Windows(Leaving):
-    """Members that leave when one of several clocks has passed where they end."""
+    """Members that leave when one of several clocks has passed their end."""
 
     def run(
         self,
@@ -231,24 +240,24 @@ class Windows(Leaving):
         silent: bool,
         /,
     ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        """Takes new members by the arrival they come with; `clocks` by arrival, `ends` by member. A
-        point is a group that an arrival adds to. Gives events, `until` and `at` (see `Totals`), the
-        first new member of each point, and the point of each new member. Where it is `silent` the
-        members just come."""
+        """Adds new members by the arrival they come with; `clocks` are by arrival, `ends` by
+        member. A point is a group to which an arrival adds members. Returns events, `until` and
+        `at` (see `Totals`), the first new member of each point, and the point of each new member.
+        If `silent`, members are added without points, and no clock moves."""
 
     def moved(self, clock: int, members: Ints, ends: Ints, /) -> None:
-        """Members end sooner on a clock than they did."""
+        """Moves the ends of members on a clock to earlier readings."""
 
 class LastRows(Leaving):
-    """Members that leave when so many later ones of their group have come."""
+    """Members that leave after `size` later ones of their group have come."""
 
     def run(self, size: int, fresh: int, base: int, group: Ints, /) -> tuple[bytes, bytes]:
-        """Takes `fresh` new members. Gives events and `until`; each new member is a point."""
+        """Adds `fresh` new members. Returns events and `until`; each new member is a point."""
 
 class Totals:
-    """Counts, sums and means of groups, without rounding before the result. In `events` stands m where
-    member m comes, ~m where it leaves; before point p is asked, which is of group `at[p]`, come those
-    up to `until[p]`. Members whose flag is 0 do not count."""
+    """Counts, sums and means of groups, without rounding before the result. In `events`, m stands
+    for the arrival of member m, and ~m for its departure. The events up to `until[p]` precede point
+    p, which asks for group `at[p]`. Members whose flag is 0 do not count."""
 
     def run(
         self,
@@ -267,11 +276,11 @@ class Totals:
         known: npt.NDArray[np.uint8] | None,
         /,
     ) -> None:
-        """`kind` is a `Summed`. `known` has 1 where there is a sum, and 2 where there is a mean; decimals
-        have two words, their mean is that of `scale` times the sum."""
+        """`kind` is a `Summed`. `known` has 1 if there is a sum, plus 2 if there is a mean.
+        Decimals have two words; their mean is that of `scale` times the sum."""
 
 class Repeats:
-    """Which members count of those that have one code."""
+    """Decides which of the members with one code count."""
 
     def run(
         self,
@@ -282,10 +291,10 @@ class Repeats:
         kept: npt.NDArray[np.uint8],
         /,
     ) -> None:
-        """1 for each event by which a code comes to a group, or is no more there."""
+        """Writes 1 for each event by which a code first comes to a group or finally leaves it."""
 
 class Best:
-    """The best member at each point, of equal ones the first; -1 where there is none."""
+    """Finds the best member at each point, the first of equal ones; -1 if there is none."""
 
     def run(
         self,
@@ -303,29 +312,31 @@ class Best:
         found: Ints,
         /,
     ) -> None:
-        """`kind` is a `Compared`, `wanted` a `Wanted`. `ordered` says that the members of a group leave in
-        the order in which they came."""
+        """`kind` is a `Compared`, `wanted` a `Wanted`. Set `ordered` if the members of a group
+        leave in the order in which they came."""
 
 class Sequence:
-    """Sequences of single events, each later than the one before, within a window. Memory is that of the events
-    that are not forgotten, and the time of a search that of the events it looks at."""
+    """Sequences of single events, each later than the one before, within a window. Memory is
+    proportional to the events not yet forgotten, and the time of a search to the events it
+    examines."""
 
     def configure(self, order: Ints, links: Ints, widths: Ints, window: int, /) -> None:
-        """`order` has the elements in the order in which they are bound, the last first. A link is
-        `(op, element, column, other, column)`: `element op other`, where the other is bound before. `widths` says how many
-        columns each element has."""
+        """`order` has the elements in the order in which they are bound, the last element first. A
+        link `(op, element, column, other, column)` means `element op other`, where `other` is bound
+        earlier. `widths` has the number of columns of each element."""
 
     def append(
         self, element: int, times: Ints, rows: Ints, columns: tuple[tuple[Ints, Flags], ...], /
     ) -> None:
-        """Events of an element, in order, with their numbers."""
+        """Appends events of an element, in order, with their numbers."""
 
     def search(self, ends: int, most_work: int, most: int, /) -> bytes | None:
-        """The numbers of the events of each match, 64 bits each, that ends with one of the newest `ends` events of the
-        last element; None where that takes more work, or there are more than `most`."""
+        """Returns the numbers of the events, 64 bits each, of every match that ends with one of the
+        newest `ends` events of the last element; None if that takes more work than `most_work`, or
+        there are more than `most` matches."""
 
     def forget(self, earliest: int, /) -> None:
-        """No match has an event before this time any more."""
+        """Forgets events before a time; no later match has one of them."""
 
 def scan(
     start: int,
@@ -337,48 +348,51 @@ def scan(
     row: Ints,
     /,
 ) -> tuple[int, int]:
-    """A search that looks at every row of every window, a block at a time."""
+    """Searches by scanning every row of every window, a block at a time."""
 
 def ordered(
     determined: Ints, counts: tuple[Ints, ...], numbers: tuple[Ints, ...], out: Ints, /
 ) -> None:
-    """The order of matches: by `determined`, then by the numbers of their events, stage by stage. Of each stage
-    there are the counts by match, and the numbers of one match after the other."""
+    """Orders matches by `determined`, then by the numbers of their events, stage by stage. Each
+    stage has the counts by match, and the numbers of one match after the other."""
 
 def places(sorted: Ints, numbers: Ints, after: bool, out: Ints, /) -> None:
-    """Like `numpy.searchsorted`, in linear time where the numbers do not fall."""
+    """Like `numpy.searchsorted`, in linear time as long as the numbers do not decrease."""
 
 def real(data: pa.Buffer | None, offset: int, count: int, width: int, /) -> bool:
     """Returns whether no value of a column of reals, of 4 or 8 bytes each, is NaN."""
 
 def inside(values: Ints, flags: Flags, low: int, high: int, rows: npt.NDArray[np.int32], /) -> int:
-    """The rows whose value is between two bounds, both included, in order, and how many these are."""
+    """Writes the rows whose value lies between two bounds, both included, in order; returns their
+    number."""
 
 def taken(
     pieces: tuple[tuple[object, object], ...], places: Ints | npt.NDArray[np.int32], /
 ) -> object:
-    """Some rows of a column, whose pieces are the two capsules of Arrow's array each; the second one of these rows. None
-    where there is no way to take such values here."""
+    """Takes some rows of a column, each of whose pieces is the two capsules of an Arrow array.
+    Returns the array capsule of these rows, or None if such values cannot be taken here."""
 
 def sound(rows: object, wants: Ints, /) -> tuple[object, int] | None:
-    """Rows, given as a capsule of Arrow's stream, as one array, if they are one piece in which no column has a NaN, a NULL
-    where none may be, or too long a text: its capsule, and where it lies; else None. `wants` are four numbers each: the
-    column, the bytes of a real or 0, whether NULL is refused, the most characters or -1."""
+    """Returns rows, given as a capsule of Arrow's stream, as one array, if they are one piece in
+    which no column has a NaN, a NULL where none is allowed, or too long a text: the array's capsule
+    and its address. Otherwise returns None. `wants` has four numbers per check: the column, the
+    bytes of a real or 0, whether NULL is refused, and the maximum number of characters or -1."""
 
 def contents(rows: object, /) -> tuple[int, int, int]:
-    """How many rows there are, given as a capsule of Arrow's stream, and two sums of a hash of each: the same for the
-    same rows in any order and any cut."""
+    """Returns the number of rows, given as a capsule of Arrow's stream, and two sums of a hash of
+    each row, which are the same for the same rows in any order and any split."""
 
 def times(column: object, /) -> tuple[int, int, bool]:
-    """The first and the last time of a column of 64-bit integers, as such a capsule, and whether none is less than
-    the one before it."""
+    """Returns the first and the last time of a column of 64-bit integers, given as a capsule of
+    Arrow's stream, and whether the times never decrease."""
 
 def keys(columns: tuple[tuple[object, object], ...], codes: Codes, out: Ints, /) -> None:
-    """The number of each row's values together, NULL being a value like others, and NaN being NULL. A column is the two
-    capsules of Arrow's array."""
+    """Numbers the combination of values in each row. NULL counts as a value like any other, and NaN
+    counts as NULL. A column is the two capsules of an Arrow array."""
 
 def numbers(
     schema: object, column: object, codes: Codes, out: Ints, flags: npt.NDArray[np.uint8] | None, /
 ) -> None:
-    """The number of each value of a column, as the two capsules of Arrow's array: the value itself, of reals an integer in
-    their order, of texts and wide decimals its code. With `flags`, of NULL both are 0."""
+    """Writes the number of each value of a column, given as the two capsules of an Arrow array: the
+    value itself, for reals an integer in the same order, for texts and wide decimals a code. With
+    `flags`, a NULL has number 0 and flag 0."""

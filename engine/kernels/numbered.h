@@ -1,4 +1,4 @@
-// Rows by their numbers: a value each, those before one number gone.
+// Rows by number: one value per row; rows before a certain number are gone.
 #pragma once
 
 #include "probes.h"
@@ -7,7 +7,7 @@
 
 class Numbered {
   protected:
-    int64_t base = 0;   // the number of the row that `values` begins with
+    int64_t base = 0;   // the number of the first row in `values`
     int64_t first = 0;  // rows before this one are gone
     std::vector<int64_t> values;
     std::vector<uint8_t> valid;
@@ -27,8 +27,8 @@ class Numbered {
             valid.insert(valid.end(), static_cast<size_t>(more.size), 1);
     }
 
-    // Rows before the number in `args` are not asked for any more. How many leave memory: most of them, or
-    // none yet; `all` says that no row is left.
+    // Marks the rows before the number in `args` as no longer needed. Returns how many rows leave
+    // memory: most of those, or none yet. `all` is set if no row is left.
     int64_t drop_before(PyObject *args, bool &all) {
         long long to;
         if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();

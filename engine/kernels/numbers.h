@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-// The order of the doubles as integers; -0.0 is 0.0.
+// Maps doubles to integers in the same order; -0.0 becomes 0.0.
 inline int64_t of_double(double value) {
     value += 0.0;
     int64_t bits;
@@ -31,7 +31,7 @@ inline void coded_texts(const Values &column, Codes &codes, int64_t *out) {
         out[row] = column.there(row) ? codes.code(data + ends[row], ends[row + 1] - ends[row]) : 0;
 }
 
-// 16 bytes each: as they are where 64 bits hold them, else as codes.
+// Reads 16-byte decimals: as they are if 64 bits hold them, otherwise as codes.
 inline void decimals(const Values &column, bool narrow, Codes &codes, int64_t *out) {
     const auto *words = static_cast<const uint8_t *>(column.of.buffers[1]) + 16 * column.of.offset;
     for (int64_t row = 0; row < column.size(); ++row, words += 16) {
@@ -40,8 +40,8 @@ inline void decimals(const Values &column, bool narrow, Codes &codes, int64_t *o
     }
 }
 
-// The bytes that stand for a value of a column in a key: a zero for NULL, else a one and the value, so that keys
-// differ where a value does. Texts have their length before them.
+// Writes the bytes that stand for a column's value in a key: a zero for NULL, otherwise a one and
+// the value, so that keys differ whenever a value does. Texts are preceded by their length.
 class KeyBytes {
     Values column;
     const char *format;
@@ -95,7 +95,7 @@ class KeyBytes {
     }
 };
 
-// The number of each row's values together.
+// Numbers the combination of values in each row.
 inline PyObject *keys(PyObject *args) {
     PyObject *columns_, *codes_, *out_;
     if (!PyArg_ParseTuple(args, "O!OO", &PyTuple_Type, &columns_, &codes_, &out_)) throw Raised();
@@ -118,7 +118,7 @@ inline PyObject *keys(PyObject *args) {
     Py_RETURN_NONE;
 }
 
-// The number of each value, and where there is none; of NULL, 0.
+// Writes the number of each value, and the flag that is 0 for NULL; the number of NULL is 0.
 inline PyObject *numbers(PyObject *args) {
     PyObject *schema_, *column_, *codes_, *out_, *flags_;
     if (!PyArg_ParseTuple(args, "OOOOO", &schema_, &column_, &codes_, &out_, &flags_)) throw Raised();

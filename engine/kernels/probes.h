@@ -1,4 +1,4 @@
-// What all ways to find partners have in common: windows, further comparisons, and results.
+// The common part of all ways to find partners: windows, further comparisons, and results.
 #pragma once
 
 #include "binding.h"
@@ -16,7 +16,8 @@ inline bool compared(int64_t op, int64_t a, int64_t b) {
     }
 }
 
-// `theirs op ours`, one value a stored row and one a probe; NULL where `valid` is 0.
+// `theirs op ours`, with one value per stored row and one per probe; a value is NULL if its flag is
+// 0.
 struct Comparison {
     int64_t op;
     Ints theirs;
@@ -32,13 +33,13 @@ struct Comparison {
     }
 };
 
-// Probes from `start` on. Probe i meets the stored rows from low[i] up to, but without, high[i],
-// numbered as they came. Pairs (probe, row) go into `who` and `row`, by probe, then row, for as
-// many whole probes as there is room for.
+// Runs the probes from `start` on. Probe i meets the stored rows from low[i] up to but excluding
+// high[i], numbered in order of arrival. Pairs (probe, row) are written to `who` and `row`, ordered
+// by probe, then row, for as many whole probes as fit.
 struct Probes {
     int64_t start;
     Ints low, high;
-    int64_t base;  // the number of the row whose values are first in the comparisons
+    int64_t base;  // the number of the row whose values come first in the comparisons
     std::vector<Comparison> rest;
     Out who, row;
     int64_t filled = 0;
@@ -73,7 +74,7 @@ struct Probes {
         }
     }
 
-    // Refuses windows that reach past the rows there are.
+    // Refuses windows that reach beyond the stored rows.
     void stored(int64_t first, int64_t end) const {
         for (int64_t i = start; i < low.size; ++i)
             if (low.data[i] < high.data[i] && (low.data[i] < first || high.data[i] > end))
@@ -95,8 +96,8 @@ struct Probes {
         row.data[filled++] = number;
     }
 
-    // Runs `find(probe)` for one probe after the other; gives the first that had no room, and how
-    // many pairs there are before it.
+    // Runs `find(probe)` for one probe after the other. Returns the first probe whose pairs did not
+    // fit, and the number of pairs before it.
     template <typename Find>
     PyObject *run(Find find) {
         int64_t probe = start;

@@ -11,7 +11,7 @@ bool all_real(const uint8_t *data, int64_t offset, int64_t count) {
     return found;
 }
 
-// Whether none of some values of a buffer is NaN.
+// Returns whether none of the values in a range of a buffer is NaN.
 inline PyObject *real(PyObject *args) {
     PyObject *data_;
     long long offset, count, width;

@@ -1,10 +1,10 @@
 // Row pattern matching: MATCH_RECOGNIZE over the rows of each key.
 //
-// A pattern is a program; a search runs it by depth, the preferred branch first, and keeps the
-// others on a stack. Where the rows end before it is decided, the search stops and goes on at the
-// same place when more have come: no row is looked at twice on one branch. Which variables a row
-// may be comes as bits; comparisons with other rows of the match are made here, and what else a
-// condition asks is asked back.
+// A pattern is a program. A search runs it depth first, the preferred branch first, and keeps the
+// other branches on a stack. If the rows end before the outcome is decided, the search stops and
+// resumes at the same place when more rows have come, so one branch never looks at a row twice. The
+// variables that a row may be arrive as bits. Comparisons with other rows of the match are
+// evaluated here; the rest of a condition calls back into Python.
 #pragma once
 
 #include "track.h"
@@ -19,9 +19,9 @@ class Rows {
         int64_t code, a, b;
     };
     std::vector<Step> program;
-    std::vector<int64_t> splits;  // by step, its number among the choices
+    std::vector<int64_t> splits;  // by step: its number among the choices
     std::vector<std::vector<Test>> tests;  // by variable
-    std::vector<uint8_t> asks;             // by variable: whether conditions are left to ask
+    std::vector<uint8_t> asks;             // by variable: whether Python has conditions left
     int64_t variables = 0, width = 0, choices = 0, slots = 0;
     int64_t window = -1, lookback = 0, ahead = 0, skip = 0, target = 0;
     bool unmatched = false, recalls = false;
@@ -31,8 +31,8 @@ class Rows {
 
     std::vector<Track> tracks;
     std::vector<int64_t> active;
-    // Found and not taken: for each match its kind, key, number, first row, count of rows; of all
-    // matches the rows and their labels.
+    // Matches found and not yet taken: the kind, key, number, first row and row count of each
+    // match, and the rows and labels of all matches.
     std::vector<int64_t> heads, numbers, labels;
 
     Track &track(int64_t key) {
@@ -43,7 +43,7 @@ class Rows {
 
     // --- conditions -------------------------------------------------------------
 
-    // Whether the row at hand, labelled already, may be what it is labelled.
+    // Returns whether the current row, which already has its label, may have it.
     bool holds(const Track &t, size_t variable) {
         bool asking = asks[variable] != 0;
         for (const Test &test : tests[variable]) {
@@ -94,7 +94,7 @@ class Rows {
         t.running = true;
     }
 
-    // Goes back to the last branch that was not taken; false if there is none.
+    // Returns to the last branch not taken; returns false if there is none.
     static bool back(Track &t) {
         while (!t.stack.empty()) {
             Frame frame = t.stack.back();
@@ -110,7 +110,7 @@ class Rows {
         return false;
     }
 
-    // Whether a choice was made here before, in vain.
+    // Returns whether this choice has failed here before.
     bool again(Track &t, int64_t length, int64_t choice) const {
         if (!recalls) return false;
         auto at = static_cast<size_t>(length * choices + choice);
@@ -193,7 +193,7 @@ class Rows {
         }
     }
 
-    // Where the next match may begin, after one of some rows.
+    // Returns the place at which the next match may begin, after a match of `count` rows.
     int64_t after(int64_t key, Track &t, int64_t count) {
         if (count == 0 || skip == NEXT) return t.start + 1;
         if (skip == PAST_LAST) return t.start + count;
@@ -243,8 +243,8 @@ class Rows {
     Rows &operator=(const Rows &) = delete;
     ~Rows() { Py_XDECREF(ask); }
 
-    // program, tests, asks, ask, then numbers: width, slots, window, lookback, ahead, skip, target,
-    // unmatched, recalls.
+    // Arguments: program, tests, asks, ask, then the numbers width, slots, window, lookback, ahead,
+    // skip, target, unmatched, recalls.
     PyObject *configure(PyObject *args) {
         PyObject *program_, *tests_, *asks_, *ask_;
         long long n[9];
@@ -292,7 +292,8 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // Rows in order: keys, times, numbers; for each the number of the row before of its key, or -1.
+    // Appends rows in order: keys, times, numbers. Writes for each the number of its key's previous
+    // row, or -1.
     PyObject *append(PyObject *args) {
         PyObject *keys_, *times_, *numbers_, *before_;
         if (!PyArg_ParseTuple(args, "OOOO", &keys_, &times_, &numbers_, &before_)) throw Raised();
@@ -317,7 +318,8 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // What the next rows of some keys may be, and their values, `width` a row.
+    // Sets, for the next rows of some keys, the variables they may be and their values, `width` per
+    // row.
     PyObject *judge(PyObject *args) {
         PyObject *keys_, *may_, *values_, *flags_;
         if (!PyArg_ParseTuple(args, "OOOO", &keys_, &may_, &values_, &flags_)) throw Raised();
@@ -336,7 +338,7 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // Goes on with every search; gives how many matches there are, with how many rows.
+    // Continues every search; returns the number of matches found and of rows in them.
     PyObject *run(PyObject *args) {
         long long to;
         int over;
@@ -348,7 +350,8 @@ class Rows {
                              static_cast<Py_ssize_t>(numbers.size()));
     }
 
-    // The matches found: kind, key, number, first row, count, for each; and their rows and labels.
+    // Takes the matches found: the kind, key, number, first row and row count of each, with their
+    // rows and labels.
     PyObject *take(PyObject *args) {
         PyObject *heads_, *numbers_, *labels_;
         if (!PyArg_ParseTuple(args, "OOO", &heads_, &numbers_, &labels_)) throw Raised();
@@ -363,8 +366,8 @@ class Rows {
         Py_RETURN_NONE;
     }
 
-    // Forgets what is done with; gives how many rows are kept, and the time of the oldest row at
-    // which a match may begin, or None.
+    // Forgets rows no longer needed. Returns the number of rows kept, and the time of the oldest
+    // row at which a match may begin, or None.
     PyObject *forget(PyObject *) {
         int64_t kept = 0, oldest = INT64_MAX;
         size_t left = 0;
@@ -383,7 +386,7 @@ class Rows {
         return Py_BuildValue("LL", static_cast<long long>(kept), static_cast<long long>(oldest));
     }
 
-    // The numbers of the rows that are kept.
+    // Writes the numbers of the rows that are kept.
     PyObject *kept(PyObject *args) {
         PyObject *out_;
         if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();
@@ -397,8 +400,8 @@ class Rows {
         return PyLong_FromLongLong(static_cast<long long>(at));
     }
 
-    // For a snapshot: of each key the place of its first row kept, of its start, the matches so
-    // far, and where they end.
+    // For a snapshot, writes for each key the place of its first kept row, the place where its next
+    // match may begin, the number of its matches, and the end of the rows they cover.
     PyObject *places(PyObject *args) {
         PyObject *out_;
         if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();

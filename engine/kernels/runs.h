@@ -1,8 +1,8 @@
 // Rows by value: aligned runs of 64, 512, 4,096 ... rows, each sorted.
 //
-// A window is a range of row numbers. It is cut into whole runs, as few as possible, each searched by
-// halves, and less than two times 64 rows that are looked at one by one. A run is made when its last
-// row has come, of eight shorter ones.
+// A window is a range of row numbers. It is divided into as few whole runs as possible, each
+// searched by bisection, and fewer than two times 64 rows that are checked one by one. When the
+// last row of a run has come, the run is merged from eight shorter ones.
 #pragma once
 
 #include "numbered.h"
@@ -19,14 +19,14 @@ class Runs : public Numbered {
         }
     };
     struct Level {
-        int64_t size;   // rows of a run
-        int64_t first;  // which run of this level, counted from row 0, is in front
+        int64_t size;   // rows per run
+        int64_t first;  // number of the front run of this level, counted from row 0
         std::deque<std::vector<Entry>> runs;
     };
 
     std::vector<Level> levels;
 
-    // Sorts what has become whole by now.
+    // Sorts the runs that are complete by now.
     void complete() {
         for (size_t depth = 0;; ++depth) {
             if (depth == levels.size()) {
@@ -42,7 +42,8 @@ class Runs : public Numbered {
                 if (depth == 0)
                     sorted(number * level.size, level.size, run);
                 else if (!merged(levels[depth - 1], number * growth, run)) {
-                    // Parts of it were dropped before it was whole: it begins after them.
+                    // Some of its rows were dropped before it was complete: the level begins after
+                    // them.
                     level.first = number + 1;
                     level.runs.clear();
                     continue;
@@ -78,7 +79,8 @@ class Runs : public Numbered {
         return true;
     }
 
-    // The longest run that begins with a row and ends before another; null if there is none.
+    // Returns the longest run that begins with row `from` and ends by row `to`; null if there is
+    // none.
     const std::vector<Entry> *run_at(int64_t from, int64_t to, int64_t &size) const {
         for (size_t depth = levels.size(); depth-- > 0;) {
             const Level &level = levels[depth];
@@ -110,7 +112,7 @@ class Runs : public Numbered {
         Py_RETURN_NONE;
     }
 
-    // Rows whose value is from least[i] to greatest[i], both included.
+    // Finds rows whose value lies from least[i] to greatest[i], both included.
     PyObject *probe(PyObject *args) {
         PyObject *least_, *greatest_, *valid_;
         ProbeArguments a;

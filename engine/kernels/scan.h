@@ -1,11 +1,11 @@
-// Rows by looking at all: the first comparison of a block of rows at once, the others one by one.
+// Scans all rows: the first comparison for a block of rows at once, the others row by row.
 #pragma once
 
 #include "probes.h"
 
 #include <algorithm>
 
-// One binary for all processors of a kind: the widest vectors it has are chosen when it starts.
+// One binary serves all x86-64 processors: the loader picks the widest vectors the processor has.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -41,7 +41,7 @@ using Pick = int64_t (*)(const int64_t *, int64_t, int64_t, int32_t *);
 static const Count counts[] = {count_lt, count_eq, count_gt, count_ge, count_le, count_ne};
 static const Pick picks[] = {pick_lt, pick_eq, pick_gt, pick_ge, pick_le, pick_ne};
 
-// The rows of each probe's window for which all comparisons hold.
+// Finds the rows of each probe's window for which all comparisons hold.
 inline PyObject *scan(PyObject *args) {
     ProbeArguments a;
     if (!PyArg_ParseTuple(args, PROBES, &a.start, &a.low, &a.high, &a.base, &a.rest, &a.who, &a.row))
@@ -71,8 +71,8 @@ inline PyObject *scan(PyObject *args) {
     });
 }
 
-// Where each of some numbers would go in a sorted array: before equal ones, or with `after` behind
-// them. Numbers that do not fall are found by walking on from the last.
+// Finds where each number would go in a sorted array: before equal ones, or behind them with
+// `after`. As long as numbers do not decrease, the search goes on from the previous place.
 inline PyObject *places(PyObject *args) {
     PyObject *sorted_, *numbers_, *out_;
     int after;

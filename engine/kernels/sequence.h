@@ -1,4 +1,5 @@
-// Sequences of single events: matches that end with one of the newest, found event by event.
+// Sequences of single events: finds the matches that end with one of the newest events, event by
+// event.
 #pragma once
 
 #include "scan.h"
@@ -14,12 +15,13 @@ class Sequence {
         std::vector<std::vector<uint8_t>> flags;
         size_t begin = 0;
     };
-    // `own op other`: columns of the element that is bound and of one that was before.
+    // `own op other`: a column of the element being bound, and one of an element bound before.
     struct Link {
         int64_t op;
         size_t own, element, other;
     };
-    // An element that is bound, between the times of two that were; the first may be missing.
+    // Binds one element, between the times of two that are already bound; the earlier one may be
+    // missing.
     struct Step {
         size_t element;
         int64_t below, above;
@@ -45,7 +47,7 @@ class Sequence {
                compared(link.op, own.values[link.own][at], other.values[link.other][there]);
     }
 
-    // Binds what is left; false where that is too much.
+    // Binds the remaining elements; returns false if a limit is exceeded.
     bool extend(size_t number) {
         if (number == steps.size()) {
             if (found.size() >= most_found) return false;
@@ -94,8 +96,9 @@ class Sequence {
     }
 
   public:
-    // The elements in the order in which they are bound, the last first; links: op, element, column,
-    // element and column of one; the columns of each element; the window.
+    // Arguments: the elements in the order in which they are bound, the last first; links of op,
+    // element, column, other element and its column; the number of columns of each element; the
+    // window.
     PyObject *configure(PyObject *args) {
         PyObject *order_, *links_, *widths_;
         long long window_;
@@ -141,7 +144,7 @@ class Sequence {
         Py_RETURN_NONE;
     }
 
-    // Events of an element, in order: times, rows, and for each column values and flags.
+    // Appends events of an element, in order: times, rows, and for each column values and flags.
     PyObject *append(PyObject *args) {
         long long element;
         PyObject *times_, *rows_, *columns_;
@@ -177,8 +180,8 @@ class Sequence {
         Py_RETURN_NONE;
     }
 
-    // The rows of the matches whose last event is one of the newest `ends`; None where there is more to do
-    // than `most_work`, or are more than `most` matches.
+    // Returns the rows of the matches whose last event is one of the newest `ends`; None if that
+    // takes more than `most_work`, or there are more than `most` matches.
     PyObject *search(PyObject *args) {
         long long ends, work_, most;
         if (!PyArg_ParseTuple(args, "LLL", &ends, &work_, &most)) throw Raised();
@@ -196,7 +199,7 @@ class Sequence {
                                          static_cast<Py_ssize_t>(found.size() * sizeof(int64_t)));
     }
 
-    // Forgets events before a time; copies what stays once it is the smaller part.
+    // Forgets events before a time; copies the rest once it is the smaller part.
     PyObject *forget(PyObject *args) {
         long long earliest;
         if (!PyArg_ParseTuple(args, "L", &earliest)) throw Raised();

@@ -1,8 +1,9 @@
 // Plain subsets: every sequence of events that fit one after the other, within a window.
 //
-// A state keeps the events that reached it, each with the stretch of the state before from which it can
-// have come, and with the latest start any way back leads to. These starts never fall along a state, so
-// the ways still within the window are the end of each stretch: following them leads to a match each time.
+// A state keeps the events that reached it. Each event holds the range of the previous state's
+// events from which it can have come, and the latest start that any path back leads to. These
+// starts never decrease along a state, so the paths still within the window form the end of each
+// range: every path followed leads to a match.
 #pragma once
 
 #include "matching.h"
@@ -10,16 +11,16 @@
 class Subsets : public Matching {
     struct State {
         int64_t bit, stage;
-        uint64_t absences;  // the elements that may not be between the state before and this one
+        uint64_t absences;  // elements that may not occur between the previous state and this one
         bool enters, loops;
     };
-    // The ways back of an event are nodes `low` to `high` of the state before and, in a loop, all
-    // nodes of its own state up to `own`.
+    // An event can be reached from nodes `low` to `high` of the previous state and, in a loop, from
+    // all nodes of its own state up to `own`.
     struct Node {
         int64_t row, time, low, high, own, start;
     };
-    // Nodes are numbered from `base`, those before are forgotten; those before `committed` are earlier
-    // than the present time, those before `low` are cut off by an absence.
+    // Nodes before number `base` are forgotten. Nodes before `committed` are earlier than the
+    // present time. An absence cuts off the previous state's nodes before `low`.
     struct Reached {
         std::vector<Node> nodes;
         size_t first = 0;  // nodes before it are forgotten
@@ -60,7 +61,7 @@ class Subsets : public Matching {
     std::vector<Way> stack, path;
     int64_t rows = 0, held = 0;
 
-    // The event as a node of a state; false where no way leads there.
+    // Makes the event a node of a state; returns false if no path leads there.
     bool reached(const Key &key, size_t number, Node &node) const {
         const State &state = states[number];
         const Reached &own = key.states[number];
@@ -83,8 +84,8 @@ class Subsets : public Matching {
         return any;
     }
 
-    // Every way back from a node of the last state that is within the window; false if there are too
-    // many.
+    // Records every path back from a node of the last state that stays within the window; returns
+    // false if there are too many.
     bool enumerate(const Key &key, int64_t last) {
         auto top = static_cast<int32_t>(states.size()) - 1;
         int64_t end = key.states.back().at(last).time;
@@ -127,7 +128,7 @@ class Subsets : public Matching {
     bool on_event(Key &key, int64_t row, int64_t now, uint64_t fits) {
         key.states.resize(states.size());
         if (now != key.now) {
-            // An absence counts for later events only, as the gap is open at both ends.
+            // An absence affects only later events, because the gap is open at both ends.
             for (size_t i = 1; i < states.size(); ++i)
                 if (key.states[i].cut) {
                     key.states[i].low = std::max(key.states[i].low, key.states[i - 1].committed);
@@ -152,7 +153,7 @@ class Subsets : public Matching {
     }
 
   public:
-    // states, then numbers: stages, window, most_matches.
+    // Arguments: states, then the numbers stages, window, most_matches.
     PyObject *configure(PyObject *args) {
         PyObject *states_;
         long long count, within, most;
@@ -170,7 +171,8 @@ class Subsets : public Matching {
         Py_RETURN_NONE;
     }
 
-    // Events in order: keys, times, the elements they fit. 0, or 2 where there are too many matches.
+    // Takes events in order: keys, times, the elements they fit. Returns 0, or 2 if there are too
+    // many matches.
     PyObject *advance(PyObject *args) {
         PyObject *keys_, *times_, *fits_;
         if (!PyArg_ParseTuple(args, "OOO", &keys_, &times_, &fits_)) throw Raised();
@@ -189,7 +191,8 @@ class Subsets : public Matching {
         return PyLong_FromLong(0);
     }
 
-    // Lets go of events that no match can reach, from time to time; how many there are.
+    // Drops the events that no match can reach, from time to time; returns the number of nodes
+    // held.
     PyObject *forget(PyObject *args) {
         sweep(args, keys, [&](Key &key, int64_t earliest) {
             bool left = false;

@@ -1,4 +1,4 @@
-// Some rows of a column, as a column of Arrow's.
+// Takes some rows of a column, as a column of Arrow's.
 #pragma once
 
 #include "arrow.h"
@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-// Numbers of rows, of 32 or 64 bits.
+// Row numbers of 32 or 64 bits.
 class Places {
     Py_buffer buffer{};
 
@@ -33,7 +33,7 @@ class Places {
     }
 };
 
-// The buffers of a column that is made here. Arrow wants to find one even where nothing is in it.
+// The buffers of a column that is built here. Arrow requires a buffer even if it is empty.
 struct Made {
     std::unique_ptr<uint8_t[]> own[3];
     const void *buffers[3] = {nullptr, nullptr, nullptr};
@@ -52,14 +52,14 @@ struct Made {
     }
 };
 
-// The pieces are one column, one after the other.
+// Gathers rows from the pieces of one column, which follow one another.
 class Gather {
     std::vector<Values> pieces;
     std::vector<int64_t> starts;
     const Places &places;
     std::unique_ptr<Made> made = std::make_unique<Made>();
 
-    // Which piece has a row.
+    // Returns the piece that contains a row.
     size_t piece(int64_t row) const {
         return static_cast<size_t>(std::upper_bound(starts.begin() + 1, starts.end(), row) -
                                    starts.begin()) - 1;
@@ -118,7 +118,7 @@ class Gather {
         });
     }
 
-    // False where a column of such a format is not known here.
+    // Returns false for a format that is not supported here.
     bool values(const char *format) {
         switch (format[0]) {
             case 'b': bits(1); return true;
@@ -160,8 +160,8 @@ class Gather {
     }
 };
 
-// Some rows of a column, whose pieces are the two capsules of Arrow's array each: the second one of these
-// rows, or None where there is no way to take such values here.
+// Takes some rows of a column, each of whose pieces is the two capsules of an Arrow array. Returns
+// the array capsule of these rows, or None if such values cannot be taken here.
 inline PyObject *taken(PyObject *args) {
     PyObject *pieces_, *places_;
     if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &pieces_, &places_)) throw Raised();

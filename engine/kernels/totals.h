@@ -1,4 +1,4 @@
-// Counts, sums and means of groups; and which members with equal values count.
+// Counts, sums and means of groups, and the members that count among equal values.
 #pragma once
 
 #include "exact.h"
@@ -8,7 +8,7 @@ enum Summed : int { COUNTED, WHOLE, REAL, SPAN, DECIMAL, WIDE };
 
 class Totals {
     struct State {
-        int64_t count = 0, above = 0, below = 0;  // infinite ones for themselves
+        int64_t count = 0, above = 0, below = 0;  // infinite values are counted apart
         Exact sum;
     };
     Groups<State> groups;
@@ -97,7 +97,8 @@ class Totals {
     }
 };
 
-// Of members with one code, one counts: the first that comes; it leaves with the last.
+// Of the members with one code, one counts: it comes with the first of them and leaves with the
+// last.
 class Repeats {
     std::vector<int64_t> counts;
 

@@ -1,11 +1,11 @@
-// The rows of one key that a search goes over, and where it stands.
+// The rows of one key that a search visits, and its position.
 #pragma once
 
 #include "probes.h"
 
 #include <deque>
 
-// A constant, or the column of a row of the match: `back` rows from the first or the last one
+// A constant, or a column of a row of the match: the row `back` rows from the first or the last one
 // of some variables.
 struct Operand {
     int64_t column, among, first, back;  // column -1: `back` is the constant
@@ -20,7 +20,7 @@ struct Row {
     uint64_t may;
 };
 struct Frame {
-    int32_t step, mark;  // mark -1: go on at `step`; else it has the value `at` again
+    int32_t step, mark;  // mark -1: go on at `step`; otherwise restore the mark to `at`
     int64_t at;
 };
 struct Track {
@@ -29,22 +29,23 @@ struct Track {
     std::deque<uint8_t> flags;
     int64_t base = 0;     // the place of rows[0] in the partition
     int64_t judged = 0;   // rows before this place are judged
-    int64_t start = 0;    // where the match begins that is looked for
+    int64_t start = 0;    // where the match that is searched for begins
     int64_t matches = 0;  // found so far
     int64_t covered = 0;  // rows before this place are in a match
-    int64_t number = -1;  // of the newest row
+    int64_t number = -1;  // number of the newest row
     bool listed = false, running = false;
     int64_t step = 0;
-    std::vector<int32_t> labels;  // the variables of the rows from `start` on, and 64 if excluded
-    std::vector<std::vector<int64_t>> where;  // by variable, places of its rows
+    std::vector<int32_t> labels;  // the variables of the rows from `start` on, plus 64 if excluded
+    std::vector<std::vector<int64_t>> where;  // by variable: the places of its rows
     std::vector<Frame> stack;
     std::vector<int64_t> marks;
-    std::vector<uint8_t> seen;  // by place from `start` on and choice: was here in vain
+    std::vector<uint8_t> seen;  // by place from `start` on and choice: whether it failed here
 
     int64_t end() const { return base + static_cast<int64_t>(rows.size()); }
     const Row &row(int64_t place) const { return rows[static_cast<size_t>(place - base)]; }
 
-    // The place of a row of the match so far with the row at hand; -1 if there is none.
+    // Returns the place of a row in the match so far, which includes the current row; -1 if there
+    // is none.
     int64_t placed(const Operand &of) const {
         if ((of.among & (of.among - 1)) == 0) {
             const std::vector<int64_t> &mine = where[static_cast<size_t>(__builtin_ctzll(
@@ -63,7 +64,7 @@ struct Track {
         return -1;
     }
 
-    // 0 NULL, 1 a value, 2 a value that has to be asked for.
+    // Returns 0 for NULL, 1 for a value, 2 for a value that only Python has.
     int value(const Operand &of, int64_t width, int64_t &found) const {
         if (of.column < 0) {
             found = of.back;

@@ -1,4 +1,4 @@
-// What happens to the members of groups, in order: they come, leave, and groups are asked for results.
+// The events of groups, in order: members come and leave, and groups are asked for results.
 #pragma once
 
 #include "binding.h"
@@ -7,8 +7,8 @@
 
 #define TURNS "OOOLO"
 
-// Event m: member m comes; ~m: it leaves. Before point p is asked come the events up to `until[p]`;
-// it asks group `at[p]`. `group[m - base]` is the group of member m.
+// Event m: member m comes; ~m: it leaves. The events up to `until[p]` precede point p, which asks
+// group `at[p]`. `group[m - base]` is the group of member m.
 struct Turns {
     Ints events, until, at;
     int64_t base;
@@ -39,7 +39,8 @@ struct Turns {
         return most + 1;
     }
 
-    // `step(member - base, group, leaves)` for members whose flag is set, `answer(point, group)`.
+    // Calls `step(member - base, group, leaves)` for members whose flag is set, and `answer(point,
+    // group)`.
     template <typename Step, typename Answer>
     void run(const Bytes &flags, Step step, Answer answer) const {
         flags.want(group.size);
@@ -59,7 +60,7 @@ struct Turns {
     }
 };
 
-// What is known of each group, by its number.
+// The state of each group, by its number.
 template <typename State>
 struct Groups {
     std::vector<State> states;
@@ -70,7 +71,7 @@ struct Groups {
     State &operator[](int64_t group) { return states[static_cast<size_t>(group)]; }
 };
 
-// A result that belongs to Python: the bytes of some integers.
+// Hands a result to Python: the bytes of some integers.
 inline PyObject *handed(const std::vector<int64_t> &numbers) {
     PyObject *made = PyBytes_FromStringAndSize(reinterpret_cast<const char *>(numbers.data()),
                                                static_cast<Py_ssize_t>(8 * numbers.size()));

@@ -1,4 +1,4 @@
-// When the members of groups come and leave.
+// Determines when the members of groups come and leave.
 #pragma once
 
 #include "turns.h"
@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-// Members by number, and which of them have left.
+// Members by number, and whether each has left.
 class Leaving {
   protected:
     std::vector<uint8_t> left;    // by member from `base` on
@@ -14,7 +14,7 @@ class Leaving {
     size_t groups = 0;
     std::vector<int64_t> events;
 
-    // So many new members, of the groups that are last in `group`; what is before `from` is forgotten.
+    // Adds `fresh` new members, whose groups come last in `group`; forgets members before `from`.
     void begin(int64_t from, const Ints &group, int64_t fresh) {
         if (base < from) {
             auto past = std::min(static_cast<size_t>(from - base), left.size());
@@ -46,10 +46,10 @@ class Leaving {
     }
 
   public:
-    // The number of the first member that has not left.
+    // Returns the number of the first member that has not left.
     PyObject *oldest(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(first)); }
 
-    // 1 for each member that has not left, from a number on.
+    // Writes 1 for each member that has not left, from a number on.
     PyObject *live(PyObject *args) {
         PyObject *found_;
         long long from;
@@ -64,24 +64,25 @@ class Leaving {
     }
 };
 
-// Members leave when a clock has passed where they end. `arrival` has the arrival with which each new
-// member comes; each of `clocks` what it shows at the arrivals, never less than before; each of
-// `ends`, by member from `base` on, what it shows when the member is last there. A point is a group
-// to which an arrival adds members; of one arrival they come in the order of its members.
+// Members that leave when a clock has passed their end. `arrival` has the arrival with which each
+// new member comes. Each of `clocks` has the clock's reading at each arrival, which never
+// decreases. Each of `ends`, by member from `base` on, has the last reading at which the member is
+// there. A point is a group to which an arrival adds members; the points of one arrival follow the
+// order of its members.
 class Windows : public Leaving {
     struct Clock {
-        int64_t next = 0, stop = 0;  // members between that leave one after the other
-        int64_t last = 0;            // where the last of them ended when it came
-        std::vector<std::pair<int64_t, int64_t>> heap;  // of others, the end and the member
+        int64_t next = 0, stop = 0;  // the members between leave one after the other
+        int64_t last = 0;            // the end of the last of them when it came
+        std::vector<std::pair<int64_t, int64_t>> heap;  // of other members: the end and the member
     };
     std::vector<Clock> clocks;
-    std::vector<int64_t> met;  // by group: its point in the arrival at hand, else -1 or less
+    std::vector<int64_t> met;  // by group: its newest point in this run, or -1
 
     std::vector<int64_t> until, at, who, points;
 
   public:
-    // Gives events, until, at; by point its first member, counted from the first new one; by new
-    // member its point.
+    // Returns events, until, at; for each point its first member, counted from the first new one;
+    // and for each new member its point.
     PyObject *run(PyObject *args) {
         PyObject *arrival_, *clocks_, *ends_, *group_;
         long long from;
@@ -126,7 +127,7 @@ class Windows : public Leaving {
                 }
                 if (silent) continue;
                 auto number = static_cast<size_t>(mine);
-                if (met[number] < asked) {  // not yet in this arrival
+                if (met[number] < asked) {  // first member of this group in this arrival
                     met[number] = static_cast<int64_t>(at.size());
                     at.push_back(mine);
                     who.push_back(i);
@@ -141,7 +142,7 @@ class Windows : public Leaving {
                              handed(points));
     }
 
-    // Members end sooner on a clock than they did.
+    // Moves the ends of members on a clock to earlier readings.
     PyObject *moved(PyObject *args) {
         PyObject *members_, *ends_;
         long long clock;
@@ -156,7 +157,7 @@ class Windows : public Leaving {
     }
 
   private:
-    static constexpr int64_t NEVER = int64_t(1) << 61;  // ends from here on are not waited for
+    static constexpr int64_t NEVER = int64_t(1) << 61;  // ends from here on are never reached
 
     void await(Clock &clock, int64_t end, int64_t member) {
         if (end >= NEVER) return;
@@ -167,7 +168,8 @@ class Windows : public Leaving {
     void enter(Clock &clock, const Ints &ends, int64_t member) {
         if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
         int64_t end = ends.data[member - base];
-        // The end of the one before may have moved since, and then says nothing of those before it.
+        // Compares with `last`, as the previous member's end may have moved since; then it says
+        // nothing about the members before it.
         bool follows = clock.stop == member && clock.heap.empty() &&
                        (clock.next == clock.stop || clock.last <= end);
         if (follows) {
@@ -178,7 +180,7 @@ class Windows : public Leaving {
         await(clock, end, member);
     }
 
-    // What ends before this leaves.
+    // Removes members whose end lies before `now`.
     void pass(Clock &clock, const Ints &ends, int64_t now) {
         for (; clock.next < clock.stop; ++clock.next) {
             if (clock.next >= base && ends.data[clock.next - base] >= now) break;
@@ -193,7 +195,8 @@ class Windows : public Leaving {
     }
 };
 
-// Members leave when so many later ones of their group have come: each new one is an arrival.
+// Members that leave after `size` later ones of their group have come; each new member is an
+// arrival.
 class LastRows : public Leaving {
     struct State {
         int64_t oldest = 0, newest = 0, count = 0;
@@ -202,7 +205,7 @@ class LastRows : public Leaving {
     std::vector<int64_t> after;  // by member from `base` on: the next one of its group
 
   public:
-    // Gives events and until; point p is of new member p.
+    // Returns events and until; point p belongs to new member p.
     PyObject *run(PyObject *args) {
         PyObject *group_;
         long long size, fresh, from;

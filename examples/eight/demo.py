@@ -1,12 +1,13 @@
-"""The eight queries under both plans on both models of the device and on its RTL, each result
-checked by DuckDB.
+"""The eight queries under both plans, on both models of the device and on its RTL; DuckDB checks
+each result.
 
     python examples/eight/demo.py
 
-The RTL needs amaranth, verilator and a C++ compiler, and is built once; without, it is left out.
+The RTL needs amaranth, verilator and a C++ compiler, and is built once; without these it is left
+out.
 
-Exits with 0 if every query gave exactly the results DuckDB computes from the same tuples, with 1
-otherwise.
+Exits with 0 if every query gave exactly the results that DuckDB computes from the same tuples,
+otherwise with 1.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {
     "verilated": verilated,
 }
 
-# What the queries mean, in plain SQL: FROM, WHERE, and the RANGE of all their windows.
+# The queries in plain SQL: FROM, WHERE, and the RANGE of all their windows.
 JUDGED = {
     "q0": ("R, S", "R.a = S.d", 100),
     "q1": ("R, S, T", "R.a = S.d AND S.e = T.f", 200),
@@ -61,8 +62,8 @@ Rows = Counter[tuple[object, ...]]
 
 
 def judge(streams: dict[str, pa.Table]) -> dict[str, Rows]:
-    """Every query's results by DuckDB. A combination of tuples is one if each of them is within
-    the RANGE of the newest."""
+    """Returns every query's results by DuckDB. A combination of tuples counts if each of them lies
+    within the RANGE of the newest."""
     found = {}
     with duckdb.connect() as connection:
         for name, rows in streams.items():
@@ -83,7 +84,7 @@ def judge(streams: dict[str, pa.Table]) -> dict[str, Rows]:
 def execute(
     compilation: Compilation, device: Device, streams: dict[str, pa.Table], what: str
 ) -> dict[str, Rows]:
-    """Every query's results from the device."""
+    """Returns every query's results from the device."""
     total = sum(rows.num_rows for rows in streams.values())
     found = {query.name: Rows() for query in compilation.program.queries}
 
@@ -104,7 +105,7 @@ def execute(
 
 
 def differences(got: Rows, wanted: Rows) -> list[str]:
-    """A few rows of each kind of error, for people."""
+    """Shows a few rows of each kind of error."""
     lines = [f"  {got.total()} results, DuckDB has {wanted.total()}"]
     for what, rows in (("missing", wanted - got), ("too many", got - wanted)):
         lines += [f"  {what}: {row}" for row in list(rows.elements())[:3]]

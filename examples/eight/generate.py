@@ -8,12 +8,12 @@ import pyarrow as pa
 TUPLES = 300
 SEED = 2006
 COLUMNS = {"R": "abc", "S": "de", "T": "fg"}
-VALUES = 50  # two columns agree in one pair of fifty
+VALUES = 50  # two columns are equal in one pair of fifty
 TICKS = 10  # from one tuple of a stream to the next, on average
 
 
 def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
-    """Each stream's tuples, in the order of their timestamps."""
+    """Returns each stream's tuples, in the order of their timestamps."""
     chance = np.random.default_rng(seed)
     made = {}
     for name, columns in COLUMNS.items():

@@ -15,7 +15,8 @@ COUNTRIES = np.array(["DE", "FR", "PL", "US"])
 
 
 def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
-    """Payments in the order of their times, and what belongs to them."""
+    """Returns the payments in the order of their times, with the logins and confirmations that
+    belong to them."""
     chance = np.random.default_rng(seed)
     cards = max(tuples // 40, 5)
     at = np.cumsum(chance.integers(1, 2 * PAUSE, tuples))
@@ -25,7 +26,7 @@ def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
     country = home[card]
     thieves = chance.choice(tuples - 8, max(tuples // 100, 3), replace=False)
     for first in thieves:
-        # A stolen card: some small payments close to each other, then large ones, from elsewhere.
+        # A stolen card: a few small payments close together, then large ones, from elsewhere.
         some = slice(first, first + 6)
         card[some], country[some] = card[first], 3
         cents[some] = [120, 250, 45_000, 52_000, 61_000, 70_000]

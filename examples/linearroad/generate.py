@@ -14,17 +14,18 @@ SEED = 2004
 BEGIN = 1_078_125_600_000  # milliseconds since 1970
 PERIOD = 30  # seconds from one report of a car to the next
 REPORTS = 20  # of a car, at most
-RATE = 15  # reports a second, on average
-SEGMENTS, MILE = 100, 5280  # of each direction, in feet
+RATE = 15  # average reports per second
+SEGMENTS, MILE = 100, 5280  # of each direction, a mile long in feet
 BUSY = 4  # segments at the middle, through which most cars go
-CRASHED = slice(5, 13)  # the reports of a car that stands
+CRASHED = slice(5, 13)  # the reports of a car that has stopped
 DAYS = 69  # of history
 
 Ints = npt.NDArray[np.int64]
 
 
 def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
-    """Each stream in the order of its times, and the history; `tuples` counts position reports."""
+    """Returns each stream in the order of its times, and the history; `tuples` counts position
+    reports."""
     chance = np.random.default_rng(seed)
     cars = -(-tuples // REPORTS) + 2
     begin = np.sort((tuples // RATE * np.sqrt(chance.random(cars))).astype(np.int64))
@@ -55,7 +56,7 @@ def _positions(chance: np.random.Generator, begin: Ints) -> pa.Table:
     middle = SEGMENTS // 2 * MILE
     feet = np.where(chance.random(cars) < 0.7, middle, chance.uniform(0, middle, cars))
     feet += chance.uniform(0, BUSY * MILE, cars)
-    # The car after one that crashes has been at its side all the time.
+    # The car after a crashed one has been beside it all the time.
     crashed = np.arange(1, cars - 1, max(cars // 4, 3))
     direction[crashed + 1], feet[crashed + 1] = direction[crashed], feet[crashed]
     standing = np.concatenate([crashed, crashed + 1])
@@ -71,7 +72,7 @@ def _positions(chance: np.random.Generator, begin: Ints) -> pa.Table:
         feet += speed * MILE * PERIOD / 3600
         at = np.clip(feet, 0, SEGMENTS * MILE - 1).astype(np.int64)
         at = np.where(direction == 1, SEGMENTS * MILE - 1 - at, at)
-        ends = {0: 0, REPORTS - 1: 4}.get(report)  # the lanes of entry and of exit
+        ends = {0: 0, REPORTS - 1: 4}.get(report)  # the lanes of entry and exit
         lanes = lane if ends is None else np.full(cars, ends)
         rows.append((begin + report * PERIOD, speed, lanes, at))
     ts, speed, lanes, at = (np.stack(one, axis=1).reshape(-1) for one in zip(*rows, strict=True))

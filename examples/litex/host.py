@@ -1,4 +1,5 @@
-"""The host of the LiteX system: the core as a device, by reads and writes of the system's bus."""
+"""The host of the LiteX system: presents the core as a device, through reads and writes of the
+system's bus."""
 
 from __future__ import annotations
 
@@ -18,20 +19,20 @@ from seustream.hdl.control_words import Command
 from seustream.hdl.layouts import Layouts
 
 WRITE, READ = 1, 2
-"""Commands of a LiteX bridge: so many words from an address on."""
+"""Commands of a LiteX bridge: write or read so many words from an address on."""
 MOST = 255
-"""Words of one."""
+"""Most words of one command."""
 _IDLE = 100_000
 """Steps of the line without a byte after which the system counts as stuck."""
 _PENDING = 2
 
 
 class WrongSystem(RuntimeError):
-    """There is no core behind the line, or another one."""
+    """There is no core behind the line, or it is another one."""
 
 
 class Line(Protocol):
-    """Bytes to the system and from it."""
+    """A line that carries bytes to and from the system."""
 
     def put(self, data: bytes) -> None: ...
 
@@ -43,7 +44,7 @@ class Line(Protocol):
 
 
 class Bus:
-    """Words of 32 bits at addresses, over a line. What is read goes out after what was written."""
+    """Words of 32 bits at addresses, over a line. A read takes effect after all earlier writes."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -81,9 +82,9 @@ class Bus:
 
 
 class SystemProcessor:
-    """The ports of the core: its commands through its registers, its records through the memory.
+    """The ports of the core: its commands go through its registers, its records through the memory.
 
-    system  LiteX's map, as `soc.simulated` gives it
+    system  LiteX's map, as `soc.simulated` returns it
     """
 
     def __init__(self, bus: Bus, system: dict[str, Any], config: DeviceConfig) -> None:
@@ -92,7 +93,7 @@ class SystemProcessor:
         base = system["memories"]["core"]["base"]
         self._register = {register.name: base + register.offset for register in REGISTERS}
         memory = system["memories"]["main_ram"]
-        # A quarter for what goes in, the rest for what comes out.
+        # A quarter is for input, the rest for output.
         self._in, self._room = memory["base"], memory["size"] // 4
         self._out, self._space = memory["base"] + self._room, memory["size"] - self._room
         layouts = Layouts(config)
@@ -110,8 +111,8 @@ class SystemProcessor:
         self._bus.line.close()
 
     def commands(self, rows: Words, patience: int) -> tuple[int, Words]:
-        """Commands one after the other, up to one that is refused: how many were answered, and the
-        last answer."""
+        """Sends commands one after the other, up to one that is refused; returns how many were
+        answered, and the last answer."""
         columns = unpack(flatten(COMMAND), rows)
         answered, answer = 0, [0, 0, 0]
         for number in range(len(rows)):
@@ -150,7 +151,7 @@ class SystemProcessor:
         came = b""
         self._start("from_core", self._out, self._space)
         self._start("to_core", self._in, 4 * len(sent))
-        # What there is no room for waits in the core until the DMA is told to go on.
+        # Output that does not fit waits in the core until the DMA is started again.
         while True:
             while not self._bus.read(self._csr["from_core_done"])[0]:
                 pass
@@ -171,7 +172,7 @@ class SystemProcessor:
         self._bus.write(self._csr[f"{dma}_enable"], 1)
 
     def take(self, what: int, words: int) -> Words:
-        """Returns what came out since it was last asked, in rows."""
+        """Returns the output since the last call, in rows."""
         came, self._came[what] = self._came[what], []
         if not sum(map(len, came)):
             return np.zeros((0, words), np.uint32)
@@ -193,5 +194,5 @@ class SystemProcessor:
 
 
 def device(line: Line, system: dict[str, Any], config: DeviceConfig) -> ProcessorDevice:
-    """The core behind the device contract."""
+    """Returns the core behind the device contract."""
     return ProcessorDevice(config, SystemProcessor(Bus(line), system, config))

@@ -1,5 +1,5 @@
-"""A query on the LiteX system in simulation: Verilog of the core, LiteX around it, Verilator, and a host
-that loads the query and pushes tuples over the system's bus.
+"""Runs a query on the LiteX system in simulation: Verilog of the core, LiteX around it, Verilator,
+and a host that loads the query and pushes tuples over the system's bus.
 
     pip install "seustream[rtl]" litex
     python examples/litex/run.py
@@ -43,25 +43,25 @@ def note(what: str) -> None:
 
 
 def system(config: DeviceConfig) -> tuple[Path, dict[str, Any]]:
-    """The library of the simulated system, and LiteX's map of it."""
+    """Builds the library of the simulated system; returns it with LiteX's map of the system."""
     with tempfile.TemporaryDirectory() as folder:
         verilog = Path(folder) / "seustream.v"
         verilog.write_text(core.axi(config))
         text, found = soc.simulated(verilog)
-    # In comments LiteX writes the time of day.
+    # LiteX writes the time of day in comments, which must not change the hash.
     lines = [line for line in text.splitlines() if not line.startswith("//")]
     name = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
     return library(text, BoardKind.BYTES, cache() / f"litex-{name}", note), found
 
 
 def device(config: DeviceConfig) -> ProcessorDevice:
-    """The core in the system, behind the device contract."""
+    """Returns the core in the system, behind the device contract."""
     built, found = system(config)
     return host.device(SimulatedBoard(built), found, config)
 
 
 def tuples(chance: random.Random) -> dict[str, list[tuple[int, int, int]]]:
-    """Rows of each stream: time, a, b."""
+    """Returns the rows of each stream: time, a, b."""
     return {
         name: [(3 * i, chance.randrange(20), chance.randrange(100)) for i in range(ROWS)]
         for name in ("R", "S")
@@ -69,7 +69,7 @@ def tuples(chance: random.Random) -> dict[str, list[tuple[int, int, int]]]:
 
 
 def answers(processor: ProcessorDevice, rows: dict[str, list[tuple[int, int, int]]]) -> list[Any]:
-    """Rows of the query, by the core."""
+    """Returns the rows of the query, as computed by the core."""
     run = GraphRun(compile_text(QUERY, options=Options(config=processor.config)), processor)
     tables = {
         name: pa.table(

@@ -1,10 +1,11 @@
-"""A LiteX system with the core in it, without a CPU: a host writes and reads the bus over a line of
-bytes, LiteX's DMA takes records out of the system's memory to the core and puts its records back.
+"""A LiteX system with the core in it, without a CPU. A host reads and writes the bus over a line of
+bytes. LiteX's DMA moves records from the system's memory to the core and its output back to the
+memory.
 
     line <-> bus <-> memory, registers of the DMA, control port of the core
                      memory -> DMA -> s_axis, m_axis -> DMA -> memory
 
-Needs LiteX; `run.py` simulates it.
+It needs LiteX; `run.py` simulates it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from migen import ClockSignal, Instance, ResetSignal, Signal
 CLOCK = 100e6
 MEMORY = 1 << 16
 BEAT = 64
-"""Bits of a beat of the core's streams."""
+"""Width of the core's streams, in bits per beat."""
 
 
 class Core(LiteXModule):
@@ -70,14 +71,14 @@ class Core(LiteXModule):
 
 
 class Line(LiteXModule):
-    """The host's line as a UARTBone has it: a byte in each direction, with valid and ready."""
+    """The host's line, as UARTBone expects it: a byte in each direction, with valid and ready."""
 
     def __init__(self, platform: GenericPlatform) -> None:
         self.source = source = stream.Endpoint([("data", 8)])
         self.sink = sink = stream.Endpoint([("data", 8)])
         pin = {name: platform.request(name) for name, *_ in PINS}
         self.comb += [
-            # What comes before the system is out of its reset waits.
+            # Bytes that arrive before the system is out of reset wait.
             source.valid.eq(pin["received__valid"] & ~ResetSignal()),
             source.data.eq(pin["received__payload"]),
             pin["received__ready"].eq(source.ready & ~ResetSignal()),
@@ -90,8 +91,8 @@ class Line(LiteXModule):
 class Soc(SoCCore):
     """The system.
 
-    core   what `seustream verilog` wrote
-    line   where the host is: `Line` in a simulation, `UARTPHY` on a board
+    core   the file that `seustream verilog` wrote
+    line   the host's line: `Line` in a simulation, `UARTPHY` on a board
     """
 
     def __init__(
@@ -110,10 +111,10 @@ class Soc(SoCCore):
         def port() -> wishbone.Interface:
             return wishbone.Interface(32, self.bus.address_width, addressing="word")
 
-        # Of two orders of the bytes in a word this is the one that leaves them as they are.
+        # Of the two byte orders in a word, this one leaves the bytes as they are.
         self.to_core = to_core = WishboneDMAReader(port(), "big", with_csr=True)
         self.from_core = from_core = WishboneDMAWriter(port(), "big")
-        # Before it is told where to, it waits; by itself it would throw away what comes.
+        # It waits until it has an address; by default it would discard data.
         from_core.add_ctrl(ready_on_idle=0)
         from_core.add_csr()
         for name, master in (
@@ -141,12 +142,13 @@ PINS = [
 
 
 def simulated(core: Path) -> tuple[str, dict[str, Any]]:
-    """The system's Verilog for a simulation, that of the core included, and LiteX's map of it."""
+    """Returns the system's Verilog for a simulation, including the core's, and LiteX's map of
+    it."""
     platform = GenericPlatform("", [("clk", 0, Pins(1)), ("rst", 0, Pins(1)), *PINS], name="board")
     soc = Soc(platform, CRG(*map(platform.request, ("clk", "rst"))), core, Line(platform))
     soc.finalize()
     found = platform.get_verilog(soc, name="board")
-    # The memory's content is the host's.
+    # The host provides the content of the memory.
     text = re.sub(r"initial begin\s*\$readmemh[^;]*;\s*end", "", found.main_source)
     said = get_csr_json(soc.csr_regions, soc.constants, soc.mem_regions)
     return text + core.read_text(), json.loads(said)

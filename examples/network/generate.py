@@ -21,7 +21,7 @@ RULES = np.array(["port scan", "bad login", "old protocol"])
 
 
 def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
-    """Each stream's tuples, in the order of their times; `tuples` counts flows."""
+    """Returns each stream's tuples, in the order of their times; `tuples` counts flows."""
     chance = np.random.default_rng(seed)
     length = max(tuples * 1000 // FLOWS_A_SECOND, 1)
     ts = np.sort(chance.integers(0, length, tuples))
@@ -59,7 +59,8 @@ def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
 def _lookups(
     chance: np.random.Generator, ts: np.ndarray, src: np.ndarray, server: np.ndarray
 ) -> pa.Table:
-    """A lookup up to 40 seconds before about half of the flows; some names have no address."""
+    """Returns a lookup up to 40 seconds before about half of the flows; some names have no
+    address."""
     asked = np.flatnonzero(chance.random(len(ts)) < 0.5)
     when = np.maximum(ts[asked] - chance.integers(1, 40_000, len(asked)), 0)
     domains = np.array(["example.org", "example.com", "EXAMPLE.NET", "example.net"])

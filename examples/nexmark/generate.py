@@ -1,7 +1,7 @@
 """Persons, auctions and bids, as Nexmark's generator draws them.
 
-Of 50 events 1, 3 and 46; hot sellers, auctions, bidders and channels; prices spread evenly over six
-powers of ten.
+Every 50 events have 1 person, 3 auctions and 46 bids. Some sellers, auctions, bidders and channels
+are hot; prices spread evenly over six powers of ten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def streams(events: int, seed: int, gap: int = 10) -> dict[str, pa.Table]:
-    """So many events, `gap` milliseconds apart on average, as three streams."""
+    """Returns so many events, `gap` milliseconds apart on average, as three streams."""
     draw = np.random.default_rng(seed)
     number = np.arange(events)
     place, epoch = number % 50, number // 50
@@ -31,7 +31,8 @@ def streams(events: int, seed: int, gap: int = 10) -> dict[str, pa.Table]:
     persons, auctions = epoch + 1, 3 * epoch + np.clip(place, 1, 3)  # seen so far
 
     def identifier(seen: Ints, active: int, hot: int, every: int) -> Ints:
-        """One of those seen: a hot one with all chances but one in `hot`, else one of the last."""
+        """Returns an identifier seen before: a recent one in one of `hot` cases, otherwise a hot
+        one."""
         last = np.maximum(seen - 1, 0)
         some = last - draw.integers(0, active, len(seen)) % (last + 1)
         chosen = draw.integers(0, hot, len(seen)) > 0

@@ -10,21 +10,22 @@ import pyarrow as pa
 TUPLES = 4_000
 SEED = 2006
 BEGIN = int(datetime(2006, 3, 1, 7, 30, tzinfo=UTC).timestamp() * 1000)
-REPORTS = 20  # of each vehicle, one in 30 seconds
+REPORTS = 20  # of each vehicle, one every 30 seconds
 PERIOD = 30_000
 HIGHWAYS = 2
 SEGMENTS = 12  # of a highway, one mile each
 MILE = 5280  # feet
-TOLL_PERIOD = 120_000  # every segment's toll is posted anew
+TOLL_PERIOD = 120_000  # each segment's toll is posted again after this time
 DIRECTIONS = np.array(["east", "west"])
 KINDS = np.array(["collision", "breakdown", "fire"])
 
 
 def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
-    """Each stream's tuples, in the order of their times; `tuples` counts vehicle reports."""
+    """Returns each stream's tuples, in the order of their times; `tuples` counts vehicle
+    reports."""
     chance = np.random.default_rng(seed)
     vehicles = -(-tuples // REPORTS)
-    length = PERIOD * REPORTS  # of a drive; another one begins somewhere in as much time
+    length = PERIOD * REPORTS  # of a drive; drives start at random within the same length of time
     return {
         "PosSpeedStr": _reports(chance, vehicles, length).slice(0, tuples),
         "AccidentStr": _accidents(chance, max(vehicles // 5, 2), 2 * length),
@@ -36,7 +37,7 @@ def _reports(chance: np.random.Generator, vehicles: int, length: int) -> pa.Tabl
     vehicle = np.repeat(np.arange(vehicles), REPORTS)
     start = chance.integers(0, length, vehicles)
     ts = BEGIN + start[vehicle] + np.tile(np.arange(REPORTS) * PERIOD, vehicles)
-    speed = np.abs(chance.normal(48, 18, vehicles * REPORTS)).astype(np.float32)  # miles an hour
+    speed = np.abs(chance.normal(48, 18, vehicles * REPORTS)).astype(np.float32)  # miles per hour
     feet = np.cumsum((speed * PERIOD / 3_600_000 * MILE).reshape(vehicles, REPORTS), axis=1)
     feet += chance.uniform(0, SEGMENTS * MILE / 2, vehicles)[:, None]
     direction = chance.integers(0, 2, vehicles)
@@ -56,7 +57,7 @@ def _reports(chance: np.random.Generator, vehicles: int, length: int) -> pa.Tabl
 
 def _accidents(chance: np.random.Generator, count: int, length: int) -> pa.Table:
     ts = BEGIN + np.sort(chance.integers(0, length, count))
-    seen = ts - chance.integers(0, 60_000, count)  # somewhat before it was reported
+    seen = ts - chance.integers(0, 60_000, count)  # shortly before the report
     return pa.table(
         {
             "ts": _times(ts),

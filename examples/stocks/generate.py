@@ -1,7 +1,7 @@
 """A stock ticker: prices and volumes of twenty symbols.
 
-Symbols A to T of four weights; a price walk for each, in cents, folded into a band; about one event a
-second. Every draw is a hash of the seed and the event's number.
+Symbols A to T have four different weights. Each has a price walk in cents, folded into a band.
+There is about one event per second. Every draw is a hash of the seed and the event's number.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _folded(price: Ints) -> Ints:
 
 
 def _draw(seed: int, count: int, which: int, below: int) -> Ints:
-    """A number from 0 for each event, the remainder of 64 bits of chance."""
+    """Draws an integer from 0 up to but excluding `below` for each event: a 64-bit hash modulo
+    `below`."""
     with np.errstate(over="ignore"):
         number = np.arange(count, dtype=np.uint64) * np.uint64(4) + np.uint64(which + 1)
         z = np.uint64(seed) + number * np.uint64(0x9E3779B97F4A7C15)

@@ -24,13 +24,13 @@ def streams(tuples: int, seed: int, jitter: int = 0) -> dict[str, pa.Table]:
 
 
 def reports(tuples: int, seed: int, jitter: int = 0) -> pa.Table:
-    """Vehicle reports in the order of their times, of which several may be equal. Each comes up to
-    `jitter` milliseconds early or late."""
+    """Returns vehicle reports in the order of their times, several of which may be equal. Each
+    report comes up to `jitter` milliseconds early or late."""
     chance = np.random.default_rng(seed)
     vehicles = -(-tuples // REPORTS)
     highway = chance.integers(0, HIGHWAYS, vehicles)
     direction = chance.integers(0, 2, vehicles)
-    # Whole seconds, so that vehicles report at the same time.
+    # Whole seconds, so that several vehicles report at the same time.
     start = chance.integers(0, PERIOD * REPORTS // 1000, vehicles) * 1000
     jammed = chance.random((HIGHWAYS, 2, SEGMENTS)) < 0.4
     at = chance.uniform(0, STARTS, vehicles)  # miles driven

@@ -33,7 +33,7 @@ Price = tuple[int, int]
 
 @dataclass
 class Mine:
-    """A query of a user's: what it asks for, and what it should have given in this run of it."""
+    """A query of a user: its parameters, and the results expected in its present run."""
 
     symbol: int
     limit: int
@@ -42,7 +42,7 @@ class Mine:
 
 
 class User:
-    """Has a connection, and some queries; decides by chance what to do with them."""
+    """A user with a connection and some queries, who decides at random what to do with them."""
 
     def __init__(self, name: str, url: str, seed: int) -> None:
         self.name, self.client, self._chance = name, BridgeClient(url), random.Random(seed)
@@ -86,7 +86,7 @@ class User:
         self.client.act("query-register", p.Register(name, text, name, "sql"))
 
     def saw(self, prices: list[Price]) -> None:
-        """Reckons what its queries have to give of these."""
+        """Computes the results that the user's queries owe for these prices."""
         for mine in self.queries.values():
             if mine.runs:
                 fits = (price for symbol, price in prices if symbol == mine.symbol)
@@ -100,7 +100,7 @@ class User:
 
 
 def feed(client: BridgeClient, epoch: int, prices: list[Price]) -> None:
-    """Prices as one epoch, and the word that nothing earlier comes."""
+    """Commits prices as one epoch, and promises that nothing earlier comes."""
     begin = epoch * BATCH
     symbols, values = zip(*prices, strict=True)
     rows = {"ts": range(begin, begin + BATCH), "symbol": symbols, "price": values}

@@ -1,6 +1,6 @@
-// What Verilator's FST writer needs of LZ4, so that recording waves takes no library that may
-// not be installed: a compressor of LZ4 blocks after the public format description, simple and
-// greedy. Docs: docs/decisions/0016-waves-without-libraries.md.
+// The part of LZ4 that Verilator's FST writer needs, so that recording waves depends on no library
+// that may be missing: a simple, greedy compressor of LZ4 blocks, written from the public format
+// description. Docs: docs/decisions/0016-waves-without-libraries.md.
 
 #pragma once
 
@@ -10,7 +10,8 @@
 
 inline int LZ4_compressBound(int size) { return size + size / 255 + 16; }
 
-// A run of literals, then (unless it is the last) a copy of `match` bytes from `offset` before.
+// Writes a run of literals, then (unless it is the last) a copy of `match` bytes from `offset`
+// back.
 inline uint8_t *lz4_sequence(uint8_t *to, const uint8_t *literals, int count, int match,
                              int offset) {
     auto rest = [&to](int length) {
@@ -36,9 +37,9 @@ inline int LZ4_compress_default(const char *source, char *destination, int size,
     const auto *from = reinterpret_cast<const uint8_t *>(source);
     auto *to = reinterpret_cast<uint8_t *>(destination);
     auto *const begin = to;
-    std::vector<int> last(1 << 12, -1);  // where four bytes of this hash were seen
+    std::vector<int> last(1 << 12, -1);  // the last place of four bytes with this hash
     int at = 0, literals = 0;
-    while (at + 12 < size) {  // a match ends five bytes before the end, and starts twelve before
+    while (at + 12 < size) {  // matches start at least 12 and end at least 5 bytes before the end
         uint32_t four;
         std::memcpy(&four, from + at, 4);
         int &seen = last[(four * 2654435761u) >> 20];

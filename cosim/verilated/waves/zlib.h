@@ -1,5 +1,6 @@
-// What Verilator's FST writer needs of zlib, so that recording waves takes no library that may
-// not be installed. It stores; of what does not become smaller the writer keeps the original.
+// The part of zlib that Verilator's FST writer needs, so that recording waves depends on no library
+// that may be missing. It stores without compressing; the writer keeps the original of any data
+// that does not shrink.
 
 #pragma once
 

@@ -71,7 +71,10 @@ def test_pieces_with_other_types_have_one_table_of_names() -> None:
 
 
 def test_pieces_keep_the_names_of_the_last_where_these_are_enough() -> None:
-    old, new = of_events([Event(1, 0, "B")], {}), of_events([Event(2, 1, "A"), Event(3, 2, "B")], {})
+    old, new = (
+        of_events([Event(1, 0, "B")], {}),
+        of_events([Event(2, 1, "A"), Event(3, 2, "B")], {}),
+    )
     whole = concat(old, new)
     assert whole.names is new.names
     assert concat(whole, new).names is new.names
