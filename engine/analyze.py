@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE: what each operator of a run has done, and the queries it did it for."""
+"""EXPLAIN ANALYZE: what each operator of a run has done, and for which queries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seustream.engine.relational.periods import held_together
 
 @dataclass(frozen=True, slots=True)
 class OperatorFacts:
-    """One operator: what it gives, rows, its own time and the share of all operators' time, the bytes of its
-    state where they are known, and cycles of a device that has a clock."""
+    """One operator: its results, rows, its own time and its share of all operators' time, the bytes
+    of its state where known, and cycles of a device that has a clock."""
 
     COLUMNS: ClassVar[Columns] = (
         ("node", "name"),
@@ -40,7 +40,7 @@ class OperatorFacts:
 
 
 def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
-    """The operators that some queries go through, as lines; of a run with meters."""
+    """Returns, as lines, the operators that some queries go through; the run has to have meters."""
     meters, known = run.meters, set(run.compilation.program.names)
     if meters is None or not queries:
         return []
@@ -67,7 +67,8 @@ def analyzed(run: GraphRun, queries: Collection[str]) -> list[str]:
 
 
 def seconds_of(run: GraphRun) -> dict[str, float]:
-    """The time of each operator of a run with meters. What several do together is divided among them."""
+    """Returns the time of each operator of a run with meters. Time that several share is divided
+    among them."""
     assert run.meters is not None
     found = dict(run.meters.seconds)
     for some in held_together(run.operators):
@@ -77,7 +78,8 @@ def seconds_of(run: GraphRun) -> dict[str, float]:
 
 
 def through(run: GraphRun) -> dict[str, list[str]]:
-    """By operator, the queries whose results go through it and are asked for; not those that have failed."""
+    """Returns, by operator, the queries whose results go through it and are asked for, except
+    failed ones."""
     behind: dict[str, set[str]] = {}
 
     def of_stream(name: str) -> set[str]:
@@ -99,7 +101,7 @@ def through(run: GraphRun) -> dict[str, list[str]]:
 
 
 def cycles(run: GraphRun) -> dict[str, int]:
-    """Clock cycles of devices that have a clock, by operator."""
+    """Returns clock cycles of devices that have a clock, by operator."""
     joins = [own for own, one in run.operators.items() if isinstance(one, HostDriver)]
     counts = {
         own: getattr(device, "cycles", None)

@@ -1,4 +1,5 @@
-"""The operators of a graph: one of each kind where the compilation wants it, by a name that lasts."""
+"""The operators of a graph: one for each part of the compilation that needs one, by a lasting
+name."""
 
 from __future__ import annotations
 
@@ -30,25 +31,25 @@ from seustream.engine.stream.merge import OnLate
 from seustream.engine.stream.operator import Operator
 from seustream.hdl.device import Device
 
-if TYPE_CHECKING:  # what a query set does not need is not imported
+if TYPE_CHECKING:  # operators that a query set does not need are not imported
     from seustream.engine.pattern.stream import PatternNode
     from seustream.engine.temporal.stream import TemporalNode
 
 
 def as_tuple(devices: Device | Sequence[Device] | None) -> tuple[Device, ...]:
-    """One device, several or none, as several."""
+    """Returns one device, several or none as a tuple."""
     if devices is None:
         return ()
     return tuple(devices) if isinstance(devices, Sequence) else (devices,)
 
 
 def device_join(number: int) -> str:
-    """The name of the operator on a device, by its number from 0."""
+    """Returns the name of the operator on a device, by its number from 0."""
     return f"{DEVICE_JOIN} {number + 1}" if number else DEVICE_JOIN
 
 
 def answer_of(node: Node) -> str:
-    """The name its operator gives the results of a query."""
+    """Returns the name under which a query's operator gives its results."""
     derived = isinstance(node, Compiled) and not node.asked
     return f"{node.name}#" if derived else node.name
 
@@ -58,7 +59,7 @@ def text_of(node: Node) -> str:
 
 
 def own_name(node: Operation | ir.MatchQuery | Compiled) -> str:
-    """The name of the operator of an operation, a pattern or an APAS query."""
+    """Returns the name of the operator of an operation, a pattern or an APAS query."""
     if isinstance(node, Operation):
         return f"operation {node.name}"
     if isinstance(node, ir.MatchQuery):
@@ -77,7 +78,7 @@ def operators(
     on_late: OnLate | None,
     living: bool,
 ) -> dict[str, Operator]:
-    """All operators by name, each after those whose results it reads."""
+    """Returns all operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
     known: dict[str, Stream] = {stream.name: stream for stream in program.streams}
     found: list[tuple[int, str, Operator]] = []
@@ -141,7 +142,7 @@ def operators(
 def exchange(
     operators: dict[str, Operator], change: Change, strict: bool, source: SourceText
 ) -> None:
-    """Lets operations go and others come, which share nothing with those that are there."""
+    """Removes some operations and adds others, which share nothing with those that stay."""
     for operation in change.go:
         gone = operators.pop(own_name(operation))
         if isinstance(gone, PeriodOperator):
@@ -152,7 +153,7 @@ def exchange(
 
 
 def add_counts(report: Report, program: Program, operators: Mapping[str, Operator]) -> None:
-    """Adds to a report what only patterns and APAS queries count."""
+    """Adds to a report the counts that only patterns and APAS queries have."""
     for pattern in program.patterns:
         matcher = cast("PatternNode", operators[own_name(pattern)]).operator
         report.engines[pattern.name] = matcher.engine
@@ -166,8 +167,8 @@ def add_counts(report: Report, program: Program, operators: Mapping[str, Operato
 
 
 class OperatorWork:
-    """The work of one operator. A failure is that of all its queries; one of several contains what it can
-    tell is the failure of one."""
+    """The work of one operator. A failure fails all its queries; an operator of several contains a
+    failure that it can attribute to one."""
 
     __slots__ = ("_failures", "_meters", "_own", "_queries", "_source")
 
@@ -202,7 +203,7 @@ class OperatorWork:
 
 
 def answer_schemas(program: Program) -> dict[str, pa.Schema]:
-    """The columns of everything whose results are asked for, by name."""
+    """Returns the columns of everything whose results are asked for, by name."""
     found = {q.name: result_schema(q) for q in program.asked_relations}
     if program.asked_patterns:
         from seustream.engine.pattern import output
@@ -216,6 +217,6 @@ def answer_schemas(program: Program) -> dict[str, pa.Schema]:
 
 
 def streams_read(program: Program) -> set[str]:
-    """The base streams that queries read: each must come from somewhere."""
+    """Returns the base streams that queries read: each of them needs a source."""
     base = {stream.name for stream in program.base}
     return {name for node in nodes(program) for name in reads(node)} & base

@@ -1,7 +1,7 @@
 """Operators that begin late see the windows as they stand.
 
 before  a run with a join of R and S goes on with LEFT JOIN beside it, at a time both have passed
-after   the operator of LEFT JOIN has the rows that the join keeps; what these give by themselves is dropped
+after   the operator of LEFT JOIN has the rows that the join keeps; its results for them are dropped
 
 Joins and groups that begin late find these rows themselves (`seustream.engine.host.stages`).
 """
@@ -27,7 +27,7 @@ from seustream.engine.stream.snapshot import plain_of, unpack
 
 
 class Graph(Protocol):
-    """The operators and streams of a run, and what defines and reads them."""
+    """The operators and streams of a run, and the nodes that define and read them."""
 
     operators: dict[str, Operator]
     gates: dict[str, Merger]
@@ -43,7 +43,7 @@ class Graph(Protocol):
 
 
 def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, KeptRows]:
-    """The rows by stream that joins and groups had when a state was saved."""
+    """Returns the rows, by stream, that joins and groups had when a state was saved."""
     joins = [
         unpack(packed, kind)
         for kind in (DEVICE_JOIN, SOFTWARE_JOIN)
@@ -60,7 +60,8 @@ def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, KeptRows]:
 def begins(
     answers: Mapping[str, Iterable[Node]], snapshots: Mapping[str, bytes], kept: Collection[str]
 ) -> set[str]:
-    """The operators that are none of those which a state has, by name, and look back on rows that are kept."""
+    """Returns the names of operators that are not in a state and look back on rows that are
+    kept."""
     found = set()
     for own, some in answers.items():
         (node, *_) = some
@@ -75,7 +76,8 @@ def begins(
 
 
 def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:
-    """Brings operators that begin late to the rows that are kept. Drops what they give for these."""
+    """Feeds the kept rows to operators that begin late, and drops the results they give for
+    these."""
 
     def push(stream: str, rows: pa.Table) -> None:
         for own in filter(run.runs, late.intersection(run.readers[stream])):
@@ -104,8 +106,8 @@ def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:
 def _past(
     run: Graph, stream: str, kept: Mapping[str, KeptRows], selects_them: bool = False
 ) -> Iterator[pa.Table]:
-    """The rows of a stream that have come and are kept, or made of such. A join that selects them will let in what
-    waits."""
+    """Yields the rows of a stream that have come and are kept, or are made of such rows. A join
+    that selects them will itself let in the waiting rows."""
     rows, node = kept.get(stream), run.definitions.get(stream)
     if rows is not None and rows.let_in.schema.equals(run.schemas[stream]):
         yield rows.let_in

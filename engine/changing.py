@@ -1,9 +1,9 @@
-"""Changes of a query set that need no other run.
+"""Changes of a query set that need no new run.
 
 before  q1, q2 and a period query p1 with its stream p1#1
 after   q1, p1 and p2: the join of base streams answers p2#1 from here on, and p2 has an operator of its own
 
-Whatever stays is the same object in both programs, as when one was compiled after the other.
+Everything that stays is the same object in both programs, as when one was compiled after the other.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ N = TypeVar("N", Query, Operation)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The queries that the join of base streams answers then; operations that come and go; the names of queries that
-    are gone or others now."""
+    """The queries that the join of base streams answers after the change; the operations that come
+    and go; and the names of queries that have ended or changed."""
 
     queries: list[Query]
     come: list[Operation]
@@ -30,8 +30,9 @@ class Change:
 
 
 def change_between(before: Program, after: Program, joined: Collection[str]) -> Change | None:
-    """The change from one program to another, where it is one of queries over base streams that a join answers, which
-    has those of the names `joined`, and of operations over base streams or over what such queries select."""
+    """Returns the change from one program to another, or None if it needs another run. It may
+    change queries over base streams that a join answers (`joined` has their names), and operations
+    over base streams or over selections by such queries."""
     come_queries, gone_queries = _differing(before.queries, after.queries)
     come, go = _differing(before.operations, after.operations)
     mine, was = set(joined), {query.name for query in before.queries}
@@ -59,14 +60,14 @@ def change_between(before: Program, after: Program, joined: Collection[str]) -> 
 
 
 def _differing(before: Collection[N], after: Collection[N]) -> tuple[list[N], list[N]]:
-    """Returns those that come and those that go."""
+    """Returns the nodes that come and those that go."""
     was, now = ({one.name: one for one in some} for some in (before, after))
     come = [one for one in after if was.get(one.name) is not one]
     return come, [one for one in before if now.get(one.name) is not one]
 
 
 def _of_operations(program: Program, operations: Collection[Operation]) -> set[str]:
-    """The streams that none but these operations read."""
+    """Returns the streams that only these operations read."""
     mine = {name for one in operations for name in reads(one)}
     if not mine:
         return mine

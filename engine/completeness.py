@@ -1,11 +1,11 @@
-"""From when on the results of a query that begins late are complete.
+"""Determines from when on the results of a query that begins late are complete.
 
 before  q: … FROM R, S … WINDOW RANGE 20 begins when R and S have passed 100
 after   "from 120", the first time at which all that its windows can hold came after 100; "from 100"
         where joins or groups that run keep these windows, which it then shares
 
-What a query reads that none of them keeps is gone when it begins. A time is that of a result's newest row, in
-milliseconds; it errs on the late side.
+Rows that a query reads and that none of them keeps are gone when it begins. A time is that of a
+result's newest row, in milliseconds; it errs on the late side.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ BEGINNING = "from the beginning"
 
 
 def selects(query: logical.Query) -> bool:
-    """Says if a query gives rows of one stream as they come."""
+    """Returns whether a query gives rows of one stream as they come."""
     return len(query.sources) == 1 and not query.aggregated
 
 
 def looks_back(node: Node) -> list[tuple[str, Window]] | None:
-    """The windows of what a query has seen when it is complete, by stream; None where no window says it."""
+    """Returns the windows that a query must have seen to be complete, by stream; None where no
+    window determines it."""
     match node:
         case ir.MatchQuery(window=int() as size):
             return [(node.stream.name, Window(WindowKind.RANGE, size))]
@@ -57,7 +58,7 @@ def looks_back(node: Node) -> list[tuple[str, Window]] | None:
 
 
 class _Unknown(Exception):
-    """No time can be said; the text says what can."""
+    """No time can be given; the text says what is known."""
 
 
 def complete_from(
@@ -67,9 +68,9 @@ def complete_from(
     kept: Iterable[logical.Query],
     defined_before: Collection[str] = (),
 ) -> dict[str, str]:
-    """By new query, from when on it is complete. `past` has for each base stream that has brought rows
-    before the time that it has passed; joins that are `kept` hold their windows, and streams that were
-    defined before go on."""
+    """Returns, by new query, the time from which it is complete. `past` has, for each base stream
+    that has brought rows already, the time it has passed. Joins that are `kept` hold their windows,
+    and streams that were defined before go on."""
     every, known = definitions(c.program), {node.name: node for node in nodes(c.program)}
     defined = {name: node for name, node in every.items() if name not in defined_before}
     keepers = [query for query in kept if keeps_rows(query)]
@@ -92,7 +93,7 @@ def _of(
     keepers: Iterable[logical.Query],
     every: Mapping[str, Node],
 ) -> int | None:
-    """None: nothing was missed."""
+    """Returns the time from which a node is complete, or None if it missed nothing."""
     begins: dict[str, int | None] = {}
     for stream in reads(node):
         of = defined.get(stream)
@@ -104,7 +105,7 @@ def _of(
     if isinstance(node, Compiled):
         raise _Unknown(f"what began before {begin} is missing")
     wanted = looks_back(node)
-    made = {} if isinstance(node, logical.Query) else every  # operators of their own are brought on
+    made = {} if isinstance(node, logical.Query) else every  # others are given kept rows
     missing = [
         one for one in wanted or () if one[0] in missed and not _is_kept(*one, keepers, made)
     ]
@@ -135,7 +136,7 @@ def _holds(larger: Window, window: Window) -> bool:
 
 
 def _longer(window: Window, others: Iterable[Window]) -> Window:
-    """A window that reaches back as far as those of rows in it."""
+    """Returns a window that reaches back as far as the windows of the rows in it."""
     sizes = [other.size for other in others if other.size is not None]
     if window.size is None or not is_plain(window):
         return window
@@ -143,7 +144,7 @@ def _longer(window: Window, others: Iterable[Window]) -> Window:
 
 
 def _reach(name: str, window: Window) -> int:
-    """Milliseconds that a window reaches back."""
+    """Returns how many milliseconds a window reaches back."""
     if window.kind is WindowKind.ROWS and is_plain(window):
         raise _Unknown(f"from {window.size} rows of {name} on")
     if window.kind is WindowKind.UNBOUNDED or not is_plain(window):
@@ -152,7 +153,7 @@ def _reach(name: str, window: Window) -> int:
 
 
 def _of_operation(node: Node, begin: int) -> int:
-    """Operations over one stream, and unions."""
+    """Returns the time for operations over one stream, and for unions."""
     if isinstance(node, ir.MatchQuery):
         raise _Unknown(f"matches that begin before {begin} are missing")
     if isinstance(node, logical.PeriodGroups):

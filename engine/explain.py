@@ -1,7 +1,7 @@
-"""EXPLAIN of any result of a compilation, whichever language it is written in.
+"""EXPLAIN of any result of a compilation, in whichever language it is written.
 
-X-SQL has the stages of the compiler, patterns those of their matchers, joins across sites one of their
-own; an APAS query is shown whole. Without a query the overview is of all of them.
+X-SQL has the stages of the compiler, patterns those of their matchers, and joins across sites one
+of their own; an APAS query is shown whole. Without a query, the overview covers all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMATS = compiler.FORMATS
 
 
 class ExplainRefused(ValueError):
-    """A stage or a picture that there is not."""
+    """A stage or a picture that does not exist."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class ExplainRefused(ValueError):
 
 
 def last_stage(stage: str | None) -> str:
-    """The stage of the pipeline after which this one is known."""
+    """Returns the stage of the pipeline after which this one is known."""
     early = {SITES: "predicate", "graph": "tree"}
     return early.get(stage or "", stage if stage in STAGES else STAGES[-1])
 
@@ -51,8 +51,9 @@ def explain(
     seen: Mapping[str, Sample] | None = None,
     record: Mapping[str, Sequence[Block]] | None = None,
 ) -> str:
-    """A stage as text, JSON or SVG, without a newline at the end; `None` is the overview. `seen` are samples
-    of the streams of patterns, `record` the blocks of a run across sites, by query. Raises `ExplainRefused`."""
+    """Returns a stage as text, JSON or SVG, without a newline at the end; `None` is the overview.
+    `seen` holds samples of the streams of patterns, `record` the blocks of a run across sites, by
+    query. Raises `ExplainRefused`."""
     if stage is not None and stage not in SHOWN:
         raise ExplainRefused(f"there is no stage {stage!r}", suggest(stage, SHOWN, "stages"))
     program = c.program
@@ -136,7 +137,7 @@ def _patterns(
 def _sites(
     c: Compilation, format: str, wanted: str | None, record: Mapping[str, Sequence[Block]]
 ) -> str:
-    """Queries as joins across sites; those that are none are left out, unless asked for."""
+    """Shows queries as joins across sites; queries that are not are left out, unless asked for."""
     queries = [q for q in c.program.queries if wanted in (None, q.name.lower())]
     if not queries:
         hint = suggest(wanted or "", [q.name for q in c.program.queries], "queries")

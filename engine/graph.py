@@ -6,10 +6,11 @@
     for query, results in run.advance(): ...   # what is certain by now
     for query, results in run.finish(): ...    # all the rest
 
-A query set is a graph: base streams enter at a gate each, which puts them in order and sets late rows
-apart; every other node is an operator (`seustream.engine.stream.operator`), and derived streams are the edges.
-The queries a device has are one operator, a device join; all others are a software join a level; a
-pattern, an APAS query and a relational operation are an operator each.
+A query set is a graph. Base streams enter at a gate each, which puts them in order and sets late
+rows apart. Every other node is an operator (`seustream.engine.stream.operator`), and derived
+streams are the edges. The queries of one device are one operator, a device join. All others are one
+software join per level. Each pattern, APAS query and relational operation is an operator of its
+own.
 """
 
 from __future__ import annotations
@@ -61,21 +62,22 @@ from seustream.hdl.device import Device
 
 _UNMETERED = contextlib.nullcontext()
 _LOOSE = 16
-"""So many operators, and an eighth of all, may have come since the run began: they share nothing with others."""
+"""Operators, beside an eighth of all, that may come after the run has begun: they share nothing
+with others."""
 _ROWS_AT_ONCE = 1 << 18
-"""Rows a gate lets through between two watermarks: many enough for columns, few enough for
-memory."""
+"""Rows that a gate lets through between two watermarks: enough for columns to pay off, few enough
+for memory."""
 
 
 class GraphRun:
     """Runs the queries of one compilation.
 
-    devices      one, several or None. What is compiled for a device that is not there, the engine
-                 joins itself
+    devices      one, several or None. The engine itself joins queries compiled for a device that is
+                 not there
     overflow     "software": rows that leave the device early are joined by the host;
                  "error": the run stops with a `WindowOverflow`
     slack        milliseconds a stream's timestamps may fall back before a tuple counts as late; by
-                 default what the streams themselves say
+                 default as the streams themselves declare
     on_late      takes the late rows of a stream, and those an APAS query refuses
     on_progress  takes how many rows have gone through
     slice_rows   how many tuples go through the device at a time
@@ -113,7 +115,7 @@ class GraphRun:
             s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
             for s in self.streams
         }
-        self._stirred = set(self.gates)  # gates at which something may have come
+        self._stirred = set(self.gates)  # gates that may have new rows or watermarks
         self.ended: set[str] = set()
         self.failures = Failures(contained)
         self.operators = operators(
@@ -127,7 +129,7 @@ class GraphRun:
             on_late,
             living,
         )
-        self._came = 0  # operators since the run began
+        self._came = 0  # operators added since the run began
         self._connect()
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
@@ -138,8 +140,8 @@ class GraphRun:
     # --- streams in, results out ----------------------------------------------
 
     def push(self, stream: str, rows: pa.Table) -> None:
-        """Takes rows in the order they arrive on one stream; raises `RowsRefused` for rows that
-        are not of that stream, and takes none of them."""
+        """Takes rows in the order in which they arrive on one stream. Raises `RowsRefused` for rows
+        that do not fit the stream, and takes none of them."""
         intake = self._intakes.get(stream)
         if intake is None:
             names = ", ".join(self._intakes)
@@ -164,18 +166,18 @@ class GraphRun:
         self._taken[stream] += rows.num_rows - late
 
     def promise(self, stream: str, timestamp: int) -> None:
-        """Nothing before this timestamp comes on the stream any more."""
+        """Promises that nothing before this timestamp comes on the stream any more."""
         self._stirred.add(stream)
         self.gates[stream].boundary(stream, timestamp)
 
     def end(self, stream: str) -> None:
-        """Nothing more comes on the stream."""
+        """Ends the stream: nothing more comes on it."""
         self.ended.add(stream)
         self._stirred.add(stream)
         self.gates[stream].stop(stream)
 
     def advance(self) -> Iterator[Answer]:
-        """The answers that are certain by now. To be iterated to its end."""
+        """Yields the answers that are certain by now. Must be iterated to its end."""
         for name, gate in [one for one in self.gates.items() if one[0] in self._stirred]:
             for part in gate.release(_ROWS_AT_ONCE):
                 self._push(name, part.rows[0])
@@ -199,7 +201,7 @@ class GraphRun:
             self.meters.step(self.operators)
 
     def finish(self) -> Iterator[Answer]:
-        """Nothing more comes: the rest of the answers."""
+        """Ends all streams and yields the rest of the answers."""
         for stream in self.streams:
             self.end(stream.name)
         yield from self.advance()
@@ -218,7 +220,8 @@ class GraphRun:
                 self.operators[own].push(stream, rows)
 
     def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
-        """A definition's rows to those that read them, a query's results to the caller."""
+        """Passes a definition's rows to their readers, and yields a query's results to the
+        caller."""
         stream = self.defined.get(query)
         if stream is None:
             self._results[query] += rows.num_rows
@@ -230,13 +233,14 @@ class GraphRun:
         self._push(stream, self.as_stream(stream, rows))
 
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table:
-        """The rows of a stream that a definition gives."""
+        """Returns a definition's results as rows of the stream."""
         return under(self.schemas[stream], rows)
 
     # --- failures ---------------------------------------------------------------
 
     def runs(self, own: str) -> bool:
-        """Operators of several queries go on without those that failed."""
+        """Returns whether an operator still runs: with several queries it goes on without those
+        that failed."""
         why = self.failures.why
         return not why or any(answer_of(node) not in why for node in self._answers[own])
 
@@ -254,11 +258,12 @@ class GraphRun:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why queries whose results are asked for have failed."""
+        """The reasons why queries whose results are asked for have failed."""
         return {name: why for name, why in self.failures.why.items() if name in self._results}
 
     def _connect(self) -> None:
-        """Finds what each operator answers, and what reads and defines each stream."""
+        """Finds the queries each operator answers, and the readers and definition of each
+        stream."""
         program = self.compilation.program
         self.schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.readers: dict[str, list[str]] = {name: [] for name in self.schemas}
@@ -274,7 +279,7 @@ class GraphRun:
         self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
         for node in nodes(program):
             self._answers[self.answers_at(node)].append(node)
-        self.defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
+        self.defined: dict[str, str] = {}  # derived streams, by the names of their definitions
         self.defines: dict[str, list[str]] = {name: [] for name in self.operators}
         self.definitions = definitions(program)
         for name, defining in self.definitions.items():
@@ -287,16 +292,17 @@ class GraphRun:
         }
 
     def answers_at(self, node: Node) -> str:
-        """The name of the operator that answers a query."""
+        """Returns the name of the operator that answers a query."""
         return self._joined[node.name] if isinstance(node, Query) else own_name(node)
 
     def change(self, c: Compilation) -> bool:
-        """Runs other queries from here on, between two calls of `advance` that were iterated to their
-        end; as `resume` in a run of `c` would, but nothing is copied. False, and nothing is changed,
-        where more changes than queries of the engine over streams that others of them read."""
+        """Runs other queries from here on, between two calls of `advance` that were iterated to
+        their end. It acts like `resume` in a run of `c`, but copies nothing. Returns False, and
+        changes nothing, unless only queries of the engine change, over streams that other such
+        queries read."""
         join = self.operators.get(software_join(0))
         if not isinstance(join, SoftwareJoin) or self.devices or not self.runs(software_join(0)):
-            return False  # of a join that has failed nobody knows what is left
+            return False  # what is left of a failed join is unknown
         joined = [query.name for query in join.queries]
         change = change_between(self.compilation.program, c.program, joined)
         if change is None or self._came + len(change.come) > _LOOSE + len(self.operators) // 8:
@@ -309,7 +315,7 @@ class GraphRun:
         kept = join.kept_rows() if change.come else {}
         if not join.change(change.queries, faults):
             return False
-        if self.meters is not None:  # who goes takes no more than its part
+        if self.meters is not None:  # one that leaves takes only its share
             for some in held_together(self.operators):
                 self.meters.share(some)
         exchange(self.operators, change, strict, source)
@@ -331,7 +337,7 @@ class GraphRun:
     def waiting(self) -> dict[str, int]:
         """Rows of base streams that wait, for their own stream's order or for other streams."""
         found = Counter({name: sum(gate.waiting.values()) for name, gate in self.gates.items()})
-        # Operators that read a base stream wait at the same moment.
+        # Operators that read a base stream wait at the same moment, so they are not added up.
         waiting = Counter[str]()
         for operator in self.operators.values():
             if isinstance(operator, HostDriver | SoftwareJoin):
@@ -340,19 +346,20 @@ class GraphRun:
 
     @property
     def promises(self) -> dict[str, int]:
-        """By base stream, the timestamp before which nothing comes any more, where it is known."""
+        """The timestamp before which nothing comes any more, by base stream, where it is known."""
         known = {name: gate.by_name[name].promise for name, gate in self.gates.items()}
         return {name: promise for name, promise in known.items() if promise is not None}
 
     @property
     def passed(self) -> dict[str, int]:
-        """By base stream that has brought rows, the time that it has passed."""
+        """The time that each base stream has passed, if it has brought rows."""
         tables = {stream.name for stream in self.streams if stream.table}
         seen = {name for name, count in self._taken.items() if count} - tables
         return {name: at for name, at in self.promises.items() if name in seen}
 
     def sources_of(self, query: str) -> set[str]:
-        """The base streams whose rows reach a query, through derived streams or by themselves."""
+        """Returns the base streams whose rows reach a query, directly or through derived
+        streams."""
         known = {answer_of(node): node for node in nodes(self.compilation.program)}
         waiting = [known[query]] if query in known else []
         found: set[str] = set()
@@ -365,7 +372,8 @@ class GraphRun:
         return found
 
     def operators_of(self, queries: Iterable[str]) -> dict[str, list[str]]:
-        """The operators that some queries go through, in order, with the names of what each gives them."""
+        """Returns the operators that some queries go through, in order, with the names of the
+        results each gives them."""
         known = {node.name: node for node in nodes(self.compilation.program)}
         waiting = [known[name] for name in queries]
         found: dict[str, list[str]] = {}
@@ -378,12 +386,12 @@ class GraphRun:
         return {own: found[own] for own in self.operators if own in found}
 
     def taken_of(self, query: str) -> int:
-        """Rows of these streams that went through."""
+        """Returns how many rows of the query's base streams went through."""
         return sum(self._taken[name] for name in self.sources_of(query))
 
     def lag_of(self, query: str) -> int | None:
-        """Returns by how many milliseconds the slowest of these streams is behind the foremost; None where one
-        has brought nothing yet."""
+        """Returns by how many milliseconds the slowest of the query's base streams is behind the
+        foremost; None where one has brought nothing yet."""
         live = self.sources_of(query) - self.ended
         promises = [self.promises.get(name) for name in live]
         known = [promise for promise in promises if promise is not None]
@@ -403,7 +411,7 @@ class GraphRun:
         again = {q.name for q in self.compilation.program.queries if q.last is not None}
         for operator in self.operators.values():
             for name, places in fault_report(operator.faults).items():
-                if name in again:  # by the pattern whose candidates it joins
+                if name in again:  # counted by the pattern whose candidates it joins
                     continue
                 mine = report.faults.setdefault(self._written(name), {})
                 for place, (count, row) in places.items():
@@ -415,7 +423,7 @@ class GraphRun:
         return report
 
     def _written(self, name: str) -> str:
-        """The query or stream as one wrote it that a part of one belongs to."""
+        """Returns the query or stream, as a user wrote it, to which the part `name` belongs."""
         hidden = {stream.name for stream in self.compilation.program.streams if "#" in stream.name}
         while name in hidden:
             name = name.rpartition("#")[0]
@@ -427,7 +435,8 @@ class GraphRun:
     # --- state ------------------------------------------------------------------
 
     def state(self) -> RunState:
-        """Between two calls of `advance` that were iterated to their end."""
+        """Returns the state; call it between two calls of `advance` that were iterated to their
+        end."""
         gates = {}
         for name, gate in self.gates.items():
             queue = gate.by_name[name]
@@ -437,7 +446,7 @@ class GraphRun:
         snapshots = {}
         for own, operator in self.operators.items():
             if self.runs(own):
-                # A library's state that no snapshot can hold is its query's failure.
+                # A library's state that cannot be saved is a failure of its query.
                 with self.work[own]:
                     snapshots[own] = operator.snapshot()
             self._fail_readers(own)
@@ -448,10 +457,10 @@ class GraphRun:
         return RunState(gates, snapshots, dict(self._results), failed)
 
     def resume(self, state: RunState) -> None:
-        """Goes on where a run was, of one that has taken nothing yet: the same results in the same
-        order. The queries may be others over the same streams: windows stay, a query whose text is
-        the same keeps its groups, a derived stream of the same columns its windows. A query that
-        has failed stays so as long as its text is the same."""
+        """Continues from the state of another run, in a run that has taken nothing yet: the same
+        results in the same order. The queries may differ, over the same streams. Windows are kept;
+        a query whose text is the same keeps its groups, a derived stream with the same columns its
+        windows. A query that has failed stays failed as long as its text is the same."""
         for node in nodes(self.compilation.program):
             text, why = state.failed.get(answer_of(node), (None, ""))
             if text == text_of(node):
@@ -487,8 +496,8 @@ class GraphRun:
 def drive(
     run: GraphRun, tables: Mapping[str, pa.Table], at_once: int = _ROWS_AT_ONCE
 ) -> Iterator[Answer]:
-    """All answers of a run over streams that are all there. The stream that lags behind the others
-    goes on next, so that what waits is bounded."""
+    """Yields all answers of a run over complete streams. The stream that lags furthest behind goes
+    on next, so that few rows wait."""
     places = dict.fromkeys(tables, 0)
     while places:
         known = run.promises

@@ -1,7 +1,7 @@
-"""Rows as a run takes them: with the stream's columns, in its types.
+"""Takes rows into a run: with the stream's columns, in its types.
 
-NaN is NULL, as everywhere. Rows of a table come before all time; of a stream that names its time those without
-one are left out.
+NaN is NULL, as everywhere. Rows of a table come before all time. Rows without a time are left out
+of a stream that names its time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEXTS = (Kind.CHAR, Kind.VARCHAR)
 
 
 class _Taken(NamedTuple):
-    """A column of the stream: its place in the rows, and what is to be done with it."""
+    """A column of the stream: its place in the rows, and the changes it needs."""
 
     place: int
     name: str
@@ -36,8 +36,9 @@ class _Taken(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """The work on rows of a schema. `same`: they have the stream's; `places` are those of its columns, None
-    where they are all there is, in order; `wants` what these must be to stay as they are, None where one is cast."""
+    """The work on rows of one schema. `same`: they have the stream's schema. `places` are those of
+    its columns, None if the rows have just these, in order. `wants` are the conditions under which
+    they may stay unchanged, None if a column has to be cast."""
 
     schema: pa.Schema
     columns: list[_Taken]
@@ -47,8 +48,8 @@ class _Seen(NamedTuple):
 
 
 class Intake:
-    """Takes rows of one stream, in any thread. What is to be done is found once for all rows of one schema, and a kernel
-    looks if these rows may stay as they are."""
+    """Takes rows of one stream, in any thread. The work is determined once for all rows of one
+    schema, and a kernel checks whether rows may stay unchanged."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.schema = stream, stream_schema(stream)
@@ -56,7 +57,8 @@ class Intake:
         self._seen: _Seen | None = None
 
     def take(self, rows: pa.Table) -> pa.Table:
-        """The rows as the stream has them; raises `RowsRefused` for rows that are not of it."""
+        """Returns the rows in the stream's form; raises `RowsRefused` for rows that do not fit
+        it."""
         if self.stream.time is not None or self.stream.table:
             rows = self._timed(rows)
         seen = self._seen
@@ -71,8 +73,8 @@ class Intake:
         return self._changed(rows, seen)
 
     def _renamed(self, capsule: object, at: int) -> pa.Table:
-        """The same cells under the stream's schema, which differs in what may be NULL. It costs a third of a table made
-        anew of its columns."""
+        """Returns the same cells under the stream's schema, which differs in nullability. It costs
+        a third of building a new table from the columns."""
         rows = pa.RecordBatch._import_from_c(at, self.schema)
         return pa.Table.from_batches([rows], self.schema)
 
@@ -97,7 +99,7 @@ class Intake:
         )
 
     def _changed(self, rows: pa.Table, seen: _Seen) -> pa.Table:
-        """The rows column by column: cast, in one piece, without NaN."""
+        """Returns the rows changed column by column: cast, in one piece, without NaN."""
         columns = []
         for taken in seen.columns:
             column = rows.column(taken.place)
@@ -122,7 +124,7 @@ class Intake:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _timed(self, rows: pa.Table) -> pa.Table:
-        """The rows with their time as their column ts."""
+        """Returns the rows with their time in the column ts."""
         stream = self.stream
         if stream.time is not None:
             if stream.time.lower() not in map(str.lower, rows.column_names):
@@ -159,7 +161,7 @@ class Intake:
 
 
 def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
-    """The rows as the stream has them."""
+    """Returns the rows in the stream's form."""
     return _intake(stream).take(rows)
 
 

@@ -1,4 +1,5 @@
-"""Meters of a run, for EXPLAIN ANALYZE and the shares of queries: rows, time and state at each operator."""
+"""Meters of a run, for EXPLAIN ANALYZE and the shares of queries: rows, time and state per
+operator."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from seustream.engine.stream.operator import Operator
 
 CALLER = ""
-"""Stands for what is not spent in any operator."""
+"""Stands for time that is not spent in any operator."""
 
 
 class RunMeters:
-    """Counts by operator. Time is that of the operator alone, without those that read its results; state is the bytes of its
-    last snapshot, or with `looks` the most it had, looked at after 1, 2, 4 … steps."""
+    """Counts by operator. Time is the operator's own, without that of the readers of its results.
+    State is the bytes of its last snapshot, or with `looks` the most it had, sampled after 1, 2, 4
+    … steps."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter, looks: bool = True) -> None:
         self.looks = looks
@@ -26,7 +28,7 @@ class RunMeters:
 
     @contextlib.contextmanager
     def inside(self, own: str) -> Iterator[None]:
-        """Time meanwhile is this operator's."""
+        """Counts the time of the block as this operator's."""
         self.enter(own)
         try:
             yield
@@ -34,12 +36,12 @@ class RunMeters:
             self.leave()
 
     def enter(self, own: str) -> None:
-        """Time from here on is this operator's."""
+        """Counts time from here on as this operator's."""
         self._switch()
         self._inside.append(own)
 
     def leave(self) -> None:
-        """Time from here on is that of what was entered before."""
+        """Counts time from here on as that of the operator entered before."""
         self._switch()
         self._inside.pop()
 
@@ -49,11 +51,11 @@ class RunMeters:
         self._last = now
 
     def share(self, owns: Sequence[str]) -> None:
-        """Divides among some operators what one of them did for all."""
+        """Divides among some operators the time one of them spent for all."""
         self.seconds.update(dict.fromkeys(owns, sum(self.seconds[own] for own in owns) / len(owns)))
 
     def step(self, operators: Mapping[str, Operator]) -> None:
-        """Looks at the state of all operators, at ever longer intervals."""
+        """Samples the state of all operators, at ever longer intervals."""
         self._steps += 1
         if self.looks and self._steps & (self._steps - 1) == 0:
             with self.inside(CALLER):

@@ -18,10 +18,11 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 @dataclass(slots=True)
 class Report:
-    """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
-    rows without a time, rows a pattern could not take for want of one, and rows an APAS query refused since they end
-    before they begin; by query, tuples with key 0 of its time-tables; the matcher of each pattern; by
-    query and place, how many evaluations had no value, and the first row."""
+    """The account of a run, for users: rows taken and late by base stream, and results by query. By
+    stream, it has rows without a time, rows a pattern could not take for lack of one, and rows an
+    APAS query refused because they end before they begin. By query, it has tuples with key 0 of its
+    time-tables; the matcher of each pattern; and by place, how many evaluations had no value, and
+    the first row."""
 
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
@@ -38,7 +39,8 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """A base stream: rows that wait, what it has promised, whether it has ended, and its counts."""
+    """The state of a base stream's gate: waiting rows, its promise, whether it has ended, and its
+    counts."""
 
     waiting: pa.Table
     promise: int | None
@@ -50,18 +52,18 @@ class GateState:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """Enough to go on on another device, or another day: gates by stream, the operators'
+    """Enough to continue on another device, or on another day: gates by stream, the operators'
     snapshots by name, and counts of results."""
 
     gates: dict[str, GateState]
     operators: dict[str, bytes]
     results: dict[str, int]
     failed: dict[str, list[str]] = field(default_factory=dict)
-    """By query, its text and why it failed."""
+    """By query, its text and the reason of its failure."""
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows of base streams that queries can still reach, or that wait, for a caller who
-        saves what can be saved."""
+        """Yields the rows of base streams that queries can still reach, or that wait, for a caller
+        that saves what it can."""
         for name, gate in self.gates.items():
             yield name, gate.waiting
         joins = base_joins(self.operators).values()
@@ -72,25 +74,25 @@ class RunState:
 
 
 def software_join(number: int) -> str:
-    """The name of the operator that joins without a device, by its level."""
+    """Returns the name of the operator that joins without a device, by its level."""
     return f"{SOFTWARE_JOIN} {number}"
 
 
 def base_kind(name: str) -> str | None:
-    """The kind of an operator that joins base streams, by its name; None for all others."""
+    """Returns the kind of an operator that joins base streams, by its name; None for all others."""
     if name.startswith(DEVICE_JOIN):
         return DEVICE_JOIN
     return SOFTWARE_JOIN if name == software_join(0) else None
 
 
 def base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
-    """The states of the operators that join base streams."""
+    """Returns the states of the operators that join base streams."""
     kinds = {name: base_kind(name) for name in snapshots}
     return {name: unpack(snapshots[name], kind) for name, kind in kinds.items() if kind is not None}
 
 
 def late_of(streams: set[str], on_late: OnLate | None) -> OnLate:
-    """Takes rows of these streams alone."""
+    """Returns a function that passes on only the late rows of these streams."""
 
     def take(stream: str, rows: pa.Table) -> None:
         if on_late is not None and stream in streams:
@@ -100,7 +102,8 @@ def late_of(streams: set[str], on_late: OnLate | None) -> OnLate:
 
 
 def before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
-    """Returns an operator's snapshot from before. New queries may put levels before a software join, or take them away."""
+    """Returns an operator's earlier snapshot. New queries may add or remove levels below a software
+    join."""
     if not isinstance(operator, SoftwareJoin) or base_kind(name) is not None:
         return snapshots.get(name)
     joins = [

@@ -1,4 +1,4 @@
-"""Times of results as the input had them.
+"""Gives times in results the types they had in the input.
 
 The engine counts milliseconds; a stream whose file or frame has timestamps gets them back.
 
@@ -38,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Times:
-    """The types of a program's times; `given` are those of base streams, integers unless said."""
+    """The types of a program's times; `given` are those of base streams, integers by default."""
 
     def __init__(self, program: Program, given: Mapping[str, pa.DataType]) -> None:
         self.streams = {stream.name: TICKS for stream in program.base}
@@ -46,7 +46,7 @@ class Times:
         self.tables = {stream.name for stream in program.base if stream.table}
         self.derived: dict[str, dict[str, pa.DataType]] = {}
         defined = definitions(program)
-        for stream in program.streams:  # a stream is defined after those it reads
+        for stream in program.streams:  # a stream follows those it reads
             if (node := defined.get(stream.name)) is not None:
                 self.streams[stream.name] = self._read_by(node)
                 if not isinstance(node, Compiled | ir.MatchQuery):
@@ -61,22 +61,22 @@ class Times:
         self._columns = {node.name: self._columns_of(node) for node in asked}
 
     def schema(self, query: str, schema: pa.Schema) -> pa.Schema:
-        """The columns of a query's results."""
+        """Returns the columns of a query's results."""
         return _retyped(schema, self._columns.get(query, {}))
 
     def results(self, query: str, rows: pa.Table) -> pa.Table:
-        """A query's results."""
+        """Returns a query's results with the types of their times."""
         return _cast(rows, self._columns.get(query, {}))
 
     def rows(self, stream: str, rows: pa.Table) -> pa.Table:
-        """Rows of a stream."""
+        """Returns rows of a stream with the type of their time."""
         return _cast(rows, {"ts": self.streams.get(stream, TICKS)})
 
     def _read_by(self, node: Node) -> pa.DataType:
         return _common(self.streams.get(name, TICKS) for name in reads(node) - self.tables)
 
     def _columns_of(self, node: Relation | ir.MatchQuery) -> dict[str, pa.DataType]:
-        """The columns that are nothing but a time."""
+        """Returns the columns that are nothing but a time, with their types."""
         if isinstance(node, ir.MatchQuery):
             kind = self._read_by(node)
             own = {column.name.lower() for column in node.stream.columns}
@@ -89,7 +89,7 @@ class Times:
         return found
 
     def _kind(self, node: Relation, e: x.Expression, place: int) -> pa.DataType:
-        """The type of a result, the `place`-th of its node."""
+        """Returns the type of a result, the `place`-th of its node."""
         if e in (WINDOW_START, WINDOW_END):
             return self._read_by(node)
         if isinstance(node, UnionAll):
@@ -104,7 +104,7 @@ class Times:
         return self._column(stream, e.name)
 
     def _column(self, stream: Stream, name: str) -> pa.DataType:
-        """The type that a column of a stream has in results."""
+        """Returns the type that a column of a stream has in results."""
         ends = {column.name: "window_start" for column in stream.columns if column.ends is not None}
         if name == TIME_COLUMN.name or name in ends or ends.get("window_end") == name:
             return self.streams.get(stream.name, TICKS)
@@ -118,15 +118,15 @@ def _is_time(e: x.Expression) -> bool:
 
 
 def _of(kind: pa.DataType) -> pa.DataType:
-    """A time's type in results. Seconds are too coarse for what APAS computes."""
+    """Returns a time's type in results. Seconds are too coarse for the times that APAS computes."""
     if not pa.types.is_timestamp(kind):
         return TICKS
     return pa.timestamp("ms", kind.tz) if kind.unit == "s" else kind
 
 
 def _common(kinds: Iterable[pa.DataType]) -> pa.DataType:
-    """One type for times of several streams: integers where one has integers; milliseconds, which
-    hold every time there is, where units differ; UTC where zones do."""
+    """Returns one type for times of several streams: integers where one has integers; milliseconds,
+    which hold every time there is, where units differ; UTC where zones do."""
     found = list(dict.fromkeys(kinds))
     if len(found) == 1:
         return found[0]
@@ -160,14 +160,14 @@ def _cast(rows: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _timed(column: pa.ChunkedArray[Any], kind: pa.DataType) -> pa.ChunkedArray[Any]:
-    """Milliseconds since 1970 as times."""
+    """Turns milliseconds since 1970 into times."""
     ms = pa.timestamp("ms")
     first = pa.list_(ms) if pa.types.is_list(kind) else ms
     return cast("pa.ChunkedArray[Any]", column.cast(first).cast(kind))
 
 
 def milliseconds(ts: int | datetime) -> int:
-    """A time as the engine has it. One without a zone is UTC, as everywhere."""
+    """Returns a time in the engine's form. A time without a zone is UTC, as everywhere."""
     if isinstance(ts, datetime):
         zoned = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
         return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -2,9 +2,8 @@
 
     rows -> order (seustream.engine.stream.merge) -> encode -> device -> complete -> rows
 
-`driver` holds the loop; `encode` makes the device's codes, `rows` and `stores` keep full rows for
-as long as a window needs them, `software` joins the tuples the device cannot hold, `complete` drops
-repeats, applies residual conditions and projects, `grouping` aggregates over what the windows hold,
-`answers` picks between the two, `evaluate` computes expressions. `stages` runs what reads derived
-streams.
+`driver` holds the loop. `encode` makes the device's codes; `rows` and `stores` keep full rows for
+as long as a window needs them; `join` joins the tuples the device cannot hold. `complete` drops
+repeats, applies residual conditions and projects; `grouping` aggregates over the rows in the
+windows; `answers` picks between the two. `stages` runs the queries that read derived streams.
 """

@@ -1,9 +1,9 @@
 """Aggregates of groups whose members come and leave.
 
-What each group has at hand is brought forward by the members that come and leave, however many it has.
-Counts, exact sums and means, and the best member of a group are compiled (`engine.kernels`); every other
-aggregate goes through the states of the registry: what can remove takes members away again, the others
-keep a group's rows and begin anew at each point.
+A group is updated by the members that come and leave, however many it has. Counts, exact sums and
+means, and the best member of a group are compiled (`engine.kernels`). Every other aggregate goes
+through the states of the registry: those that can remove take members out again; the others keep a
+group's rows and start over at each point.
 
 With DISTINCT, equal members of a group are one, for as long as one of them is there.
 """
@@ -35,13 +35,13 @@ Bools = npt.NDArray[np.bool_]
 _COUNTED, _WHOLE, _REAL, _SPAN, _DECIMAL, _WIDE = range(6)
 """`Summed` of the kernels."""
 _WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
-"""`Wanted` of the kernels. What looks at one row alone, or at the best, does not see repetitions."""
+"""`Wanted` of the kernels. These functions pick a single row, so repetitions do not matter."""
 _SHORTEST, _LONGEST = -86_399_999_913_600_000, 86_399_999_999_999_999
-"""Intervals that Python has, in milliseconds."""
+"""The intervals that Python can represent, in milliseconds."""
 
 
 class AtPoints(NamedTuple):
-    """An aggregate at points; where it is `lost`, that is a fault."""
+    """An aggregate at points. Where it is `lost`, it has no value because of a fault."""
 
     values: pa.Array
     lost: Bools | None
@@ -49,8 +49,8 @@ class AtPoints(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Member m comes (m), or leaves (~m), in the order of `events`; before point p, which asks group
-    `at[p]`, the first `until[p]` of them."""
+    """Members coming (m) and leaving (~m), in the order of `events`. Point p asks group `at[p]`
+    after the first `until[p]` events."""
 
     events: Ints
     until: Ints
@@ -58,7 +58,7 @@ class Turns:
 
 
 def spanned(lo: Ints, hi: Ints, at: Ints) -> Turns:
-    """The turns of members, each of which counts at the points lo <= p < hi."""
+    """Returns the turns of members, each of which counts at the points lo <= p < hi."""
     held = np.flatnonzero(hi > lo)
     when = np.concatenate((2 * lo[held] + 1, 2 * hi[held]))
     order = np.argsort(when, kind="stable")
@@ -69,7 +69,7 @@ def spanned(lo: Ints, hi: Ints, at: Ints) -> Turns:
 def values_of(
     aggregates: Sequence[x.AggregateCall], found: Sequence[AtPoints], faults: Faults
 ) -> list[pa.Array]:
-    """The values of aggregates, and to `faults` what has none."""
+    """Returns the values of aggregates, and adds to `faults` those that are lost."""
     for e, (_, lost) in zip(aggregates, found, strict=True):
         if lost is not None and lost.any():
             place = Place(e.at, x.show(e), AGGREGATES[e.function].fault)
@@ -78,9 +78,9 @@ def values_of(
 
 
 class Aggregates:
-    """Aggregates over members, the arguments of which have the types `of`; aggregate i takes those
-    with `numbers[i]`. `ordered` says that members of a group leave in the order in which they came; in
-    the arguments `whole` NULL is a value like others."""
+    """Aggregates over members whose arguments have the types `of`; aggregate i takes the arguments
+    `numbers[i]`. `ordered` says that members of a group leave in the order in which they came. In
+    the arguments `whole`, NULL is a value like any other."""
 
     def __init__(
         self,
@@ -117,7 +117,8 @@ class Aggregates:
 
     @property
     def distinct(self) -> int:
-        """The most codes that something is kept for: they are never forgotten."""
+        """The largest number of codes or keys held for any column or part; they are never
+        forgotten."""
         codes = [words.codes.count() for words in self.columns if words.codes is not None]
         keys = [len(p.members.keys) for p in self._parts.values() if p.members.keys is not None]
         return max((*codes, *keys), default=0)
@@ -131,7 +132,7 @@ class Aggregates:
             part.members.add(values, group)
 
     def drop(self, count: int) -> None:
-        """Lets go of the first members, which have left."""
+        """Drops the first `count` members, which have left."""
         self.base += count
         self.group.drop(count)
         for words in self.columns:
@@ -140,19 +141,19 @@ class Aggregates:
             part.members.drop(count)
 
     def at(self, turns: Turns, faults: Faults) -> list[pa.Array]:
-        """Each aggregate at each point."""
+        """Returns each aggregate at each point; adds lost values to `faults`."""
         return values_of([e for e, _ in self._of], self.found(turns), faults)
 
     def found(self, turns: Turns) -> list[AtPoints]:
-        """The same, with what is lost."""
+        """Returns each aggregate at each point, with the values that are lost."""
         for part in self._parts.values():
             part.run(part.members.distinct(turns))
         return [part.result(e) for e, part in self._of]
 
 
 class _Members:
-    """The members that count for one aggregate: those of which no argument is NULL. `keys`, with
-    DISTINCT, has a number for equal members of one group."""
+    """The members that count for one aggregate: those with no NULL argument. With DISTINCT, `keys`
+    numbers the members of one group so that equal ones share a number."""
 
     def __init__(self, of: Aggregates, read: tuple[int, ...]) -> None:
         self.of, self.read = of, read
@@ -170,7 +171,7 @@ class _Members:
         return self.of.columns[self.read[0]].flags
 
     def once(self) -> None:
-        """From now on equal members are one."""
+        """Counts equal members once from now on."""
         types = [self.of.columns[number].type for number in self.read]
         self.keys = KeyNumbers([pa.int64(), *types])
 
@@ -193,7 +194,7 @@ class _Members:
             self._codes.drop(count)
 
     def distinct(self, turns: Turns) -> Turns:
-        """The turns of the members that count."""
+        """Returns the turns of the members that count."""
         if self.keys is None:
             return turns
         kept = np.empty(len(turns.events), np.uint8)
@@ -260,12 +261,12 @@ def _summed(words: Words) -> int:
 
 
 def _scale(of: pa.DataType) -> int:
-    """The digits that a mean has more than its argument."""
+    """Returns how many more digits a mean has than its argument."""
     return min(of.scale + 4, 38) - of.scale if pa.types.is_decimal(of) else 0
 
 
 class _Best:
-    """One of the members of each group."""
+    """Picks one of the members of each group."""
 
     def __init__(self, members: _Members, function: str, ordered: bool) -> None:
         self.members, self.wanted, self.ordered = members, _WANTED[function], ordered
@@ -296,7 +297,7 @@ def _compared(words: Words) -> int:
 
 
 class _States:
-    """An aggregate by the states of the registry."""
+    """Computes an aggregate by the states of the registry."""
 
     def __init__(self, members: _Members, e: x.AggregateCall) -> None:
         self.members, self.e, self.entry = members, e, AGGREGATES[e.function]
@@ -322,7 +323,7 @@ class _States:
         return self.found
 
     def _at(self, turns: Turns, entry: AggregateFunction) -> Iterator[Any]:
-        """The state at each point, each good until the next is asked for."""
+        """Yields the state at each point; each is valid until the next is requested."""
         of = self.members.of
         members = np.where(turns.events < 0, ~turns.events, turns.events)
         places = members - of.base

@@ -1,4 +1,4 @@
-"""The results of a query's rows: the SELECT list of each, or its groups."""
+"""Computes the results of a query's rows: its SELECT list or its groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class StreamRows:
-    """New rows of one stream, `before` which others came."""
+    """New rows of one stream; `before` is the number of earlier rows."""
 
     null_decides = False
 
@@ -155,7 +155,7 @@ def results_of_join(
     sequences: Ints,
     faults: Faults,
 ) -> pa.Table:
-    """The results of a join, given by sequence numbers."""
+    """Returns the result rows of a join, given by sequence numbers."""
     if grouping is None:
         return project(query, sides, sequences, faults)
     if not len(sequences):
@@ -167,13 +167,13 @@ def results_of_join(
 
 
 def selection_of(query: Query, rows: pa.Table) -> pa.Table:
-    """Selects of rows of a stream that came before the query began."""
+    """Selects from rows of a stream that came before the query began."""
     batch, faults = StreamRows(rows, 0, query.sources[0].alias), Faults()
     return as_rows(query, batch.answer(query, None, _selected(query, batch, faults), faults))
 
 
 class Blaming:
-    """Says of the first fault under `strict` whose it is."""
+    """Adds to the first fault under `strict` the query or stream it belongs to."""
 
     __slots__ = ("_faults", "_query")
 
@@ -187,7 +187,7 @@ class Blaming:
             return
         query = self._query
         what = f"stream {query.defines}" if query.defines is not None else f"query {query.name}"
-        if query.defines is not None and "#" in query.defines:  # a part of what one wrote
+        if query.defines is not None and "#" in query.defines:  # part of a user's stream
             what = query.defines.partition("#")[0]
         raise EvaluationError(
             f"{what}: {located(error.place, self._faults.source)}, {error.row}",
@@ -204,12 +204,12 @@ def _selected(query: Query, batch: StreamRows, faults: Faults) -> Ints:
 def fill_group_of_stream(
     query: Query, grouping: Grouping, batch: StreamRows, faults: Faults
 ) -> None:
-    """Gives a group over one stream that begins now what is in its window."""
+    """Fills a group over one stream, which begins now, with the rows in its window."""
     batch.answer(query, grouping, _selected(query, batch, faults), faults)
 
 
 def fill_group(query: Query, grouping: Grouping, sides: list[Side], faults: Faults) -> None:
-    """Gives a group over a join that begins now what is in its windows."""
+    """Fills a group over a join, which begins now, with the results in its windows."""
     join = WindowJoin(x.conjuncts(query.where), sides)
     for found in join.results([np.arange(len(side.store)) for side in sides], faults):
         results_of_join(query, grouping, join.sides, found, faults)

@@ -1,4 +1,4 @@
-"""Bounds of a value that order conditions give, for a search by value."""
+"""Bounds that order conditions put on a value, for a search by value."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The values of `key` a row must be among to fit a probe, both bounds included. There may be
-    rows that do not fit: the conditions are to be looked at again."""
+    """The range of `key` in which a row must lie to fit a probe, both bounds included. It may
+    contain rows that do not fit: the conditions have to be tested again."""
 
     key: Key
     least: Ints
     greatest: Ints
     flags: npt.NDArray[np.uint8] | None
-    closed: bool  # on both sides
+    closed: bool  # bounded on both sides
 
 
 def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
-    """The bounds of the value that has most of them; None if no condition is about order."""
+    """Returns the bounds of the key bounded on most sides, or None if no condition is about
+    order."""
     by_key: dict[Key, list[tuple[Condition, Numbers]]] = {}
     for link, (values, flags) in links:
         if link.op in _BELOW or link.op in _ABOVE:
@@ -57,8 +58,8 @@ def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
 
 
 def _moved(values: Ints, amount: int | float, below: bool) -> Ints:
-    """Returns the bound of a value that `value + amount` being less (`below`) or more than a number
-    gives. It leaves nothing out."""
+    """Returns the bounds on `value` that follow from `value + amount` being less (`below`) or more
+    than numbers. They exclude no value that fits."""
     if isinstance(amount, float):
         return _moved_reals(values, amount, below)
     if amount == 0:
@@ -73,7 +74,7 @@ def _moved(values: Ints, amount: int | float, below: bool) -> Ints:
 
 
 def _moved_reals(values: Ints, amount: float, below: bool) -> Ints:
-    """The same of reals, whose sums are rounded: so are the bounds, outwards."""
+    """Moves bounds of reals. Their sums are rounded, so the bounds are rounded outwards."""
     bits = np.where(values < 0, values ^ np.int64(_GREATEST), values)
     numbers = bits.view(np.float64)
     with np.errstate(all="ignore"):

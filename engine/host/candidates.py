@@ -1,4 +1,4 @@
-"""Rows that queries with something in common are answered of, and which of them each query wants."""
+"""Rows from which related queries are answered, and the rows that each query wants."""
 
 from __future__ import annotations
 
@@ -22,38 +22,40 @@ Ints = npt.NDArray[np.int64]
 
 
 class Candidates(Protocol):
-    """Rows that conditions are decided on, in order. `null_decides`: where a condition is NULL, faults of
-    others do not count, as a join finds no combinations for it."""
+    """Rows on which conditions are decided, in order. `null_decides`: where a condition is NULL,
+    faults of others do not count, because a join finds no combinations there."""
 
     null_decides: bool
 
     def __len__(self) -> int: ...
 
     def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        """The columns that expressions read, of some rows."""
+        """Returns the columns that expressions read, for some rows."""
 
     def name(self, row: int) -> str:
-        """A row, for people."""
+        """Describes a row to users."""
 
     def answer(
         self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
     ) -> pa.Table:
-        """The results of a query for some rows."""
+        """Returns the results of a query for some rows."""
 
     def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
-        """The SELECT list of a query without groups over some rows."""
+        """Returns the SELECT list of a query without groups over some rows."""
 
     def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
-        """Some rows as members of groups like those of `query`, and the order in which they come, where it is
-        another. A row may be there for several queries."""
+        """Returns some rows as members of groups like those of `query`, with their order of arrival
+        if it is different. A row may be there for several queries."""
 
     def beginnings(self, rows: Ints) -> Ints:
-        """The first row from each of some on that comes with another arrival than the row before it."""
+        """Returns for each of these rows the next one, itself included, that has another arrival
+        than its predecessor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A query of a family: `interval` is what its constants allow, `rest` its other conditions."""
+    """A query of a family: `interval` covers the values that its constants allow; `rest` are its
+    other conditions."""
 
     query: Query
     interval: Interval | None
@@ -62,6 +64,7 @@ class Member:
 
 
 Share = tuple[Member, Places | Ints]
-"""The rows that a query wants."""
+"""A query and the rows it wants."""
 Answers = Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]
-"""By query results, or what computes them and may fail. It has to be called before the next is asked for."""
+"""Queries with their results, or with a function that computes them and may fail. It has to be
+called before the next one is requested."""

@@ -1,10 +1,11 @@
-"""Groups of queries that differ in their conditions alone, brought forward together.
+"""Groups of queries that differ only in their conditions, updated together.
 
-Of what one arrival adds to the groups of a thousand queries everything is done once: keys, arguments, windows,
-aggregates, HAVING and the SELECT list are those of one grouping in which the query is a part of the key.
+When an arrival changes the groups of a thousand queries, everything is done once: keys, arguments,
+windows, aggregates, HAVING and the SELECT list are those of one grouping in which the query is a
+part of the key.
 
-**Faults.** Where something has one, it is evaluated for each query as written, which counts the fault where it
-belongs; a query that fails of it has no results, and the others go on.
+**Faults.** An expression that has a fault is evaluated for each query as written, which counts the
+fault where it belongs. A query that fails on it has no results, and the others go on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from seustream.engine.stream.taken import taken
 Ints = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 17
-"""Members that are taken in together."""
+"""The most members that are taken in together."""
 
 
 def grouped(
@@ -35,7 +36,8 @@ def grouped(
     shares: Sequence[Share],
     skips: Callable[[Query], bool],
 ) -> Answers:
-    """The results of queries whose groups are held together. One that fails in a part has none in the next."""
+    """Yields the results of queries whose groups are held together. A query that fails in one part
+    has none in the next."""
     for part in _parts(rows, shares):
         left = [share for share in part if not skips(share[0].query)]
         if left:
@@ -43,7 +45,8 @@ def grouped(
 
 
 class _Pass:
-    """Members of several queries that come in one go. `whose` has the number of each one's query."""
+    """Members of several queries that are taken in together. `whose` holds the number of each one's
+    query."""
 
     def __init__(self, rows: Candidates, grouping: Grouping, shares: Sequence[Share]) -> None:
         self.rows, self.grouping = rows, grouping
@@ -86,7 +89,8 @@ class _Pass:
     def _evaluated(
         self, number: int, places: Ints, found: dict[int, _Values]
     ) -> Callable[[], pa.Table]:
-        """Returns the function that evaluates keys and arguments of one query's members as it is written."""
+        """Returns a function that evaluates the keys and arguments of one query's members as
+        written."""
         one = self.queries[number]
 
         def evaluated() -> pa.Table:
@@ -99,8 +103,8 @@ class _Pass:
         return evaluated
 
     def _narrowed(self, found: dict[int, _Values]) -> tuple[Columns, Columns]:
-        """Keys and arguments of the members that were evaluated one query after the other. The others are left
-        out."""
+        """Returns the keys and arguments of the members that were evaluated query by query; the
+        other members are left out."""
         places = np.concatenate([some for some, _, _ in found.values()])
         order = np.argsort(places)
         kept = places[order]
@@ -121,14 +125,15 @@ _Values = tuple[Ints, Columns, Columns]
 
 
 def _by_number(whose: Ints) -> Iterator[tuple[int, Ints]]:
-    """Places by number."""
+    """Yields each number with its places."""
     order = order_of(whose)
     some, begin = np.unique(whose[order], return_index=True)
     yield from zip(some.tolist(), np.split(order, begin[1:]), strict=True)
 
 
 def _parts(rows: Candidates, shares: Sequence[Share]) -> Iterator[Sequence[Share]]:
-    """As many as are taken in together, of all queries those of the same arrivals."""
+    """Splits the shares into parts small enough to take in together; a part holds the same arrivals
+    of all queries."""
     total = sum(len(found) for _, found in shares)
     if total <= _AT_ONCE:
         if total:

@@ -1,6 +1,6 @@
-"""From component sequence numbers to result rows.
+"""Turns component sequence numbers into result rows.
 
-Repeats dropped, residual conditions applied, rows put in order, columns projected.
+Drops repeats, applies residual conditions, puts rows in order, projects columns.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Ints = npt.NDArray[np.int64]
 
 
 def without_repeats(sequences: Ints) -> Ints:
-    """Each combination once. A query whose terms overlap sees a result once for each term
+    """Returns each combination once. A query whose terms overlap sees a result once for each term
     that holds, always for the same raw tuple."""
     return np.unique(sequences, axis=0) if len(sequences) else sequences
 
 
 def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: Ints) -> Rows:
-    """The columns the expressions read, for combinations given by sequence numbers."""
+    """Returns the columns that the expressions read, for combinations given by sequence numbers."""
     rows: dict[tuple[int, str], pa.Array] = {}
     for source, names in x.columns_by_source(expressions).items():
         store = sides[source].store
@@ -43,7 +43,7 @@ def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: I
 def residual(
     conditions: tuple[x.Expression, ...], sides: list[Side], sequences: Ints, faults: Faults
 ) -> Ints:
-    """The combinations for which what the device could not decide holds."""
+    """Returns the combinations for which the conditions hold that the device could not decide."""
     if not len(sequences):
         return sequences
 
@@ -55,7 +55,7 @@ def residual(
 
 
 def project(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
-    """Result rows, in the order in which they came into being."""
+    """Returns result rows, in the order in which they came into being."""
     positions = [
         side.position[side.store.index(sequences[:, source])] for source, side in enumerate(sides)
     ]
@@ -64,7 +64,7 @@ def project(query: Query, sides: list[Side], sequences: Ints, faults: Faults) ->
 
 
 def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
-    """Result rows in the order of the combinations."""
+    """Returns result rows, in the order of the combinations."""
     times = [
         side.store.timestamp[side.store.index(sequences[:, source])]
         for source, side in enumerate(sides)
@@ -82,12 +82,12 @@ def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -
 
 
 def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
-    """The order of results by the newest component's arrival, and within one arrival by the
-    components, in FROM order; None where they are in it."""
+    """Returns the order of results by the newest component's arrival, and within one arrival by the
+    components, in FROM order; None where they are already in it."""
     if len(newest) < 2:
         return None
     keys = [newest, *positions]
-    # Rises: all keys before one are equal, and it is greater. Stays: all so far are equal.
+    # `stays`: all keys so far are equal, so that the next key decides.
     stays = np.ones(len(newest) - 1, np.bool_)
     for key in keys:
         if np.any(stays & (key[1:] < key[:-1])):
@@ -100,7 +100,7 @@ def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
 def selected(
     query: Query, rows: Rows, oldest: pa.Array, newest: pa.Array, faults: Faults
 ) -> pa.Table:
-    """The SELECT list over rows, and their two times."""
+    """Returns the SELECT list over rows, with their two times."""
     leaf = leaves(rows)
     columns = [evaluate(item.expression, leaf, len(newest), faults) for item in query.items]
     return pa.Table.from_arrays([*columns, oldest, newest], schema=result_schema(query))

@@ -1,9 +1,9 @@
 """A sorted index of the constants that conditions compare one expression with.
 
-    v > 10, v > 20, v = 15, v BETWEEN 12 AND 30     each an interval of what v may be
+    v > 10, v > 20, v = 15, v BETWEEN 12 AND 30     each an interval of values of v
 
-All intervals are looked up at once: a value is searched once among their bounds, and found with all intervals that
-have it.
+All intervals are looked up at once: a value is searched once among their bounds, which gives all
+intervals that contain it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seustream.hdl.isa import Condition
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int32]
-"""Rows of a step, of which there are never so many that more bits are worth their time."""
+"""Rows of a step: there are never so many that they need more than 32 bits."""
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _CODES = native.Codes()  # of no use to ordered numbers
@@ -37,8 +37,8 @@ _CODES = native.Codes()  # of no use to ordered numbers
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values of `key` that some conditions of a query allow, both bounds included: as ordered
-    numbers, or a text. `conditions` are those it stands for."""
+    """The values of `key` that some conditions of a query allow, both bounds included: ordered
+    numbers, or a text. `conditions` are the conditions it stands for."""
 
     key: Key
     low: int | str
@@ -54,7 +54,8 @@ class Interval:
 
 
 def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
-    """Returns what the conditions that compare an expression with a constant allow, by the expression."""
+    """Returns the intervals allowed by conditions that compare an expression with a constant, by
+    expression."""
     found: dict[Key, Interval] = {}
     for e in conditions:
         one = _interval(e)
@@ -62,7 +63,8 @@ def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
             continue
         before = found.get(one.key)
         if before is None:
-            # What is known of an equal condition of another text has that one's places.
+            # `_interval` may have cached an equal condition of another text, with the places of
+            # that one.
             found[one.key] = Interval(one.key, one.low, one.high, (e,))
         elif isinstance(one.low, int) and isinstance(before.low, int):
             low, high = max(before.low, one.low), min(before.high, one.high)
@@ -107,7 +109,7 @@ _BOUNDS: dict[Condition, tuple[int | None, int | None]] = {
     Condition.LT: (None, -1),
     Condition.LE: (None, 0),
 }
-"""By comparison, how far the least and the greatest allowed number are from the constant."""
+"""By comparison, the offsets of the least and the greatest allowed number from the constant."""
 
 
 def _no_leaf(e: x.Leaf) -> pa.Array:
@@ -135,7 +137,7 @@ class ConstantIndex:
         self._union = _union(self.low[by_low], self.high[by_low])
 
     def numbers(self, column: pa.Array) -> Numbers:
-        """The numbers of a column in the type of the key."""
+        """Returns a column as numbers that compare with the intervals."""
         if self._texts is not None:
             found = pc.index_in(column, value_set=self._texts).fill_null(-1)
             values = np.asarray(found.cast(pa.int64()))
@@ -152,7 +154,7 @@ class ConstantIndex:
         return inside if flags is None else inside & (flags != 0)
 
     def matches(self, values: Ints, flags: Flags) -> list[tuple[int, Places]]:
-        """By interval that has some, the rows in it, in their order."""
+        """Returns each interval that contains some rows, with these rows in order."""
         if len(self.low) == 1:
             fits = np.empty(len(values), np.int32)
             count = native.inside(values, flags, *self._only, fits)
@@ -172,7 +174,7 @@ class ConstantIndex:
 
 
 def _union(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
-    """Disjoint intervals that cover what some do, which are sorted by their lower bound."""
+    """Returns disjoint intervals that cover the given ones, which are sorted by lower bound."""
     some = lows <= highs
     lows, highs = lows[some], highs[some]
     if not len(lows):

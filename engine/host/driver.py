@@ -1,8 +1,8 @@
-"""The device join: queries over base streams, a device doing the joins.
+"""The device join: queries over base streams, joined by a device.
 
-An operator (`seustream.engine.stream.operator`) that answers all queries one device has. Each slice of the
-merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot hold
-are joined by the engine's own join.
+An operator (`seustream.engine.stream.operator`) that answers all queries of one device. Each slice
+of the merged streams goes through: store rows -> encode -> device -> complete. Rows the device
+cannot hold are joined by the engine's own join.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ DEVICE_JOIN = "device join"
 
 @dataclass(slots=True)
 class Overflow:
-    """A window that needed more than the device has: tuples that left early, and by cause the
-    most it needed: tuples at once, where its buffer was full, or an age in ticks or a number
-    of later tuples that the device's counters cannot tell. 0 is a cause there was not."""
+    """A window that needed more than the device has. `left_early` counts the tuples that left
+    early. `needed`, `age` and `rank` are the most it needed, by cause: tuples at once, where its
+    buffer was full; an age in ticks, or a number of later tuples, beyond the device's counters. 0
+    means no such cause."""
 
     window: str
     left_early: int = 0
@@ -74,7 +75,7 @@ class Overflow:
     rank: int = 0
 
     def needs(self, config: DeviceConfig) -> list[str]:
-        """Returns what was needed and what there is, by cause."""
+        """Describes what was needed and what the device has, by cause."""
         found = []
         if self.needed:
             found.append(f"{self.needed:,} tuples, its buffer holds {config.capacity:,}")
@@ -91,8 +92,8 @@ class Overflow:
         return found
 
     def cures(self, config: DeviceConfig) -> list[str]:
-        """Configurations that have what was needed, by cause; of wider counters, where 64 bits
-        are enough."""
+        """Returns configurations that would have met the need, by cause; wider counters only where
+        64 bits are enough."""
         found = []
         if self.needed:
             devices = -(-self.needed // config.capacity)
@@ -105,9 +106,9 @@ class Overflow:
 
 @dataclass(slots=True)
 class JoinCounts:
-    """Counts of the join, for people: rows a device cannot take (NULL or out of range in a compared column),
-    windows that needed more than the device has; device results that were dropped as repeats, and
-    by what the device could not decide."""
+    """Counts of the join, for users: rows a device cannot take (NULL or out of range in a compared
+    column), windows that needed more than the device has, and device results dropped as repeats or
+    by the residual condition."""
 
     in_software: dict[str, int] = field(default_factory=dict)
     overflow: dict[str, Overflow] = field(default_factory=dict)
@@ -115,7 +116,7 @@ class JoinCounts:
     residual: int = 0
 
     def add(self, other: JoinCounts) -> None:
-        """Adds what another device did."""
+        """Adds the counts of another device."""
         for stream, rows in other.in_software.items():
             self.in_software[stream] = self.in_software.get(stream, 0) + rows
         for stream, overflow in other.overflow.items():
@@ -129,8 +130,8 @@ class JoinCounts:
 class HostDriver(JoinInputs):
     """Answers the queries of a compilation that are on its device.
 
-    inputs     base streams to keep time with, also those that only queries elsewhere read: what is
-               at one moment is at the same moment in all operators that answer such queries
+    inputs     base streams to keep time with, including those that only queries elsewhere read: all
+               operators that answer such queries then see the same moments
     overflow   "software": rows that leave the device early are joined by the host;
                "error": the run stops with a `WindowOverflow`
     strict     the first fault of any query is an error, not only of one WITH (strict)
@@ -154,7 +155,7 @@ class HostDriver(JoinInputs):
         self.streams = [s for s in compilation.streams if s.name in read]
         own = tuple(stream.name for stream in self.streams)
         self.inputs = tuple(inputs) or own
-        self.seen = dict.fromkeys(own, 0)  # tuples of each stream in slices before
+        self.seen = dict.fromkeys(own, 0)  # tuples of each stream in earlier slices
         self.merger = Merger(self.inputs, on_late=never_late)
         self.slots = compilation.layout.slots
         copies = {name: sum(s.stream.name == name for s in self.slots) for name in own}
@@ -169,7 +170,7 @@ class HostDriver(JoinInputs):
         ]
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
         source = compilation.source
-        # Faults of candidates are those of their pattern, which looks at them again.
+        # Faults of candidates belong to their pattern, which looks at the rows again.
         self.faults = {
             q.name: QueryFaults(q.last is None and (strict or q.strict), source=source)
             for q in self.queries
@@ -192,8 +193,8 @@ class HostDriver(JoinInputs):
         return Snapshot(DEVICE_JOIN, plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Streams that the queries do not read any more are left out; a query whose text is the
-        same keeps its groups, another has in them what its windows hold."""
+        """Leaves out streams that the queries no longer read. A query whose text is the same keeps
+        its groups; another starts with the rows that its windows hold."""
         state = unpack(snapshot, DEVICE_JOIN)
         self.first_tick = state.plain.get("first_tick")
         known = state.plain["streams"]
@@ -210,7 +211,7 @@ class HostDriver(JoinInputs):
                     self._fill(one.division, faults)
 
     def _fill(self, division: Division, faults: Faults) -> None:
-        """Gives a group that begins now what is in its windows."""
+        """Fills a group that begins now with the rows in its windows."""
         query = division.query
         grouping = self.groupings[query.name]
         if len(query.sources) > 1:
@@ -222,8 +223,8 @@ class HostDriver(JoinInputs):
         fill_group_of_stream(query, grouping, StreamRows(rows, before, source.alias), faults)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
-        """Fills the windows with rows that were processed before, in their order: what they
-        joined among themselves is known already."""
+        """Fills the windows with rows that were processed before, in their order; their results are
+        already known."""
         for part in whole(tuple(self.seen), rows, self.slice_rows):
             self._enter(part)
 
@@ -237,19 +238,22 @@ class HostDriver(JoinInputs):
         self.stores.trim(self.slice_rows)
 
     def _enter(self, part: Slice) -> tuple[Results, list[Ints]]:
-        """A slice into row stores and device: what the device finds, each slot's new places."""
+        """Enters a slice into row stores and device; returns the device's results and each slot's
+        new places."""
         self._first_tick(part)
         places = self.stores.add(part)
         arrived = [places[slot.stream.name] for slot in self.slots]
         batch = self._batch(arrived)
-        # A pipelined device may owe hand-overs, without which the host does not know what to join.
+        # Without hand-overs that a pipelined device still owes, the host does not know what to
+        # join.
         results = Results.concatenate((self.device.push(batch), self.device.flush()))
         if len(results.handed_over):
             self._hand_over(results)
         return results, arrived
 
     def _first_tick(self, part: Slice) -> None:
-        """Codes of timestamps count from the first tuple that enters the device."""
+        """Fixes the tick from which codes of timestamps count: that of the first tuple in the
+        device."""
         if self.first_tick is None:
             begin = [
                 int(timestamps(rows)[0])
@@ -259,8 +263,8 @@ class HostDriver(JoinInputs):
             self.first_tick = min(begin, default=None)
 
     def _batch(self, arrived: list[Ints]) -> Batch:
-        """A slice as the device takes it: every slot's rows, in the total order. The device's time does not
-        go back: what is before it is the host's."""
+        """Returns a slice in the device's form: every slot's rows, in the total order. The device's
+        time does not go back: rows before it are left to the host."""
         columns: list[tuple[Ints, ...]] = []
         attributes, admitted = [], []
         for number, (slot, places) in enumerate(zip(self.slots, arrived, strict=True)):
@@ -299,7 +303,8 @@ class HostDriver(JoinInputs):
         )
 
     def _encode(self, number: int, places: Ints) -> tuple[npt.NDArray[np.uint32], Bools]:
-        """Attribute codes of a slot's new rows, and which rows have all of theirs."""
+        """Returns attribute codes of a slot's new rows, and which rows have codes for all
+        attributes."""
         slot = self.slots[number]
         names = self.compilation.requests.attributes[number]
         codes = np.zeros((len(places), MAX_ATTRIBUTES), np.uint32)
@@ -312,8 +317,9 @@ class HostDriver(JoinInputs):
         return codes, usable
 
     def _attribute(self, slot: Slot, name: str, places: Ints) -> pa.Array:
-        """An attribute of some rows: a column, or what is computed of columns. Where that has no
-        value it is NULL, and such a row the host's: its join knows whether this is a fault."""
+        """Returns an attribute of some rows: a column, or an expression of columns. Where it has
+        no value it is NULL, and the row is left to the host, whose join knows whether this is a
+        fault."""
         store = self.stores[slot.stream.name]
         e = self.compilation.layout.computed.get((slot.stream.name, name))
         if e is None:
@@ -335,7 +341,7 @@ class HostDriver(JoinInputs):
     # --- results --------------------------------------------------------------
 
     def _complete(self, part: Slice, results: Results, new: list[Ints]) -> Iterator[Answer]:
-        """Device results and the host's own joins as result rows, query by query."""
+        """Turns device results and the host's own joins into result rows, query by query."""
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
             faults, grouping = self.faults[query.name], self.groupings.get(query.name)
@@ -368,7 +374,7 @@ class HostDriver(JoinInputs):
                 yield query.name, as_rows(query, answer)
 
     def _of_stream(self, query: Query, part: Slice, sequences: Ints, faults: Faults) -> pa.Table:
-        """Results of a query over one stream, new rows of it by their sequence numbers."""
+        """Returns results of a query over one stream, given its new rows by sequence number."""
         (source,) = query.sources
         name = source.stream.name
         rows = part.rows[list(self.seen).index(name)]
@@ -386,7 +392,7 @@ class HostDriver(JoinInputs):
         ]
 
     def _hand_over(self, results: Results) -> None:
-        """Rows that left the device early are the host's from the arrival on that displaced them."""
+        """Takes over rows that left the device early, from the arrival that displaced them."""
         handed = results.handed_over
         when, now = np.empty(len(handed), np.int64), np.empty(len(handed), np.int64)
         for number in np.unique(handed.taker):
@@ -417,11 +423,12 @@ class HostDriver(JoinInputs):
         when: Ints,
         now: Ints,
     ) -> None:
-        """Why rows left early at positions `when`, times `now`: over a counter, else for room."""
+        """Records why rows left early at positions `when`, times `now`: over a counter, or for lack
+        of room."""
         config = self.device.config
-        # Ages may need all 64 bits, so they are no signed numbers.
+        # Ages may need all 64 bits, so they are unsigned.
         age = now.view(np.uint64) - store.timestamp[places].view(np.uint64)
-        # A row counts for all copies at once, with its first.
+        # A row counts for all copies at once, in the first copy.
         last = np.searchsorted(store.position[0], when, side="right") - 1
         rank = last - places
         old, far = age > config.longest_range, rank > config.longest_rows
@@ -434,7 +441,7 @@ class HostDriver(JoinInputs):
     def _overflow_error(self, slot: str, overflow: Overflow, keep: Retention) -> WindowOverflow:
         config = self.device.config
         if overflow.needed:
-            # A window of ROWS will need them all.
+            # A window of ROWS will need all of them.
             overflow.needed = max(overflow.needed, keep.rows)
         ways = ["let the host join what does not fit (overflow in software)"]
         if cures := overflow.cures(config):
@@ -447,8 +454,8 @@ class HostDriver(JoinInputs):
 
 
 def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
-    """Returns which rows of one source can take part in a query: conditions on this row alone that the
-    device does not decide, and no NULL in a compared column."""
+    """Returns which rows of one source can take part in a query. It tests the conditions on this
+    row alone that the device does not decide, and NULLs in compared columns."""
     here = np.ones(len(places), np.bool_)
     for conjunct in x.conjuncts(one.division.query.where):
         reads = x.columns(conjunct)

@@ -1,7 +1,7 @@
-"""Whole columns as the device's codes: `seustream.compiler.plan.encoding`, vectorised.
+"""Encodes whole columns as the device's codes: `seustream.compiler.plan.encoding`, vectorised.
 
-The two must agree code by code, since constants in query texts are encoded there and the
-columns they are compared with here.
+The two modules must agree code by code: constants in query texts are encoded there, and the columns
+they are compared with are encoded here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LARGEST = (1 << 32) - 1
 
 
 def encode(column: pa.Array, encoding: Encoding, first_tick: int) -> tuple[Codes, Bools]:
-    """Codes of a column, and which rows have one: not those that are NULL, nor integers that
-    do not fit the attribute. `first_tick` is where `Codec.TICKS` counts from."""
+    """Returns the codes of a column, and which rows have one: not NULLs, nor integers that do not
+    fit the attribute. `Codec.TICKS` counts from `first_tick`."""
     valid = np.asarray(column.is_valid())
     width, drop = encoding.width, np.uint32(32 - encoding.width)
     match encoding.codec:
@@ -55,7 +55,7 @@ def encode(column: pa.Array, encoding: Encoding, first_tick: int) -> tuple[Codes
 
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Values as they are stored, NULL as 0."""
+    """Returns values as they are stored, NULL as 0."""
     stored: pa.Array = column
     if pa.types.is_date32(stored.type) or pa.types.is_time32(stored.type):
         stored = stored.cast(pa.int32())
@@ -63,18 +63,18 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _units(column: pa.Array, scale: int) -> npt.NDArray[np.int64]:
-    """Numbers in units of the last of so many digits after the point, NULL as 0."""
+    """Returns numbers in units of the last of `scale` digits after the point, NULL as 0."""
     if not pa.types.is_decimal(column.type):
         return _integers(column) * np.int64(10**scale)
     decimals = column.cast(pa.decimal128(38, scale)).fill_null(0)
-    # Of two words each; so few digits have room in the lower one.
+    # A decimal is two words; with so few digits the lower one holds it all.
     words = np.frombuffer(decimals.buffers()[1], np.int64)
     units: npt.NDArray[np.int64] = words[2 * decimals.offset :: 2][: len(decimals)]
     return units
 
 
 def decode(codes: npt.NDArray[np.int64], encoding: Encoding, of: pa.DataType) -> pa.Array:
-    """The values of a type that codes stand for; of an integer codec."""
+    """Returns the values, of type `of`, that codes of an integer codec stand for."""
     units = codes - (1 << (encoding.width - 1))
     if pa.types.is_decimal(of):
         units = units // 10 ** (encoding.scale - of.scale)
@@ -89,7 +89,7 @@ def decode(codes: npt.NDArray[np.int64], encoding: Encoding, of: pa.DataType) ->
 
 
 def _ticks(timestamps: npt.NDArray[np.int64], first: int, largest: int) -> Codes:
-    # The difference of any two timestamps fits 64 bits without a sign.
+    # The difference of any two timestamps fits into 64 unsigned bits.
     since = np.maximum(timestamps, first).view(np.uint64) - np.uint64(first & (1 << 64) - 1)
     codes: Codes = np.minimum(since, np.uint64(largest)).astype(np.uint32)
     return codes
@@ -129,7 +129,7 @@ def _prefix(text: bytes) -> int:
 
 
 def _texts(column: pa.Array, code: object) -> Codes:
-    """Each distinct text is encoded once."""
+    """Encodes each distinct text once."""
     assert callable(code)
     distinct = column.dictionary_encode()
     of_each = [code((text or "").encode()) for text in distinct.dictionary.to_pylist()]

@@ -6,12 +6,13 @@ from seustream.engine.stream.errors import EngineError
 
 
 class RowsRefused(EngineError):
-    """Rows that are not of their stream: nothing of them was taken."""
+    """Rows that do not fit their stream: none of them was taken."""
 
 
 class EvaluationError(EngineError):
-    """Under `strict`, an expression that has no value in some row, such as an overflow."""
+    """Under `strict`, an expression that has no value in some row, for example after an
+    overflow."""
 
 
 class WindowOverflow(EngineError):
-    """A window needs more tuples than its buffer holds and the run may not go on in software."""
+    """A window needs more tuples than its buffer holds, and the run may not go on in software."""

@@ -1,12 +1,12 @@
 """Queries over the same rows that differ in constants, answered together.
 
-The rows are those of a stream, or the results of a join that the queries share. What several queries
-ask of a row is evaluated once: an expression that they compare with constants is looked up in a
-sorted index of these, a condition that several have is a mask, a SELECT list that several have is
-one table of which each takes its rows.
+The rows are those of a stream, or the results of a join that the queries share. Work that several
+queries need is done once: an expression that they compare with constants is looked up in a sorted
+index of these, a condition that several have is a mask, and a SELECT list that several have is one
+table from which each takes its rows.
 
-**Faults.** What is shared has none: a condition or a SELECT list with a fault in some row is
-evaluated for each query as written, which counts faults where they belong.
+**Faults.** Shared work has none: a condition or a SELECT list with a fault in some row is evaluated
+for each query as written, which counts faults where they belong.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 17
-"""Result rows that are taken together."""
+"""The most result rows that are taken together."""
 
 
 def by_interval(
     conditions: Sequence[x.Expression],
 ) -> tuple[Interval | None, tuple[x.Expression, ...]]:
-    """The tightest of the intervals that conditions amount to, and the other conditions."""
+    """Returns the tightest of the intervals that conditions amount to, and the other conditions."""
     found = min(intervals(conditions).values(), key=lambda one: one.rank, default=None)
     covered = () if found is None else found.conditions
     return found, tuple(e for e in conditions if not any(e is one for one in covered))
 
 
 class Family:
-    """Queries with an interval over one expression, or with none; `groupings` of those with groups, of which
-    some may have one together."""
+    """Queries with an interval over one expression, or with none. `groupings` holds the groupings
+    of those with groups; several may share one."""
 
     def __init__(self, members: Sequence[Member], groupings: Mapping[str, Grouping]) -> None:
         self.members, self.groupings = tuple(members), groupings
@@ -65,7 +65,7 @@ class Family:
         }
 
     def alike(self) -> list[list[Query]]:
-        """Returns queries whose groups can be held together."""
+        """Returns lists of queries whose groups can be held together."""
         found: dict[tuple[object, ...], list[Query]] = {}
         for member in self.members:
             if member.query.aggregated:
@@ -73,7 +73,7 @@ class Family:
         return [some for some in found.values() if len(some) > 1]
 
     def answers(self, rows: Candidates, skips: Callable[[Query], bool]) -> Answers:
-        """By member with results, these, or what computes them and may fail."""
+        """Yields members with their results, or with a function that computes them and may fail."""
         work = _Work(rows, self.shared)
         tables: dict[int, list[Share]] = {}
         groups: dict[int, tuple[Grouping, list[Share]]] = {}
@@ -100,7 +100,8 @@ class Family:
             yield from grouped(rows, grouping, shares, skips)
 
     def _found(self, work: _Work) -> Iterator[tuple[Member, Places, tuple[x.Expression, ...]]]:
-        """By member, rows that may fit, and the conditions that are still to be decided on them."""
+        """Yields members with the rows that may fit, and the conditions still to be decided on
+        them."""
         everything = np.arange(len(work.rows), dtype=np.int32)
         if self.index is None:
             places: Iterable[tuple[int, Places]] = (
@@ -109,7 +110,7 @@ class Family:
             sure = True
         else:
             column = work.column(self.index.key)
-            if column is None:  # perhaps another condition excludes the rows with a fault
+            if column is None:  # another condition may exclude the rows with a fault
                 for member in self.members:
                     assert member.interval is not None
                     yield member, everything, (*member.interval.conditions, *member.rest)
@@ -126,14 +127,14 @@ class Family:
 
 
 class _Work:
-    """The knowledge of some rows: each part is evaluated once."""
+    """Results of conditions on some rows: each part is evaluated once."""
 
     def __init__(self, rows: Candidates, shared: set[x.Expression]) -> None:
         self.rows, self.shared = rows, shared
         self._masks: dict[x.Expression, tuple[Bools, bool] | None] = {}
 
     def column(self, key: Key) -> pa.Array | None:
-        """An expression in all rows; None where it has a fault."""
+        """Returns an expression in all rows, or None where it has a fault."""
         doubts = Faults()
         e = converted(key)
         found = evaluate(e, self.rows.leaves([e]), len(self.rows), doubts)
@@ -142,8 +143,9 @@ class _Work:
     def narrowed(
         self, member: Member, found: Places, sure: bool
     ) -> tuple[Member, Places, tuple[x.Expression, ...]]:
-        """The rows that conditions leave which other members have, too. Where one may be NULL, a
-        fault of another counts: then all of them are decided as written."""
+        """Narrows a member's rows by the conditions that other members share. Where one of these
+        may be NULL, a fault of another condition counts: then all conditions are decided as
+        written."""
         rest = []
         for e in member.rest:
             mask = self._mask(e) if e in self.shared else None
@@ -158,7 +160,8 @@ class _Work:
         return member, found, tuple(rest)
 
     def _mask(self, e: x.Expression) -> tuple[Bools, bool] | None:
-        """The rows in which a condition holds, and whether it is never NULL; None where it has a fault."""
+        """Returns the rows in which a condition holds, and whether it is never NULL; None where it
+        has a fault."""
         if e not in self._masks:
             doubts = Faults()
             value = evaluate(e, self.rows.leaves([e]), len(self.rows), doubts)
@@ -169,7 +172,7 @@ class _Work:
 
 
 def may_fault(e: x.Expression) -> bool:
-    """Tells the expressions that need not have a value where their operands have one."""
+    """Returns whether an expression may lack a value where its operands have one."""
     return any(isinstance(part, x.Call | x.Cast) for part in x.walk(e))
 
 
@@ -180,7 +183,7 @@ def _later(
     rest: tuple[x.Expression, ...],
     grouping: Grouping | None = None,
 ) -> Callable[[], pa.Table]:
-    """Returns the function that decides the rest of a query's conditions and gives its results."""
+    """Returns a function that decides the rest of a query's conditions and returns its results."""
 
     def results() -> pa.Table:
         kept = _kept(rows, member, found, rest)
@@ -196,8 +199,8 @@ def _decided(
     rest: tuple[x.Expression, ...],
     shares: list[Share],
 ) -> Callable[[], pa.Table]:
-    """Returns the function that decides the rest of a query's conditions, and adds what is left to the shares that
-    have their results together."""
+    """Returns a function that decides the rest of a query's conditions, and adds the rows left to
+    the shares that get their results together."""
 
     def results() -> pa.Table:
         kept = _kept(rows, member, found, rest)
@@ -211,7 +214,7 @@ def _decided(
 def _kept(
     rows: Candidates, member: Member, found: Places | Ints, rest: tuple[x.Expression, ...]
 ) -> Ints:
-    """The rows for which the rest of a query's conditions holds."""
+    """Returns the rows for which the rest of a query's conditions holds."""
     kept, doubtful = found.astype(np.int64), rest
     if rows.null_decides:
         doubtful = ()
@@ -233,7 +236,7 @@ def _kept(
 
 
 def _taken(rows: Candidates, some: Sequence[Share]) -> Answers:
-    """Results of queries with one SELECT list."""
+    """Yields the results of queries with one SELECT list."""
     if len(some) == 1:
         member, found = some[0]
         yield member, _later(rows, member, found, ())
@@ -264,8 +267,8 @@ def _taken(rows: Candidates, some: Sequence[Share]) -> Answers:
 
 
 def _worth_all(query: Query, some: Sequence[Share], count: int) -> bool:
-    """Says if a SELECT list is best evaluated over all rows: a query wants them all, or those that none wants are
-    few beside the results and have no fault in it."""
+    """Returns whether a SELECT list is best evaluated over all rows: some query wants them all, or
+    the list cannot fault and the queries together want at least as many rows as there are."""
     sizes = [len(found) for _, found in some]
     if max(sizes) == count:
         return True
@@ -273,7 +276,7 @@ def _worth_all(query: Query, some: Sequence[Share], count: int) -> bool:
 
 
 def _parts(some: Sequence[Share]) -> Iterator[list[Share]]:
-    """As many as are taken together."""
+    """Splits the shares into parts small enough to be taken together."""
     part: list[Share] = []
     count = 0
     for one in some:
@@ -287,7 +290,8 @@ def _parts(some: Sequence[Share]) -> Iterator[list[Share]]:
 
 
 def _take(table: pa.Table, index: Ints | Places) -> pa.Table:
-    """Some rows of results, of which all are there. Those of one stream have one time, which is taken once."""
+    """Takes some rows from complete results. Those of one stream have equal times, which are taken
+    once."""
     columns = [column.chunk(0) for column in table.columns]
     once = columns[:-1] if columns[-1].equals(columns[-2]) else columns
     some = [taken(column, index) for column in once]

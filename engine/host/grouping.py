@@ -1,9 +1,9 @@
-"""GROUP BY: aggregates over what the windows of a query hold at each arrival.
+"""GROUP BY: aggregates over the contents of a query's windows at each arrival.
 
-A *member* is a row the aggregates are over: a tuple of one stream, or a result of a join. An
-arrival that adds members gives, for each group it adds to, one row: the group's aggregates over all
-members then in their windows, if HAVING holds. Members leave as the windows slide: when the clock of
-a window (time for RANGE, the stream's count for ROWS) goes past where the member ends.
+A *member* is a row that the aggregates are over: a tuple of one stream, or a result of a join. An
+arrival that adds members yields one row for each group it adds to: the group's aggregates over all
+members then in their windows, if HAVING holds. Members leave as the windows slide: when the clock
+of a window (time for RANGE, the stream's count for ROWS) passes the member's end.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Columns = list[pa.Array]
 
 _LAST = np.iinfo(np.int64).max
 _SINCE = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
-"""The oldest time of a group."""
+"""The aggregate that gives the oldest time of a group."""
 _NO_ROWS: Mapping[str, Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Arrivals that add members, in order. `clocks` has one clock for each window, what it shows
-    at each arrival; `time` is that of the arrival."""
+    """Arrivals that add members, in order. `clocks` holds, for each window, the reading of its
+    clock at each arrival; `time` is the time of the arrival."""
 
     time: Ints
     clocks: tuple[Ints, ...]
@@ -55,8 +55,8 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """New members, in order: the arrival each comes with, what each clock shows when it is last in
-    that window, its oldest time, and the columns the query reads of it."""
+    """New members, in order: the arrival each comes with, the last reading of each clock at which
+    it is in that window, its oldest time, and the columns the query reads from it."""
 
     arrival: Ints
     ends: tuple[Ints, ...]
@@ -64,14 +64,14 @@ class Members:
     rows: Rows
 
     def some(self, index: Ints) -> Members:
-        """Some of them, whose columns have been read."""
+        """Returns some of the members, without the columns, which have been read by then."""
         ends = tuple(end[index] for end in self.ends)
         return Members(self.arrival[index], ends, self.oldest[index], {})
 
 
 def end_of(window: Window, time: Ints, count: Ints) -> Ints:
-    """Returns what a window's clock shows when a tuple of this time and place in its stream is last in
-    it."""
+    """Returns the last reading of a window's clock at which a tuple of this time and place in its
+    stream is in the window."""
     if window.kind is WindowKind.RANGE:
         room = _LAST - window.size
         return np.where(time > room, _LAST, np.minimum(time, room) + window.size)
@@ -81,8 +81,8 @@ def end_of(window: Window, time: Ints, count: Ints) -> Ints:
 
 
 class Form:
-    """The computations of an aggregated query: aggregates of arguments; of these and of the keys its SELECT list,
-    where HAVING holds."""
+    """The computations of an aggregated query: aggregates of arguments, and over them and the keys
+    its SELECT list, where HAVING holds."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -101,13 +101,13 @@ class Form:
         self.having = self._over_groups(query.having) if query.having is not None else None
 
     def values(self, new: Rows, count: int, faults: Faults) -> tuple[Columns, Columns]:
-        """The keys and the arguments of members."""
+        """Returns the keys and the arguments of members."""
         leaf = leaves(new)
         keys = [evaluate(e, leaf, count, faults) for e in self.query.group_by]
         return keys, [evaluate(e, leaf, count, faults) for e in self.arguments]
 
     def results(self, points: Points, faults: Faults) -> tuple[pa.Table, Ints | None]:
-        """The rows that groups give, and where there is HAVING the groups that it leaves."""
+        """Returns the result rows of groups, and with HAVING the places of the groups it keeps."""
         kept: Ints | None = None
         time, since = points.time, points.since
         with faults.naming(lambda point: f"the group at ts {time[point]}"):
@@ -123,7 +123,7 @@ class Form:
             return selected(self.answers, rows, since, as_column(time), faults), kept
 
     def _over_groups(self, e: x.Expression) -> x.Expression:
-        """The expression over columns of groups: keys and aggregates."""
+        """Rewrites an expression to columns of groups: keys and aggregates."""
         if e in self.query.group_by:
             number = self.query.group_by.index(e)
             return x.ColumnReference(0, f"g{number}", e.type, True, x.show(e))
@@ -135,8 +135,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Groups that arrivals have added to: the time of each arrival, the oldest time in the group, its keys, and
-    its aggregates."""
+    """Groups to which arrivals have added: the time of each arrival, the oldest time in the group,
+    its keys, and its aggregates."""
 
     time: Ints
     since: pa.Array
@@ -144,7 +144,7 @@ class Points:
     found: list[AtPoints]
 
     def some(self, index: Ints) -> Points:
-        """Some of them."""
+        """Returns some of the points."""
         return Points(
             self.time[index],
             taken(self.since, index),
@@ -165,8 +165,8 @@ class Held(NamedTuple):
 
 
 class Grouping:
-    """The members of an aggregated query, or of several that differ in conditions alone. Of several, each group is
-    one query's: the number of the query stands before its keys."""
+    """The members of an aggregated query, or of several that differ only in conditions. With
+    several, each group belongs to one query, whose number precedes its keys."""
 
     def __init__(self, *queries: Query) -> None:
         self.query = query = queries[0]
@@ -185,19 +185,19 @@ class Grouping:
         )
 
     def form_of(self, query: Query) -> Form:
-        """Returns what one of the queries computes, with the places in its own text."""
+        """Returns the form of one of the queries, with the places in its own text."""
         if query.name not in self._forms:
             self._forms[query.name] = Form(query)
         return self._forms[query.name]
 
     @property
     def live(self) -> int:
-        """Returns how many members are held."""
+        """The number of members held."""
         return self.sliding.live
 
     def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
-        """The rows these arrivals give of one query, in order. The caller names the new members for
-        `faults`."""
+        """Returns the rows that these arrivals yield for a single query, in order. The caller names
+        the new members for `faults`."""
         keys, values = self.form.values(new.rows, len(new.arrival), faults)
         points, _ = self.enter(arrivals, new, keys, values)
         return self.form.results(points, faults)[0]
@@ -205,7 +205,7 @@ class Grouping:
     def enter(
         self, arrivals: Arrivals, new: Members, keys: Columns, values: Columns
     ) -> tuple[Points, Ints]:
-        """Takes in members, and gives what is asked then, with the first new member of each point."""
+        """Takes in members; returns the points this adds to, with the first new member of each."""
         turns, who, _ = self.sliding.enter(
             keys, [*values, as_column(new.oldest)], new.arrival, arrivals.clocks, new.ends
         )
@@ -217,7 +217,7 @@ class Grouping:
     # --- state ----------------------------------------------------------------
 
     def held(self) -> dict[str, Held]:
-        """Returns what is in the windows, by query."""
+        """Returns the members in the windows, by query."""
         _, keys, values, ends = self.sliding.held()
         if not self.several:
             return {self.query.name: Held(keys, values, ends)}
@@ -236,7 +236,7 @@ class Grouping:
         return found
 
     def fill(self, held: Mapping[str, Held]) -> None:
-        """Begins anew with what queries with the same text held."""
+        """Starts over with the members that queries with the same text held."""
         parts = [(number, held[name]) for name, number in self.numbers.items() if name in held]
         if not parts:
             return
@@ -248,15 +248,15 @@ class Grouping:
         ]
         if self.several:
             keys.insert(0, as_column(np.repeat([number for number, _ in parts], counts)))
-        if self.several and ends:  # in one order, so that they leave one after the other
+        if self.several and ends:  # sorted, so that members leave one after the other
             order = np.argsort(ends[0], kind="stable")
             keys, values = ([taken(one, order) for one in some] for some in (keys, values))
             ends = [end[order] for end in ends]
         self.sliding.fill(sum(counts), keys, values, ends)
 
     def members(self, stores: Stores) -> dict[str, pa.Table]:
-        """Returns what is held by query, for `restore`. Where a window of ROWS of a join ends, the rows of its
-        stream are counted from the first that `stores` keep: they will be counted so again."""
+        """Returns the held members by query, for `restore`. The ends in ROWS windows of a join are
+        counted from the first row that `stores` keep, as they will be after restoring."""
         found = {}
         schema = self._schema()
         for name, held in self.held().items():
@@ -272,8 +272,9 @@ class Grouping:
         members: Mapping[str, pa.Table],
         earlier: Mapping[str, Mapping[str, int]] = _NO_ROWS,
     ) -> None:
-        """Goes on with the members of queries with the same text; of another type than they now
-        are, they are left out. Of some streams there may be `earlier` rows than were counted."""
+        """Continues with the members of queries with the same text; members of other types are left
+        out. `earlier` counts, by query and stream, the rows now kept before the first that was
+        counted."""
         held = {}
         for name, table in members.items():
             if table.schema != self._schema():
@@ -295,29 +296,30 @@ class Grouping:
         return pa.schema([*columns, *((name, pa.int64()) for name in names)])
 
     def _counted(self, source: Source) -> bool:
-        """Tells the windows whose ends are counted in rows that the stores keep."""
+        """Returns whether the ends of a window are counted in rows that the stores keep."""
         return source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
 
 
 def alike(query: Query) -> tuple[object, ...]:
-    """Returns what queries whose groups are held together have in common."""
+    """Returns the features that queries whose groups are held together have in common."""
     sources = tuple((s.alias, s.stream.name, s.window) for s in query.sources)
     return sources, query.items, query.group_by, query.having
 
 
 def read_by(query: Query) -> list[x.Expression]:
-    """The expressions of an aggregated query over its members' columns."""
+    """Returns the expressions of an aggregated query over its members' columns."""
     having = [query.having] if query.having is not None else []
     return [*(item.expression for item in query.items), *query.group_by, *having]
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """The same columns of several tables."""
+    """Concatenates the same columns of several tables."""
     return [pa.concat_arrays(some) for some in zip(*parts, strict=True)]
 
 
 def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:
-    """The columns that an aggregate is computed of; NULL in rows that its FILTER leaves out."""
+    """Returns the columns from which an aggregate is computed; NULL in rows that its FILTER leaves
+    out."""
     taken = tuple(
         argument if argument.type in (of, NULL) else x.Cast(argument, of, at=e.at)
         for argument, of in zip(e.arguments, e.takes, strict=True)
@@ -334,7 +336,8 @@ def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:
 
 
 def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arrivals, Members]:
-    """Tuples of one stream, each an arrival; `place` is that in the stream."""
+    """Returns tuples of one stream as members, each an arrival; `place` is their place in the
+    stream."""
     clock = place if window.kind is WindowKind.ROWS else time
     clocks, ends = (
         ((), ())
@@ -347,8 +350,8 @@ def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arri
 def of_results(
     query: Query, sides: list[Side], sequences: Ints
 ) -> tuple[Arrivals, Members, Ints | None]:
-    """Results of a join, and the order in which they come, where it is another. Those whose newest component is
-    the same tuple come with one arrival, in whatever roles it stands in them."""
+    """Returns results of a join as members, and the order in which they arrive if it is different.
+    Results whose newest component is the same tuple, in any role, come with one arrival."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
     positions = _positions(sides, places)
     newest = functools.reduce(np.maximum, positions)
@@ -377,11 +380,12 @@ def of_results(
 
 
 def newest_of(sides: list[Side], sequences: Ints) -> Ints:
-    """The arrival that each result of a join comes with, by its place in the total order."""
+    """Returns the arrival that each result of a join comes with, by its place in the total
+    order."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
     return functools.reduce(np.maximum, _positions(sides, places))
 
 
 def _positions(sides: list[Side], places: Sequence[Ints]) -> list[Ints]:
-    """A tuple's copies stand side by side in the total order; the first stands for all."""
+    """Copies of a tuple are adjacent in the total order; the first stands for all."""
     return [s.store.position[0][p] for s, p in zip(sides, places, strict=True)]

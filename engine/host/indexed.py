@@ -1,6 +1,7 @@
-"""The rows of one source of a join as its kernels read them: columns of numbers, indexes over them.
+"""The rows of one source of a join as its kernels read them: number columns and indexes.
 
-Everything follows a row store: what has come there since is taken in, what is gone there is let go of.
+Everything follows a row store: new rows there are taken in, and rows that are gone there are
+dropped.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ _Kind = TypeVar("_Kind", native.Chains, native.Runs)
 
 
 class Wanted(Protocol):
-    """Constants that an expression is compared with."""
+    """Constants with which an expression is compared."""
 
     key: Key
 
     def admits(self, column: pa.Array) -> npt.NDArray[np.bool_]:
-        """Returns which values of the expression some of them allow."""
+        """Returns which values of the expression at least one constant allows."""
 
 
 class _NumberColumn:
-    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it. There are flags
-    from the first NULL on."""
+    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it.
+    Flags are kept once there has been a NULL."""
 
     def __init__(self, key: Key) -> None:
         self.of = converted(key)
@@ -63,7 +64,7 @@ class _NumberColumn:
 
 
 class _Index(Generic[_Kind]):
-    """An index over some columns, which has the rows before `end`."""
+    """An index over some columns; it holds the rows before `end`."""
 
     of: _Kind
 
@@ -73,8 +74,9 @@ class _Index(Generic[_Kind]):
 
 
 class IndexedRows:
-    """The rows of one source. `chosen` are conditions on them alone, and `wanted` the constants that
-    others compare an expression with: rows that do not meet them are in no index, and `admitted` is 0."""
+    """The rows of one source. `chosen` are conditions on them alone, and `wanted` the constants
+    with which other conditions compare an expression. Rows that do not meet them are in no index;
+    their `admitted` is 0."""
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class IndexedRows:
     # --- following the store --------------------------------------------------
 
     def follow(self) -> None:
-        """Takes in what has come, and lets go of what has gone."""
+        """Takes in the rows that are new in the store, and drops those that are gone from it."""
         store = self.store
         if gone := min(store.first, self.end) - self.first:
             self.first += gone
@@ -126,7 +128,7 @@ class IndexedRows:
             self._admitted.append(self._choose(leaf, rows))
 
     def _read(self, expressions: Sequence[x.Expression]) -> set[str]:
-        """The names of the columns that these read, which `follow` reads from now on."""
+        """Returns the names of the columns that these read; `follow` reads them from now on."""
         names = {column.name for e in expressions for column in x.columns(e)}
         self._names |= names
         return names
@@ -147,7 +149,7 @@ class IndexedRows:
         for condition in self.chosen:
             doubts = Faults()
             fits = holds(condition, leaf, rows, doubts)
-            if doubts.total:  # perhaps another condition excludes those rows
+            if doubts.total:  # another condition may exclude those rows
                 self.doubts[condition] = self.end
             else:
                 admitted &= fits
@@ -164,20 +166,22 @@ class IndexedRows:
 
     @property
     def admitted(self) -> Ints | None:
-        """1 for each row that the conditions on it alone allow, else 0; None: all are allowed."""
+        """1 for each row that the conditions on it alone allow, else 0; None if all are allowed."""
         return self._admitted.view if self.selects else None
 
     def in_doubt(self) -> list[x.Expression]:
-        """Conditions that have a fault in some row."""
+        """Returns the conditions that have a fault in some row."""
         return [e for e, end in self.doubts.items() if end > self.first]
 
     def column(self, key: Key) -> Numbers | None:
-        """The numbers of an expression over this source, by place; None where it has a fault."""
+        """Returns the numbers of an expression over this source, by place; None where it has a
+        fault."""
         column = self._column(key)
         return None if column.doubtful > self.first else column.view
 
     def _column(self, key: Key) -> _NumberColumn:
-        # Joins ask by the same objects at each step; to find one by its value takes longer than a row does.
+        # Joins ask with the same objects at each step; finding one by value takes longer than a
+        # row.
         met = self._met.get(id(key[0]))
         if met is not None and met[0][0] is key[0] and met[0][1] is key[1]:
             return met[1]
@@ -189,7 +193,7 @@ class IndexedRows:
         return column
 
     def chains(self, keys: tuple[Key, ...]) -> native.Chains:
-        """The rows by the values of some expressions together."""
+        """Indexes the rows by the values of some expressions together."""
         columns = tuple(self._column(key) for key in keys)
         index = self._chains.get(columns)
         if index is None:
@@ -197,7 +201,7 @@ class IndexedRows:
         return self._filled(index)
 
     def runs(self, key: Key) -> native.Runs:
-        """The rows by the value of an expression."""
+        """Indexes the rows by the value of an expression."""
         column = self._column(key)
         index = self._runs.get(column)
         if index is None:
@@ -205,7 +209,7 @@ class IndexedRows:
         return self._filled(index)
 
     def _filled(self, index: _Index[_Kind]) -> _Kind:
-        """The index with all rows there are."""
+        """Returns the index after adding all rows that are new."""
         index.end = max(index.end, self.first)
         if index.end < self.end:
             place = index.end - self.first

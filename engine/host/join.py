@@ -1,16 +1,17 @@
 """The engine's join of one query, over row stores.
 
-Each new row is joined with what the windows of the other sources hold at its arrival, one source after
-the other. A condition between two sources says how partners are found: an equality by key, an order in a
-large window by value, all others by a scan of the window. What no kernel knows is evaluated as written,
-for every combination that is left.
+Each new row is joined with the contents of the other sources' windows at its arrival, one source
+after the other. A condition between two sources decides how partners are found: an equality by key,
+an order in a large window by value, everything else by a scan of the window. Conditions that no
+kernel handles are evaluated as written, for every combination that is left.
 
-Where a device does most of the work, only combinations with at least one row of the host's are kept: a
-row is the host's if its window in the device had no room for it any more (hand-over), or if it could not
-enter the device at all.
+Where a device does most of the work, only combinations with at least one row of the host's are
+kept. A row is the host's if its window in the device had no more room for it (hand-over), or if it
+could not enter the device at all.
 
-**Faults.** An expression without a value in some row counts only in combinations that no other condition
-excludes. As long as such a row is held, the condition is no link: it is evaluated on whole combinations.
+**Faults.** An expression without a value in some row counts only in combinations that no other
+condition excludes. While such a row is held, the condition is not a link: it is evaluated on whole
+combinations.
 """
 
 from __future__ import annotations
@@ -37,18 +38,21 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 Find = Callable[[int, Ints, Ints], tuple[int, int]]
-"""A search by a kernel: from which probe on, the arrays to fill; what it gives."""
+"""A search by a kernel: takes the probe to start from and the arrays to fill; returns the next
+probe and how many pairs it filled in."""
 
 _MOST_PAIRS = 1 << 20
-"""Combinations at once: more than these are found for fewer arrivals at a time."""
+"""The most combinations at once; beyond these, fewer arrivals are searched at a time."""
 _NONE_WANTED: Mapping[int, Sequence[Wanted]] = {}
 _LARGE = 8192
-"""Rows of a window from which on a search by value pays; with bounds on both sides, a sixteenth."""
+"""Rows of a window from which a search by value pays off; with bounds on both sides, a sixteenth of
+that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One stream of a query's FROM list: its rows, which copy of them, its window, its name."""
+    """One stream of a query's FROM list: its rows, the copy of them it uses, its window, its
+    name."""
 
     store: RowStore
     copy: int
@@ -65,20 +69,20 @@ class Side:
 
 
 def combination(sides: list[Side], sequences: Ints) -> str:
-    """A combination of rows by their times, for people."""
+    """Describes a combination of rows to users, by their times."""
     places = [side.store.index(at) for side, at in zip(sides, sequences, strict=True)]
     times = [side.store.timestamp[at] for side, at in zip(sides, places, strict=True)]
     return ", ".join(f"{side.alias} at ts {ts}" for side, ts in zip(sides, times, strict=True))
 
 
 class _TooMany(Exception):
-    """More combinations than `_MOST_PAIRS`, of more than one arrival."""
+    """More combinations than `_MOST_PAIRS`, from more than one arrival."""
 
 
 @dataclass(slots=True)
 class _Arrivals:
-    """Rows that arrive on one source: their positions, and the places [low, high) that they see of
-    each other source."""
+    """Rows that arrive on one source: their positions, and the range of places [low, high) that
+    they see of each other source."""
 
     when: Ints
     low: list[Ints]
@@ -87,8 +91,8 @@ class _Arrivals:
 
 @dataclass(slots=True)
 class _Partial:
-    """Combinations so far, in the order of their arrivals: the number of each one's arrival, and per
-    bound source the place of its row. `ours`: one of them is the host's."""
+    """Combinations so far, in the order of their arrivals: the number of each one's arrival, and
+    per bound source the place of its row. `ours`: the combination has a row of the host's."""
 
     arrival: Ints
     places: dict[int, Ints]
@@ -103,8 +107,9 @@ class _Partial:
 
 
 class WindowJoin:
-    """Joins under some conditions. `device`: only those with a row of the host's. `wanted` are by source
-    constants without which a row is in no result that is asked for."""
+    """Joins sources under some conditions. `device` keeps only results with a row of the host's.
+    `wanted` holds constants, by source, that a row must meet to be in any result that is asked
+    for."""
 
     def __init__(
         self,
@@ -124,7 +129,7 @@ class WindowJoin:
         self._forget()
 
     def _forget(self) -> None:
-        """Begins anew with what the stores hold."""
+        """Starts over with the rows in the stores."""
         self.codes = native.Codes()
         self.rows = [
             IndexedRows(side.store, number, chosen, self.codes, self.wanted.get(number, ()))
@@ -132,8 +137,8 @@ class WindowJoin:
         ]
 
     def in_doubt(self) -> bool:
-        """Returns whether a condition has a fault in a row that is held. Of conditions that may fault
-        only comparisons between two sources and those of one source are known."""
+        """Returns whether a condition has a fault in a row that is held. Among the conditions that
+        may fault, this covers only those of one source and comparisons between two."""
         for rows in self.rows:
             rows.follow()
         read = (link for some in self.searches for search in some for link in search.links)
@@ -145,20 +150,21 @@ class WindowJoin:
         )
 
     def results(self, new: list[Ints], faults: Faults) -> Iterator[Ints]:
-        """Sequence numbers, by source, of the results that these arrivals complete, in order: by
-        arrival, then by the components in the order of FROM. `new[i]` are the places, in its store, of
-        the rows that have just arrived on source i. A part has all results of its tuples."""
+        """Yields sequence numbers, by source, of the results that these arrivals complete, in
+        order: by arrival, then by the components in the order of FROM. `new[i]` are the places, in
+        its store, of the rows that have just arrived on source i. Each part has all results of its
+        arrivals."""
         if self.device and not any(np.any(side.left != IN_DEVICE) for side in self.sides):
             return
         if self.codes.count() > 4096 + 4 * sum(len(side.store) for side in self.sides):
-            self._forget()  # of most codes no row is left
+            self._forget()  # most codes belong to no row any more
         for rows in self.rows:
             rows.follow()
         # The copies of a tuple arrive as one, at the position of the first.
         positions = [
             side.store.position[0][places] for side, places in zip(self.sides, new, strict=True)
         ]
-        order = np.concatenate(positions)  # runs in order, which a stable sort merges
+        order = np.concatenate(positions)  # sorted runs, which a stable sort merges
         order = np.unique(order) if self._repeats else np.sort(order, kind="stable")
         parts: list[Ints] = []
         start = count = 0
@@ -187,7 +193,7 @@ class WindowJoin:
             yield np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def _found(self, new: list[Ints], single: bool, faults: Faults) -> Ints:
-        """All results of some arrivals."""
+        """Returns all results of some arrivals."""
         doubtful: set[x.Expression] = set()
         parts = []
         for source, places in enumerate(new):
@@ -211,8 +217,8 @@ class WindowJoin:
     def _of(
         self, source: int, places: Ints, single: bool, doubtful: set[x.Expression]
     ) -> tuple[Ints, Ints]:
-        """Results whose newest component is one of these rows: by result the position of the arrival,
-        and its sequence numbers."""
+        """Returns the results whose newest component is one of these rows: for each the position of
+        the arrival, and its sequence numbers."""
         for rows in self.rows:
             doubtful.update(rows.in_doubt())
         admitted = self.rows[source].admitted
@@ -246,8 +252,8 @@ class WindowJoin:
         return when[partial.arrival], found.T
 
     def _within(self, partial: _Partial) -> Bools:
-        """Returns which combinations are within by the greatest of their times, which need not be that of
-        the arrival."""
+        """Returns which combinations are within their windows at the greatest of their times, which
+        need not be that of the arrival."""
         times = [
             side.store.timestamp[partial.places[number]] for number, side in enumerate(self.sides)
         ]
@@ -267,10 +273,10 @@ class WindowJoin:
         single: bool,
         doubtful: set[x.Expression],
     ) -> _Partial:
-        """Combinations with one more source."""
+        """Extends combinations by one more source."""
         if not (self.device and last):
             return self._extended(search, partial, arrivals, False, single, doubtful)
-        # A combination without a row of the host's yet needs one here.
+        # A combination that has no row of the host's yet needs one here.
         assert partial.ours is not None
         parts = [
             self._extended(search, partial.pick(mask), arrivals, host, single, doubtful)
@@ -291,7 +297,7 @@ class WindowJoin:
         single: bool,
         doubtful: set[x.Expression],
     ) -> _Partial:
-        """Combinations with one more source; with `host`, with rows of the host's alone."""
+        """Extends combinations by one more source; with `host`, only by rows of the host's."""
         source, side, rows = search.source, self.sides[search.source], self.rows[search.source]
         low, high = arrivals.low[source][partial.arrival], arrivals.high[source][partial.arrival]
         links: list[tuple[JoinLink, Numbers]] = []
@@ -328,7 +334,7 @@ class WindowJoin:
         high: Ints,
         single: bool,
     ) -> tuple[Ints, Ints]:
-        """Returns the pairs of a probe and a place it finds."""
+        """Returns pairs of a probe and a place that it finds."""
         base = rows.first
         low, high = low + base, high + base
         equal = [(link, ours) for link, ours in links if link.op is Condition.EQ]
@@ -371,7 +377,7 @@ class WindowJoin:
         )
 
     def _all(self, find: Find, probes: int, base: int, single: bool) -> tuple[Ints, Ints]:
-        """All pairs a search finds, probe and place."""
+        """Returns all pairs that a search finds, as probes and places."""
         parts: list[tuple[Ints, Ints]] = []
         start = total = 0
         while start < probes:
@@ -393,7 +399,7 @@ class WindowJoin:
         )
 
     def _ours(self, link: JoinLink, partial: _Partial) -> Numbers | None:
-        """The other side of a link in each combination; None where it has a fault."""
+        """Returns the other side of a link in each combination, or None where it has a fault."""
         reads = x.sources(link.ours)
         if len(reads) == 1:
             (source,) = reads
@@ -428,7 +434,7 @@ class WindowJoin:
             doubts = Faults()
             leaf = self._leaves(e, partial.places)
             fits = holds(e, leaf, len(partial.arrival), doubts)
-            if doubts.total:  # perhaps another condition excludes that row
+            if doubts.total:  # another condition may exclude that row
                 doubtful.add(e)
             elif not fits.all():
                 partial = partial.pick(fits)
@@ -436,7 +442,7 @@ class WindowJoin:
 
 
 def _in_order(parts: list[tuple[Ints, Ints]], width: int) -> Ints:
-    """The results of several sources' arrivals, each in order, as one."""
+    """Merges the results of several sources' arrivals, each in order."""
     parts = [part for part in parts if len(part[0])]
     if not parts:
         return np.empty((0, width), np.int64)
@@ -450,7 +456,7 @@ def _in_order(parts: list[tuple[Ints, Ints]], width: int) -> Ints:
 
 
 def _window(side: Side, when: Ints, now: Ints) -> tuple[Ints, Ints]:
-    """Places [low, high) a row that arrives at position `when` and time `now` sees."""
+    """Returns the places [low, high) that a row arriving at position `when` and time `now` sees."""
     high = _places(side.position, when)
     window = side.window
     if window.kind is WindowKind.RANGE:

@@ -1,7 +1,8 @@
-"""Conditions of a join, sorted by what they read.
+"""Conditions of a join, sorted by the sources they read.
 
-A *selection* reads one source. A *link* compares an expression over one source with one over others, so
-that an index can find its partners. All else is evaluated for each combination.
+A *selection* reads one source. A *link* compares an expression over one source with one over
+others, so that an index can find its partners. All other conditions are evaluated for each
+combination.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class JoinLink:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One more source of a combination: links to it, and conditions to evaluate once it is there."""
+    """One more source of a combination: links to it, and conditions to evaluate once it is
+    bound."""
 
     source: int
     links: tuple[JoinLink, ...]
@@ -40,14 +42,15 @@ class Search:
 
 
 def selections(conjuncts: Sequence[x.Expression], source: int) -> tuple[x.Expression, ...]:
-    """The conditions on the rows of one source; those that read nothing go with the first."""
+    """Returns the conditions on the rows of one source; those that read nothing go with the
+    first."""
     wanted = [frozenset({source})] + ([frozenset()] if source == 0 else [])
     return tuple(e for e in conjuncts if x.sources(e) in wanted)
 
 
 def searches(conjuncts: Sequence[x.Expression], source: int, count: int) -> tuple[Search, ...]:
-    """The order in which a row of one source meets the others: next is always one to which an
-    equality leads, else one to which another link does."""
+    """Returns the order in which a row of one source meets the others: the next is one that an
+    equality reaches, if possible, otherwise one that another link reaches."""
     bound, found = frozenset({source}), []
     while len(bound) < count:
         free = [number for number in range(count) if number not in bound]
@@ -91,8 +94,8 @@ def _link(e: x.Expression, source: int) -> JoinLink | None:
 
 
 def shift(e: x.Expression, of: Type) -> tuple[x.Expression, int | float]:
-    """Splits a constant off an expression, which is so much more than the rest: of `S.y - 50`, S.y and -50. The
-    sum of integers and of times is exact, that of reals is rounded."""
+    """Splits a constant off an expression: `S.y - 50` becomes S.y and -50, to be added to it. Sums
+    of integers and of times are exact; sums of reals are rounded."""
     if not (isinstance(e, x.Call) and e.function in ("+", "-") and e.type == of):
         return e, 0
     inner, constant = e.arguments[0], e.arguments[-1]

@@ -1,8 +1,8 @@
-"""Results that a device has counted, as rows again: as many of each group as it counted.
+"""Turns results that a device has counted into rows again: as many of each group as it counted.
 
-What reads them asks for no more than the key, and count, sum, mean, least and greatest of the value. So any
-rows will do that agree in these: so many times the least and the greatest value, and one between them that
-makes up the sum.
+Their readers use only the key, and count, sum, mean, minimum and maximum of the value. So any rows
+will do that agree in these: several with the least and with the greatest value, and one in between
+that makes up the sum.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def members(groups: Groups) -> tuple[Ints, Ints]:
-    """The members of groups, side by side: of each its group's place and the code of its value."""
+    """Returns the members of groups, side by side: for each, its group's place and the code of its
+    value."""
     span = groups.greatest - groups.least
     above = groups.total - groups.count * groups.least
     many, rest = np.divmod(above, np.where(span > 0, span, 1))
-    # What is left over makes one row more; where all values are alike, that is one of them.
+    # One more row takes the remainder; where all values are alike, it is one of them.
     counts = np.column_stack((groups.count - many - 1, many, np.ones(len(groups), np.int64)))
     values = np.column_stack((groups.least, groups.greatest, groups.least + rest))
     return np.repeat(np.arange(len(groups)), groups.count), np.repeat(
@@ -45,7 +46,8 @@ def rows_of_groups(
     encodings: Encodings,
     groups: Groups,
 ) -> pa.Table:
-    """The results of a query that a device has counted, each at the time of the first of its group."""
+    """Returns the results of a query that a device has counted, each at the time of its group's
+    first."""
     query = division.query
     place, value = members(groups)
     columns = []
@@ -61,7 +63,7 @@ def rows_of_groups(
 
 
 def in_turn(answer: pa.Table, counted: pa.Table) -> pa.Table:
-    """Results that came one by one and such as were counted, by their times."""
+    """Merges single results and counted ones, by their times."""
     both = pa.concat_tables([answer, counted])
     order = np.argsort(np.asarray(both.column(both.num_columns - 1)), kind="stable")
     return both.take(pa.array(order))

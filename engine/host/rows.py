@@ -20,13 +20,13 @@ Rows = Mapping[tuple[int, str], pa.Array]
 
 _EARLIEST = int(np.iinfo(np.int64).min)
 _PIECES = 64
-"""Appended tables that may wait to become one."""
+"""Appended tables that may wait before they are joined into one."""
 IN_DEVICE = np.iinfo(np.int64).max
-"""`left` of a row the device holds, or never has to."""
+"""`left` of a row that the device holds, or never has to hold."""
 
 
 def leaves(rows: Rows) -> Callable[[x.Leaf], pa.Array]:
-    """Returns what reads the columns, for the evaluator."""
+    """Returns a function that reads the columns, for the evaluator."""
 
     def leaf(e: x.Leaf) -> pa.Array:
         assert isinstance(e, x.ColumnReference)
@@ -39,11 +39,12 @@ class RowStore:
     """The live rows of one stream, by sequence number.
 
     Beside the rows it keeps, per copy of the stream (a self-join has several), each row's
-    `position` in the total order and `left`: the position from which on the device does not
-    hold it and the host must join it. Rows before `passed` came after later ones of other streams.
+    `position` in the total order and `left`: the position from which on the device no longer holds
+    the row and the host must join it. Rows with times before `passed` came after later ones of
+    other streams.
 
-    Rows are in two parts, the newer of which becomes part of the older once it is a good part of it:
-    so a row is copied a bounded number of times, and every column is at most two arrays.
+    Rows are in two parts. The newer part is merged into the older once it is a good fraction of it,
+    so that a row is copied a bounded number of times and every column is at most two arrays.
     """
 
     def __init__(self, schema: pa.Schema, copies: int) -> None:
@@ -61,7 +62,7 @@ class RowStore:
 
     @property
     def table(self) -> pa.Table:
-        """The rows."""
+        """All rows, in one table."""
         return pa.concat_tables([self._older, *self._newer])
 
     @property
@@ -89,7 +90,7 @@ class RowStore:
         return sequence - self.first
 
     def columns(self, names: Iterable[str], index: Ints) -> dict[str, pa.Array]:
-        """Some columns of some rows, by their place in the store."""
+        """Returns some columns of some rows, by their places in the store."""
         parts = [part for part in self._parts() if part.num_rows] or [self._none]
         return {
             name: of_pieces([_array(part.column(_stored(name))) for part in parts], index)
@@ -97,7 +98,7 @@ class RowStore:
         }
 
     def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
-        """Some columns of all rows from a place on."""
+        """Returns some columns of all rows from a place on."""
         newest = self._newer[-1]
         if place == len(self) - newest.num_rows:
             rows = newest
@@ -108,7 +109,7 @@ class RowStore:
         return {name: _array(rows.column(_stored(name))) for name in names}
 
     def _parts(self) -> tuple[pa.Table, pa.Table]:
-        """The older and the newer rows, each in one piece."""
+        """Returns the older and the newer rows, each in one piece."""
         if len(self._newer) > 1:
             self._newer = [pa.concat_tables(self._newer).combine_chunks()]
         if 4 * self._newer[0].num_rows > self._older.num_rows:
@@ -117,7 +118,7 @@ class RowStore:
         return self._older, self._newer[0]
 
     def first_needed(self, keep: Retention, now: int) -> int:
-        """The place of the oldest row some window can still reach."""
+        """Returns the place of the oldest row that some window can still reach."""
         if keep.range is None:
             return 0
         by_age = len(self)
@@ -127,8 +128,8 @@ class RowStore:
         return max(0, min(by_age, len(self) - keep.rows))
 
     def most_needed(self, keep: Retention, places: Ints) -> int:
-        """Returns how many rows up to and with one of these places, each at its own time, some window
-        could reach; the most of them."""
+        """Returns the most rows that some window could reach up to and including one of these
+        places, each at its own time."""
         if keep.range is None:
             return int(places.max()) + 1
         need = np.minimum(keep.rows, places + 1)
@@ -139,7 +140,7 @@ class RowStore:
         return int(need.max())
 
     def keep(self, places: Ints) -> None:
-        """Frees all rows but these, which are numbered anew from `first` on."""
+        """Frees all rows but these, which are renumbered from `first` on."""
         rows, times = self.table.take(pa.array(places)), self.timestamp[places]
         positions, first = [position[places] for position in self.position], self.first
         self.drop_before(len(self))
@@ -147,7 +148,8 @@ class RowStore:
         self.append(rows, times, positions)
 
     def drop_before(self, place: int) -> None:
-        """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
+        """Frees the rows before a place; copies the others, so that nothing holds the freed
+        ones."""
         self.first += place
         self._older, self._newer = _compact(self.table.slice(place)), [self._none]
         self._timestamp.drop(place)
@@ -156,12 +158,13 @@ class RowStore:
 
 
 def reach_back(now: Ints, ticks: int) -> Ints:
-    """The oldest timestamp a range of so many ticks reaches, as far as there are timestamps."""
+    """Returns the oldest timestamps that a range of `ticks` reaches, clipped to the earliest there
+    is."""
     return np.maximum(now, _EARLIEST + ticks) - ticks
 
 
 def _stored(name: str) -> str:
-    """The column that has what a query calls so."""
+    """Returns the name of the column that stores what a query calls `name`."""
     return "ts" if name == TIME_COLUMN.name else name
 
 

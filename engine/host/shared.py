@@ -3,9 +3,9 @@
     R.k = S.k AND R.v = 17      the join R.k = S.k of the rows of R that some query wants,
     R.k = S.k AND R.v = 23      whose results are looked up by R.v
 
-Queries share a join if they read the same streams in the same windows and their equalities between two
-of these are the same. It has the conditions that all of them have; the rest of each query's is
-decided on its results.
+Queries share a join if they read the same streams in the same windows and have the same equalities
+between two of these. The join applies the conditions that all of them have; the rest of each
+query's conditions are decided on its results.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def shape(query: Query) -> tuple[object, ...] | None:
-    """Returns all that queries which share a join have in common; None of one without an equality between two
-    streams, whose results may be many more than any query asks for."""
+    """Returns the features that queries sharing a join have in common. Returns None for a query
+    without an equality between two streams: its results may be many more than any query asks
+    for."""
     conditions = x.conjuncts(query.where)
     equal = frozenset(e for e in conditions if _links(e))
     if not equal:
@@ -51,7 +52,7 @@ def _links(e: x.Expression) -> bool:
 
 
 class SharedJoin:
-    """The join of queries of one shape, and what is asked of its results."""
+    """The join of queries of one shape, and the families that are answered from its results."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class SharedJoin:
         self.join = WindowJoin(common, sides, wanted=wanted)
 
     def answers(self, new: list[Ints], skips: Callable[[Query], bool]) -> Answers:
-        """As `Family.answers`, for rows that have just arrived."""
+        """Yields answers like `Family.answers`, for rows that have just arrived."""
         for found in self.join.results(new, Faults()):
             for family in self.families:
                 yield from family.answers(JoinRows(self.sides, found), skips)

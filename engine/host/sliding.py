@@ -1,8 +1,8 @@
-"""Members of groups that come and leave, and the groups' aggregates brought forward with them.
+"""Members of groups that come and leave, with the groups' aggregates kept up to date.
 
-Members leave when a clock has passed where they end, or with `rows` when so many later ones of their
-group have come. What has left is let go of, and so are keys that no member has any more, once they are
-as many as the others.
+Members leave when a clock has passed their end or, with `rows`, when that many later ones of their
+group have come. Members that have left are dropped. So are keys that no member has any more, once
+they are as many as the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seustream.engine.stream.schema import arrow_type
 Ints = npt.NDArray[np.int64]
 
 _FEW = 4096
-"""So much more may be kept than twice what is needed."""
+"""Members, keys and codes that may be kept beyond twice the number needed."""
 
 
 class Sliding:
@@ -54,7 +54,7 @@ class Sliding:
         self.aggregates = Aggregates(*self._made)
         self.ends = [Growing() for _ in range(self.clocks)]
         self.live = 0
-        """How many members are held."""
+        """The number of members held."""
 
     def enter(
         self,
@@ -64,9 +64,9 @@ class Sliding:
         clocks: tuple[Ints, ...] | None = (),
         ends: Sequence[Ints] = (),
     ) -> tuple[Turns, Ints, Ints]:
-        """Takes members with the arrivals they come with; `clocks` are by arrival, and without them
-        nothing is asked. A point is a group that an arrival adds to. Returns also the first new member
-        of each point, and the point of each new member."""
+        """Takes members with the arrivals they come with. `clocks` are read per arrival; without
+        them no results are asked for. A point is a group that an arrival adds to. Returns the
+        turns, the first new member of each point, and the point of each new member."""
         count, members = len(arrival), self.aggregates
         members.add(values, self.keys.numbers(keys, count))
         for held, added in zip(self.ends, ends, strict=True):
@@ -92,17 +92,17 @@ class Sliding:
         return Turns(events, until, at), who, points
 
     def move(self, clock: int, places: Ints, ends: Ints) -> None:
-        """Members, by their places among those held, end there on a clock, sooner than was known."""
+        """Gives members, by their places among those held, an earlier end on a clock."""
         assert isinstance(self.windows, native.Windows)
         self.ends[clock].view[places] = ends
         self.windows.moved(clock, places + self.aggregates.base, np.ascontiguousarray(ends))
 
     def results(self, turns: Turns, faults: Faults) -> list[pa.Array]:
-        """Each aggregate at each point."""
+        """Returns each aggregate at each point; adds lost values to `faults`."""
         return values_of(self._made[0], self.found(turns), faults)
 
     def found(self, turns: Turns) -> list[AtPoints]:
-        """The same, with what is lost."""
+        """Returns each aggregate at each point, with the values that are lost."""
         found = self.aggregates.found(turns)
         past = self.windows.oldest() - self.aggregates.base
         if 2 * past > len(self.aggregates):
@@ -115,7 +115,7 @@ class Sliding:
         return found
 
     def held(self) -> tuple[int, list[pa.Array], list[pa.Array], list[Ints]]:
-        """Counts the members; and gives their keys, arguments and ends, for `fill`."""
+        """Returns the number of members held, with their keys, arguments and ends, for `fill`."""
         there = np.empty(len(self.aggregates), np.uint8)
         self.windows.live(self.aggregates.base, there)
         places = np.flatnonzero(there)
@@ -127,7 +127,7 @@ class Sliding:
     def fill(
         self, count: int, keys: list[pa.Array], values: list[pa.Array], ends: list[Ints]
     ) -> None:
-        """Begins anew with these members."""
+        """Starts over with these members."""
         self._begin()
         turns, _, _ = self.enter(keys, values, np.zeros(count, np.int64), None, ends)
         self.aggregates.found(Turns(turns.events, turns.until[:0], turns.at[:0]))

@@ -1,7 +1,7 @@
 """The software join: queries that no device has.
 
-An operator (`seustream.engine.stream.operator`) that answers all such queries of one level of the graph at
-once, so that they share the windows of what they read. Every row is the host's.
+An operator (`seustream.engine.stream.operator`) that answers all such queries of one level of the
+graph together, so that they share the windows of the streams they read. Every row is the host's.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ SOFTWARE_JOIN = "software join"
 
 _NONE = pa.table({})
 _LOOSE = 16
-"""Queries that came late and share nothing yet; more of them where many share."""
+"""The most queries that may be added without being shared; more where many are shared."""
 
 
 class _Plan(NamedTuple):
-    """The common parts of queries: families over streams with name and alias, and joins; and those
-    with nothing in common."""
+    """The parts that queries share: families over streams with name and alias, and joins; and the
+    queries that share nothing."""
 
     queries: tuple[Query, ...]
     alone: list[tuple[str, str, Family]]
@@ -64,13 +64,13 @@ class _Plan(NamedTuple):
 
 
 _MANY = 64
-"""Queries that take more rows at a time, if all are over one stream each."""
+"""From this many queries on, all over one stream each, slices are larger."""
 
 
 class SoftwareJoin(JoinInputs):
-    """Answers queries over some of `streams`. `inputs` are streams to keep time with, also those
-    that only queries elsewhere read: see `HostDriver`. While it is `living`, groups keep the rows of their windows, as
-    joins do, for queries that begin late."""
+    """Answers queries over some of `streams`. `inputs` are streams to keep time with, including
+    those that only queries elsewhere read: see `HostDriver`. While it is `living`, groups keep the
+    rows of their windows, as joins do, for queries that begin late."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SoftwareJoin(JoinInputs):
         self.seen = dict.fromkeys(own, 0)
 
     def outputs(self) -> Iterator[Answer]:
-        # Each query has a table of results a slice, which costs more than a row in it.
+        # Each query makes a table of results per slice, which costs more than a row in it.
         many = len(self.queries) >= _MANY and not self.joins
         for part in self._released((8 if many else 1) * self.slice_rows):
             for stream, rows in zip(self.streams, part.rows, strict=True):
@@ -120,7 +120,7 @@ class SoftwareJoin(JoinInputs):
         return Snapshot(SOFTWARE_JOIN, *self._saved()).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Streams with the columns they had; one that is defined anew begins anew."""
+        """Restores streams that have the columns they had; a redefined stream starts afresh."""
         state = unpack(snapshot, SOFTWARE_JOIN)
         kept = {}
         for stream in self.streams:
@@ -138,16 +138,16 @@ class SoftwareJoin(JoinInputs):
             self._catch_up(query, kept)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
-        """Returns how much a state has in common with this operator, for a query set that changed: each
-        level reads a derived stream that none before it can read."""
+        """Rates how much a state has in common with this operator, for a query set that changed:
+        each level reads a derived stream that no earlier level can read."""
         names = unpack(snapshot, SOFTWARE_JOIN).plain["streams"].keys()
         derived = {stream.name for stream in self.streams if stream.defined_by is not None}
         mine = set(self.seen)
         return len(derived & names), len(mine & names), -len(names - mine)
 
     def change(self, queries: Sequence[Query], faults: Mapping[str, QueryFaults]) -> bool:
-        """Answers other queries from here on; False, and nothing is changed, where that takes other
-        streams or stores. Only what is new is looked at, until much is."""
+        """Answers other queries from here on. Returns False, and changes nothing, where that takes
+        other streams or stores. Only new queries are planned, until there are many."""
         keepers = list(filter(self._keeps, queries))
         read, copies = _needs(queries, keepers)
         known = {name: len(store.position) for name, store in self.stores.by_name.items()}
@@ -183,8 +183,8 @@ class SoftwareJoin(JoinInputs):
         return True
 
     def _catch_up(self, query: Query, kept: Mapping[str, pa.Table] | None = None) -> None:
-        """Brings a group that begins now to what is in its windows, as far as others kept it, who may have been
-        elsewhere."""
+        """Fills a group that begins now with the rows in its windows, as far as other queries kept
+        them, perhaps elsewhere."""
         faults = QueryFaults(source=self.faults[query.name].source)
         with self.failures.of(query.name):
             if len(query.sources) > 1:
@@ -203,7 +203,7 @@ class SoftwareJoin(JoinInputs):
         return query.name in self.failures or self._live.get(query.name) is not query
 
     def _packed(self, queries: Sequence[Query]) -> _Plan:
-        """The plan of all queries, in which groups of those that differ in conditions alone are held
+        """Returns the plan of all queries, with groups of those that differ only in conditions held
         together."""
         plan = self._plan(queries)
         families = [family for _, _, family in plan.alone]
@@ -218,7 +218,7 @@ class SoftwareJoin(JoinInputs):
         return plan
 
     def _separate(self, queries: Sequence[Query]) -> None:
-        """Holds the groups of these queries apart from others'."""
+        """Holds the groups of these queries apart from those of others."""
         together = [q for q in queries if self.groupings[q.name].several]
         held = self._held(together)
         for query in together:
@@ -229,7 +229,7 @@ class SoftwareJoin(JoinInputs):
         self.groupings |= dict.fromkeys(grouping.numbers, grouping)
 
     def _held(self, queries: Sequence[Query]) -> dict[str, Held]:
-        """Finds what is in the windows of queries."""
+        """Returns the members in the windows of queries."""
         known = [self.groupings[q.name] for q in queries if q.name in self.groupings]
         held: dict[str, Held] = {}
         for grouping in dict.fromkeys(known):
@@ -241,7 +241,7 @@ class SoftwareJoin(JoinInputs):
         return held
 
     def _plan(self, queries: Sequence[Query]) -> _Plan:
-        """Finds what queries have in common."""
+        """Finds the parts that queries have in common."""
         alone: dict[tuple[str, str, Key | None], list[Member]] = {}
         shapes: dict[object, list[Query]] = {}
         for query in queries:
@@ -268,7 +268,7 @@ class SoftwareJoin(JoinInputs):
         )
 
     def _of_stream(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
-        """The results of queries over one stream for new rows of it."""
+        """Yields the results of queries over one stream for new rows of it."""
         for plan in self._plans:
             for name, alias, family in plan.alone:
                 if name == stream.name:
@@ -276,7 +276,7 @@ class SoftwareJoin(JoinInputs):
                     yield from self._given(family.answers(batch, self._skips))
 
     def _of_joins(self, places: dict[str, Ints]) -> Iterator[Answer]:
-        """The results of joins for new rows."""
+        """Yields the results of joins for new rows."""
         apart = [query for plan in self._plans for query in plan.apart]
         for shared in (one for plan in self._plans for one in plan.shared):
             if shared.join.in_doubt():
@@ -303,7 +303,7 @@ class SoftwareJoin(JoinInputs):
                 yield query.name, as_rows(query, found)
 
     def _joined(self, query: Query, places: dict[str, Ints]) -> Iterator[Answer]:
-        """The results of one join, a part after the other."""
+        """Yields the results of one join, part by part."""
         if query.name not in self.windows:
             conditions = x.conjuncts(query.where)
             self.windows[query.name] = WindowJoin(conditions, self._sides(query))
@@ -316,7 +316,8 @@ class SoftwareJoin(JoinInputs):
                     yield query.name, as_rows(query, answer)
 
     def _sides(self, query: Query) -> list[Side]:
-        """Copies of a stream in the order in which FROM names it."""
+        """Returns the sources' sides; a stream that FROM names several times has its copies in that
+        order."""
         seen: Counter[str] = Counter()
         sides = []
         for source in query.sources:
@@ -327,8 +328,8 @@ class SoftwareJoin(JoinInputs):
 
 
 def keeps_rows(query: Query) -> bool:
-    """Says if rows of a query's windows are kept, for all that begin late: those of joins, and of groups whose
-    rows leave."""
+    """Returns whether rows of a query's windows are kept, for queries that begin late: those of
+    joins, and of groups whose rows leave."""
     window = query.sources[0].window
     leave = is_plain(window) and window.kind is not WindowKind.UNBOUNDED
     return _is_join(query) or (len(query.sources) == 1 and query.aggregated and leave)
@@ -339,7 +340,8 @@ def _is_join(query: Query) -> bool:
 
 
 def _needs(queries: Iterable[Query], keepers: Iterable[Query]) -> tuple[set[str], dict[str, int]]:
-    """The streams that queries read, and of those they keep how often at most."""
+    """Returns the streams that queries read, and the most copies of each that a query needs
+    kept."""
     read = {source.stream.name for query in queries for source in query.sources}
     copies: dict[str, int] = {}
     for query in keepers:
@@ -349,7 +351,7 @@ def _needs(queries: Iterable[Query], keepers: Iterable[Query]) -> tuple[set[str]
 
 
 def retentions(names: Iterable[str], keepers: Iterable[Query]) -> dict[str, Retention]:
-    """The rows of each stream that queries need."""
+    """Returns the rows of each stream that queries need."""
     windows: dict[str, set[Window]] = {name: set() for name in names}
     for query in keepers:
         for source in query.sources:

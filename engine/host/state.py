@@ -1,5 +1,5 @@
-"""The state a join keeps between two calls, for its snapshot: the rows its windows can still reach, the
-rows that wait for other streams, and the members of its groups."""
+"""The state that a join keeps between two calls, for its snapshot: the rows its windows can still
+reach, the rows that wait for other streams, and the members of its groups."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from seustream.engine.stream.snapshot import Snapshot
 
 
 class KeptRows(NamedTuple):
-    """The rows of a stream that joins and groups keep, and those that wait there to be let in."""
+    """The rows of a stream that joins and groups keep, and those waiting to be let in."""
 
     let_in: pa.Table
     waiting: pa.Table
 
 
 class JoinInputs:
-    """The common part of the join on a device and the one in software: they take in their streams in one
-    order of time, and keep windows, groups and faults, which a snapshot has."""
+    """The common part of the device join and the software join. Both take in their streams in one
+    order of time, and keep windows, groups and faults, which a snapshot saves."""
 
     streams: Sequence[Stream]
     inputs: tuple[str, ...]
@@ -54,7 +54,7 @@ class JoinInputs:
             yield part.narrowed(self.inputs, tuple(self.seen))
 
     def kept_rows(self) -> dict[str, KeptRows]:
-        """The rows of each stream."""
+        """Returns the rows of each stream, kept and waiting."""
         return {
             stream.name: KeptRows(
                 self.stores[stream.name].table,
@@ -64,7 +64,7 @@ class JoinInputs:
         }
 
     def _saved(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-        """Plain values, and tables by name: rows that are kept or wait, members of groups."""
+        """Returns plain values, and tables by name: rows kept or waiting, and members of groups."""
         known: dict[str, Any] = {}
         tables: dict[str, pa.Table] = {}
         for name, rows in self.kept_rows().items():
@@ -82,7 +82,7 @@ class JoinInputs:
                     tables[f"group {name}"] = members
         plain = {
             "streams": known,
-            # Of inputs that only keep time, the promise and the end.
+            # Inputs that only keep time: their promise and end.
             "clock": {
                 q.name: (q.promise, q.stopped)
                 for q in self.merger.queues
@@ -94,8 +94,8 @@ class JoinInputs:
         return plain, tables
 
     def _resume(self, state: Snapshot) -> None:
-        """Groups of queries whose text is the same, faults, and streams that were known before with the
-        columns they had: rows that waited wait again."""
+        """Restores the groups of queries whose text is the same, faults, and known streams that
+        have the columns they had; rows that were waiting wait again."""
         groups, earlier = state.plain["groups"], state.plain.get("earlier", {})
         same = {q.name for q in self.queries if q.name in groups and groups[q.name] == q.text}
         for grouping in set(self.groupings.values()):
@@ -124,9 +124,9 @@ class JoinInputs:
 
 
 def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snapshot:
-    """The joint state of several joins over base streams, for one of them whose queries may have
-    been another's: the windows that reach back furthest, the groups and faults of all. `earlier` says
-    by group and stream how many rows stand there before those the group counts from."""
+    """Returns the joint state of several joins over base streams, for one of them whose queries may
+    have been another's: the windows that reach back furthest, and the groups and faults of all.
+    `earlier` gives, by group and stream, how many rows precede those that the group counts from."""
     plain: dict[str, Any] = dict(own.plain) if own is not None else {}
     tables: dict[str, pa.Table] = {}
     known = [*others, *((own,) if own is not None else ())]

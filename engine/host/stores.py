@@ -17,11 +17,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class Stores:
-    """A store for each stream; `copies` is how many of it stand side by side in the total order,
-    `keep` how long its rows are needed. `latest` is the time of the last row that was added.
+    """A store for each stream. `copies` is how often the stream stands side by side in the total
+    order, `keep` how long its rows are needed. `latest` is the time of the last row that was added.
 
-    Time goes back where queries that begin late read streams whose time is an earlier one: each store knows
-    by `passed` the time that others had reached."""
+    Time goes back where queries that begin late read streams that are still at an earlier time. The
+    `passed` of each store is the time that others had reached.
+    """
 
     def __init__(
         self, streams: Sequence[Stream], copies: Mapping[str, int], keep: Mapping[str, Retention]
@@ -38,8 +39,8 @@ class Stores:
         return self.by_name[name]
 
     def add(self, part: Slice) -> dict[str, Ints]:
-        """Stores a slice; gives the places of each stream's new rows."""
-        # Copies of a self-join's stream stand side by side in the total order.
+        """Stores a slice; returns the places of each stream's new rows."""
+        # Copies of a self-join's stream are adjacent in the total order.
         if self._apart:
             start = np.arange(self.position, self.position + len(part))
             self.position += len(part)
@@ -62,7 +63,7 @@ class Stores:
         return places
 
     def trim(self, at_least: int) -> None:
-        """Frees rows no window reaches, once they are the larger part of a store."""
+        """Frees rows that no window reaches, once they are the larger part of a store."""
         stores = self.by_name
         if all(len(store) <= at_least for store in stores.values()):
             return

@@ -1,4 +1,4 @@
-"""Columns of members as 64-bit words: what kernels read, and what results are made of again.
+"""Columns of members as 64-bit words: kernels read them, and results are rebuilt from them.
 
 Texts are the codes of a `Codes`; decimals of more than 18 digits take two words; a NULL is a flag.
 """
@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.uint8] | None
 
 
 class Words:
-    """A column of one type that grows at the end and is let go of at the front."""
+    """A column of one type that grows at the end and shrinks at the front."""
 
     __slots__ = ("_flags", "_words", "codes", "type", "wide")
 
@@ -34,12 +34,12 @@ class Words:
 
     @property
     def words(self) -> Ints:
-        """The words, good until the column changes."""
+        """The words, valid until the column changes."""
         return self._words.view
 
     @property
     def flags(self) -> Flags:
-        """0 where a value is NULL; None if none is."""
+        """0 where a value is NULL; None if no value is."""
         return None if self._flags is None else self._flags.view
 
     def append(self, column: pa.Array) -> None:
@@ -53,13 +53,13 @@ class Words:
             self._flags.append(np.ones(len(column), np.uint8) if flags is None else flags)
 
     def drop(self, count: int) -> None:
-        """Lets go of so many values at the front."""
+        """Drops the first `count` values."""
         self._words.drop(count * (1 + self.wide))
         if self._flags is not None:
             self._flags.drop(count)
 
     def take(self, places: Ints, known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-        """The values in some places; NULL where it is not `known`."""
+        """Returns the values in some places; NULL where a place is not `known`."""
         flags = None if self._flags is None else self._flags.view
         if known is not None:
             if not len(self):
@@ -72,7 +72,7 @@ class Words:
         return self.values(words, None if there is None else ~there)
 
     def values(self, words: Ints, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-        """Words as values again."""
+        """Turns words into values again."""
         of = self.type
         if pa.types.is_null(of):
             return pa.nulls(len(words))
@@ -98,7 +98,7 @@ class Words:
         return as_column(cells, of, nulls)
 
     def of(self, column: pa.Array) -> tuple[Ints, Flags]:
-        """Values as words, and where there are any."""
+        """Returns values as words, and flags of those that are not NULL."""
         of, count = self.type, len(column)
         if pa.types.is_null(of):
             return np.zeros(count, np.int64), np.zeros(count, np.uint8)
@@ -123,14 +123,14 @@ class Words:
 
 
 def decimals(words: Ints, of: pa.DataType, nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """Decimals of two words each."""
+    """Returns decimals of two words each."""
     validity = None if nulls is None else pa.array(~nulls).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(words))
     return pa.Array.from_buffers(of, words.size // 2, [validity, data])
 
 
 class KeyNumbers:
-    """Numbers for the distinct values of several columns, NULL being a value like others."""
+    """Numbers the distinct values of several columns; NULL is a value like any other."""
 
     def __init__(self, types: list[pa.DataType]) -> None:
         self.columns = [Words(of) for of in types]
@@ -140,7 +140,7 @@ class KeyNumbers:
         return self._codes.count()
 
     def numbers(self, columns: list[pa.Array], count: int) -> Ints:
-        """The number of each of `count` rows."""
+        """Returns the number of each of `count` rows."""
         before, found = len(self), np.empty(count, np.int64)
         native.keys(tuple([one.__arrow_c_array__() for one in columns]), self._codes, found)
         if columns and len(self) > before:

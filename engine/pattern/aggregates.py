@@ -1,7 +1,7 @@
-"""Aggregates over groups in columns: the groups of many matches, one after the other.
+"""Aggregates over groups in columns: the groups of many matches are laid out one after the other.
 
-The values are those of the registry's states. Counts, sums, means, least and greatest numbers are
-computed for all groups together; the sums exactly, in integers, and rounded once.
+The values are those of the registry's states. Counts, sums, means, minima and maxima of numbers are
+computed for all groups together. Sums are computed exactly, in integers, and rounded once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from seustream.engine.pattern.leaves import Fold
 from seustream.engine.stream.schema import arrow_type
 
 _HALF = 31
-"""Bits of the lower part of a number in a sum: so many numbers can be added in 64 bits."""
+"""Bits in the lower half of a number: numbers are summed half by half so that 64 bits do not
+overflow."""
 
 
 class Rows(Binding, Protocol):
-    """The members of groups as bindings."""
+    """The members of groups, as bindings."""
 
     def kept(self, rows: Bools) -> Rows: ...
 
@@ -36,7 +37,7 @@ class Rows(Binding, Protocol):
 def over_groups(
     e: ir.GroupAggregate | RowAggregate, rows: Rows, members: GroupMembers, faults: Faults | None
 ) -> pa.Array:
-    """The value for each group; `rows` are the members."""
+    """Returns the aggregate of each group; `rows` are the groups' members."""
     size, owner, ends = len(members.counts), members.owner, members.ends
     every = rows
     if e.aggregate.where is not None:
@@ -69,7 +70,7 @@ def over_groups(
 def _together(
     e: ir.GroupAggregate | RowAggregate, columns: Sequence[pa.Array], counts: Ints
 ) -> Any:
-    """The values of all groups, None where they are to be computed one by one."""
+    """Returns the values of all groups, or None where each group has to be computed by itself."""
     function = e.aggregate.function
     if e.aggregate.distinct:
         return None
@@ -96,7 +97,8 @@ def _ends(function: str, numbers: Array, counts: Ints) -> list[Any]:
 
 
 def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
-    """Sums or means, from whole numbers of one unit; None where there is none small enough."""
+    """Returns sums or means computed in integers of one unit, or None where no unit suits all
+    numbers."""
     unit = 0
     whole = numbers
     if numbers.dtype.kind == "f":
@@ -127,7 +129,7 @@ def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
 
 
 def _added(numbers: Ints, counts: Ints) -> list[int]:
-    """The sum of each group."""
+    """Returns the sum of each group."""
     sums = np.concatenate([[0], np.cumsum(numbers)])
     ends = np.cumsum(counts)
     found: list[int] = (sums[ends] - sums[ends - counts]).tolist()

@@ -1,4 +1,4 @@
-"""Rows that wait for the watermark: in columns, in any order, and those that are refused."""
+"""Rows waiting for the watermark, as columns in any order; late rows are dropped or refused."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from seustream.engine.pattern.batch import EventBatch, TableReader, concat
 from seustream.engine.pattern.errors import LateEvent
 
 FARTHEST = 1 << 61
-"""Times beyond this, in any direction, are no times: windows could not be added to them."""
+"""Times beyond this, in either direction, are invalid: adding a window to them could overflow."""
 
 
 @dataclass(slots=True)
 class Stats:
-    """`bad_events` had no time, `late_dropped` came too late."""
+    """Counts rows: `bad_events` had no valid time, `late_dropped` arrived too late."""
 
     taken: int = 0
     bad_events: int = 0
@@ -28,8 +28,8 @@ class Stats:
 
 
 class WaitingRows:
-    """Rows above the watermark. `arrived` numbers the rows by arrival; late ones are
-    dropped, or with `late` error refused."""
+    """Holds the rows above the watermark. `arrived` numbers the rows by arrival. Late rows are
+    dropped, or refused if `late` is error."""
 
     def __init__(self, query: ir.MatchQuery, columns: set[str], late: str) -> None:
         self.stats = Stats()
@@ -38,7 +38,7 @@ class WaitingRows:
         self._query, self._late = query, late
         kinds = query.type_column if isinstance(query, ir.PatternQuery) else None
         self._reader = TableReader(query.stream, kinds, columns)
-        self._ordered = True  # those that wait
+        self._ordered = True  # whether the waiting rows are in order
 
     @property
     def held(self) -> int:
@@ -46,12 +46,12 @@ class WaitingRows:
 
     @property
     def earliest(self) -> int:
-        """The earliest time that waits."""
+        """Returns the earliest time among the waiting rows."""
         assert self.tables is not None
         return int(self.tables.ts.min())
 
     def push(self, rows: pa.Table, watermark: int) -> None:
-        """Rows of the stream, with a column ts (int64)."""
+        """Takes rows of the stream, with a column ts (int64)."""
         first = self.arrived
         self.arrived += rows.num_rows
         times = rows.column("ts")
@@ -82,12 +82,12 @@ class WaitingRows:
             self.tables = concat(self.tables, batch)
 
     def resume(self, tables: EventBatch | None) -> None:
-        """Rows that waited wait again."""
+        """Restores the rows that were waiting."""
         self.tables = tables
         self._ordered = tables is None or not (tables.ts[1:] < tables.ts[:-1]).any()
 
     def refuse(self, count: int, ts: int, watermark: int) -> None:
-        """Late rows, the first of them at `ts`."""
+        """Drops or refuses late rows, the first of them at `ts`."""
         if self._late == "error":
             raise LateEvent(
                 f"query {self._query.name}: an event at {ts}, the watermark is {watermark}",
@@ -96,7 +96,7 @@ class WaitingRows:
         self.stats.late_dropped += count
 
     def released(self, watermark: int) -> EventBatch | None:
-        """The rows up to the watermark, in order; None if there are none."""
+        """Returns the rows up to the watermark, in order, or None if there are none."""
         waiting = self.tables
         if waiting is None or not len(waiting):
             return None

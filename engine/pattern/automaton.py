@@ -1,8 +1,8 @@
-"""Builds the automaton: its states, its edges, and which condition each edge can decide.
+"""Builds the automaton: its states, its edges, and the conditions each edge can decide.
 
-A single element is one state, a Kleene element two: `e[1]` for its first event and `e[i]` for
-all later ones. Negated elements are no states; they are looked for when a match is complete.
-A condition stands on the first edge at which everything it mentions is known: it is *settled*
+A single element is one state. A Kleene element is two: `e[1]` for its first event and `e[i]` for
+all later ones. Negated elements have no states; they are looked for when a match is complete. A
+condition is placed on the first edge at which everything it mentions is known: it is *settled*
 there.
 """
 
@@ -17,7 +17,7 @@ from seustream.engine.pattern.meaning import BoundCondition, Groups, Meaning
 
 
 class ElementSpan(enum.Enum):
-    """The elements a settled condition goes over."""
+    """The elements that a settled condition ranges over."""
 
     ONCE = "once"
     LATEST = "latest"  # the member just taken
@@ -40,7 +40,7 @@ class TransitionTest:
 
 @dataclass(slots=True)
 class AutomatonStage:
-    """A positive element: the names of its states, and what its edges test. `begin` enters it,
+    """A positive element: the names of its states, and the tests on its edges. `begin` enters it,
     `take` adds a member."""
 
     element: int
@@ -52,13 +52,13 @@ class AutomatonStage:
     take: list[TransitionTest] = field(default_factory=list)
 
     def state(self, count: int) -> str:
-        """The state a run with `count` events in this stage stands in."""
+        """Returns the state of a run that has `count` events in this stage."""
         return self.first_state if count == 1 or self.loop_state is None else self.loop_state
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """For showing: `kind` is begin, take, proceed or ignore."""
+    """An edge for display: `kind` is begin, take, proceed or ignore."""
 
     kind: str
     source: str
@@ -67,7 +67,8 @@ class Transition:
 
 
 class Automaton:
-    """The stages of a query in order, and `accept`, what is tested when the last is complete."""
+    """The stages of a query in order, and `accept`, the tests made when the last stage is
+    complete."""
 
     def __init__(self, meaning: Meaning) -> None:
         self.meaning = meaning
@@ -81,7 +82,7 @@ class Automaton:
     def _stage(self, query: ir.PatternQuery, number: int) -> AutomatonStage:
         element = query.elements[number]
         name = element.variable
-        # Two elements may have one name where no reference needs to tell them apart.
+        # Two elements may share a name where no reference has to tell them apart.
         if sum(other.variable == name for other in query.elements) > 1:
             name = f"{name}#{number + 1}"
         if not element.kleene:
@@ -120,7 +121,7 @@ class Automaton:
 
     @property
     def edges(self) -> list[Transition]:
-        """Every edge; the start is the empty name."""
+        """Returns every edge; the empty name stands for the start."""
         found: list[Transition] = []
         before: AutomatonStage | None = None
         for stage in self.stages:

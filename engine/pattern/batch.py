@@ -1,6 +1,6 @@
-"""Events in columns: a piece of a stream, from Arrow or from single events.
+"""Events in columns: a piece of a stream, made from Arrow or from single events.
 
-Columns are Arrow arrays of the attributes' types, NULL where there is no value or NaN.
+Columns are Arrow arrays of the attributes' types. A missing value or NaN is NULL.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from seustream.engine.stream.numbers import numbers
 from seustream.engine.stream.schema import arrow_type
 
 _MOST_NAMES = 1 << 14
-"""Types of events that are remembered, at most."""
+"""The most names of event types that are remembered."""
 
 
 @dataclass(slots=True)
 class EventBatch:
-    """Rows in order of (ts, seq). `columns` are by folded attribute name; `type` the event
-    types as codes of `names`, NULL being -1; `events` the rows themselves where they came
-    singly."""
+    """Rows in order of (ts, seq). `columns` is keyed by folded attribute name. `type` holds the
+    event types as codes into `names`, with -1 for NULL. `events` holds the rows themselves where
+    they arrived singly."""
 
     ts: Ints
     seq: Ints
@@ -56,7 +56,7 @@ class EventBatch:
         )
 
     def event(self, row: int) -> Event:
-        """A row as a single event."""
+        """Returns a row as a single event."""
         if self.events is not None:
             found: Event = self.events[row]
             return found
@@ -81,7 +81,7 @@ class EventBatch:
 
 
 def values(column: pa.Array) -> list[Any]:
-    """The values of a column, None for NULL."""
+    """Returns the values of a column, None for NULL."""
     kind = column.type
     if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_float64(kind)):
         found: list[Any] = column.to_pylist()
@@ -91,7 +91,7 @@ def values(column: pa.Array) -> list[Any]:
 
 
 def concat(*pieces: EventBatch) -> EventBatch:
-    """Several pieces as one; their type codes are made the same."""
+    """Joins several batches into one; their type codes are made to agree."""
     some = [piece for piece in pieces if len(piece)] or list(pieces[-1:])
     if len(some) == 1:
         return some[0]
@@ -113,8 +113,8 @@ def concat(*pieces: EventBatch) -> EventBatch:
 
 
 def _coded_alike(pieces: Sequence[EventBatch]) -> tuple[list[str], list[Ints]]:
-    """The names of types and the codes of each piece by them: the names of the last piece where they
-    are enough, so that those of pieces to come are the same."""
+    """Returns the names of types, and each piece's codes into them. The last piece's names are kept
+    where they suffice, so that later pieces share them."""
     last = pieces[-1].names
     known = {name: code for code, name in enumerate(last)}
     types = []
@@ -128,7 +128,7 @@ def _coded_alike(pieces: Sequence[EventBatch]) -> tuple[list[str], list[Ints]]:
 
 
 def of_events(events: Sequence[Event], columns: Mapping[str, Type]) -> EventBatch:
-    """Single events, in order, as columns of these attributes."""
+    """Returns single events, given in order, as columns of these attributes."""
     kinds, names = _coded([event.type for event in events])
     objects = np.empty(len(events), object)
     objects[:] = events
@@ -156,15 +156,15 @@ def _coded(kinds: list[str | None]) -> tuple[Ints, list[str]]:
 
 
 class EventTypes:
-    """The types of events as codes, the same for all batches; once there are many, they begin anew."""
+    """Codes of event types, shared by all batches; once there are many, coding starts over."""
 
     def __init__(self) -> None:
         self._codes, self.names = native.Codes(), list[str]()
 
     def of(self, column: pa.Array) -> Ints:
-        """The code of each, NULL being -1."""
+        """Returns the code of each value, -1 for NULL."""
         if len(self.names) > _MOST_NAMES:
-            self._codes, self.names = native.Codes(), []  # batches go on with the names they have
+            self._codes, self.names = native.Codes(), []  # earlier batches keep the names they have
         found, flags = numbers(column, self._codes)
         fresh = np.arange(len(self.names), self._codes.count())
         if len(fresh):
@@ -177,7 +177,8 @@ class EventTypes:
 
 
 class TableReader:
-    """Makes batches of rows of a stream, with these columns, and of events' types where it has a column for them."""
+    """Makes batches from rows of a stream, with these columns, and with event types where the
+    stream has a type column."""
 
     def __init__(self, stream: Stream, type_column: str | None, columns: Iterable[str]) -> None:
         own = {column.name.lower(): column for column in stream.columns}
@@ -189,7 +190,7 @@ class TableReader:
         ]
 
     def read(self, table: pa.Table, first: int) -> EventBatch:
-        """Rows in their order, with a column ts; numbered from `first`."""
+        """Reads rows, in their order and with a column ts; numbers them from `first`."""
         count = table.num_rows
         kinds: Ints
         if self._type is None:
@@ -213,12 +214,12 @@ class TableReader:
 def of_table(
     table: pa.Table, stream: Stream, type_column: str | None, columns: Iterable[str], first: int
 ) -> EventBatch:
-    """Rows of a stream, in their order, with a column ts; numbered from `first`."""
+    """Reads rows of a stream, in their order and with a column ts; numbers them from `first`."""
     return TableReader(stream, type_column, columns).read(table, first)
 
 
 def whole(array: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Returns a column in one piece."""
     if array.num_chunks == 1:
         return array.chunk(0)
     found = array.combine_chunks()
@@ -228,7 +229,7 @@ def whole(array: pa.ChunkedArray) -> pa.Array:
 
 
 def needed(query: ir.PatternQuery) -> dict[str, Type]:
-    """The attributes a query reads, ts aside, and their types."""
+    """Returns the attributes that a query reads, except ts, with their types."""
     own = {column.name.lower(): column.type for column in query.stream.columns}
     found = {name: own[name] for name in query.partition if name != ir.TIME}
     expressions: list[x.Expression] = [c.expression for c in query.conjuncts]

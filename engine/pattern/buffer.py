@@ -1,10 +1,9 @@
-"""The versioned shared buffer: every event a run has taken, stored once a state, with edges back.
+"""The versioned shared buffer: every event a run has taken, stored once per state, with edges back.
 
-An entry is an event in a state. An edge leads to the event taken before it, and carries the
-version of the run that took it, so that many runs share entries and each still finds its own
-way back. Entries are kept by counting (a run that stands on one, an edge that leads to one), and
-by time: an entry shared with a live run keeps the edges of dead ones too, which only `prune`
-takes away.
+An entry is an event in a state. An edge leads to the event taken before it and carries the version
+of the run that took it. So many runs share entries, and each still finds its own way back. Entries
+are kept by reference counting (a run that stands on one, an edge that leads to one) and by time: an
+entry shared with a live run also keeps the edges of dead runs, which only `prune` removes.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from seustream.engine.pattern.event import Event
 from seustream.engine.pattern.versions import Version, compatible
 
 State = Hashable
-"""An automaton's state as the buffer knows it: something to tell pages apart."""
+"""An automaton's state as the buffer sees it: a key that tells pages apart."""
 
 
 class BufferEdge(NamedTuple):
-    """To the entry before, or None where a run began."""
+    """An edge to the previous entry, or to None where a run began."""
 
     target: BufferEntry | None
     version: Version
@@ -44,8 +43,8 @@ Path = list[tuple[State, Event]]
 
 
 class SharedBuffer:
-    """Pages of entries, one a state; an entry's key is its event's (ts, seq), so that equal rows
-    stay apart."""
+    """Pages of entries, one page per state. The key of an entry is its event's (ts, seq), so that
+    equal rows stay apart."""
 
     def __init__(self) -> None:
         self.pages: dict[State, Page] = {}
@@ -63,7 +62,7 @@ class SharedBuffer:
     def put(
         self, state: State, event: Event, version: Version, before: BufferEntry | None
     ) -> BufferEntry:
-        """The entry of an event in a state, with one edge more."""
+        """Returns the entry of an event in a state, after adding an edge to it."""
         if before is not None and not self.alive(before):
             raise InternalError(f"{before!r} is no longer in the buffer")
         page = self.pages.setdefault(state, {})
@@ -79,8 +78,8 @@ class SharedBuffer:
         entry.refs += 1
 
     def release(self, entry: BufferEntry) -> None:
-        """One reference fewer; what nothing refers to goes, and what only it referred to.
-        Without recursion: a group may be long."""
+        """Drops one reference. Removes entries that nothing refers to, and those that only they
+        referred to. It does not recurse: a group may be long."""
         stack = [entry]
         while stack:
             one = stack.pop()
@@ -95,14 +94,14 @@ class SharedBuffer:
     def _remove(self, entry: BufferEntry) -> None:
         page = self.pages.get(entry.state)
         if page is None or page.get(entry.event.order) is not entry:
-            return  # pruned already
+            return  # already pruned
         del page[entry.event.order]
         if not page:
             del self.pages[entry.state]
 
     def prune(self, until: int) -> None:
-        """Forgets entries up to this time, and all edges that lead to them. No live run may
-        need them: runs expire first."""
+        """Forgets entries up to this time, and all edges that lead to them. No live run may need
+        them: runs expire first."""
         gone: set[int] = set()
         for state, page in list(self.pages.items()):
             for key, entry in list(page.items()):
@@ -118,7 +117,8 @@ class SharedBuffer:
                 entry.edges = [edge for edge in entry.edges if id(edge.target) not in gone]
 
     def extract(self, entry: BufferEntry, version: Version) -> list[Path]:
-        """Every way back from an entry that this version may walk, from the first event on."""
+        """Returns every way back from an entry that this version may walk, each from its first
+        event on."""
         found: list[Path] = []
         stack: list[tuple[BufferEntry | None, Version, _Step | None]] = [(entry, version, None)]
         while stack:
@@ -132,7 +132,7 @@ class SharedBuffer:
 
 
 class _Step(NamedTuple):
-    """A way through the buffer, shared between branches."""
+    """A way through the buffer; branches share its tail."""
 
     entry: BufferEntry
     after: _Step | None

@@ -1,12 +1,12 @@
-"""A pattern that looks at its events only between those that a join has found.
+"""A pattern that looks only at the events between those that a join has found.
 
 before  candidates (3, 9), (5, 12)    events at 1, 4, 8, 10, 14
 after   the matcher looks for matches that end after the last step among 4, 8 and 10
 
-Every match lies between the first and the last event of a candidate that ends with it (`seustream.compiler.plan.
-candidates`). So each step with candidates runs a matcher of its own over what lies between theirs, from the
-beginning; what it finds that ends in earlier steps is known. Rows whose key is NULL, which no join finds, are
-always looked at.
+Every match lies between the first and the last event of a candidate that ends with it
+(`seustream.compiler.plan.candidates`). So each step that has candidates runs a fresh matcher over
+the events between them, from the beginning; it passes over matches that ended in earlier steps.
+Rows whose key is NULL are always looked at, because no join finds them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _NO_TIMES: Ints = np.empty(0, np.int64)
 
 
 class _Events:
-    """The events of one window, in order: their rows, and of each its time, its number by arrival, and whether
-    it lacks a part of its key."""
+    """The events of one window, in order: their rows, their times, their numbers by arrival, and
+    whether each lacks a part of its key."""
 
     def __init__(self, query: ir.PatternQuery) -> None:
         self._query = query
@@ -67,7 +67,7 @@ class _Events:
         return self._keyless.view
 
     def append(self, rows: pa.Table, numbers: Ints | None = None) -> None:
-        """Rows in order; without `numbers` these are the next."""
+        """Appends rows, given in order; without `numbers` they get the next ones."""
         if numbers is None:
             numbers = np.arange(self.arrived, self.arrived + rows.num_rows)
             self.arrived += rows.num_rows
@@ -81,14 +81,14 @@ class _Events:
         self._keyless.append(lacks)
 
     def rows(self, places: Ints | None = None) -> pa.Table:
-        """The rows, or some."""
+        """Returns the rows, or those at `places`."""
         whole = pa.concat_tables([stream_schema(self._query.stream).empty_table(), *self._parts])
         whole = whole.combine_chunks()
         self._parts = [whole]
         return whole if places is None else whole.take(pa.array(places))
 
     def forget(self, before: int) -> None:
-        """Drops the events before a time, once they are many."""
+        """Drops the events before a time, once they are the majority."""
         old = int(np.searchsorted(self.times, before, side="left"))
         if 2 * old > len(self):
             self._parts = [self.rows(np.arange(old, len(self)))]
@@ -97,7 +97,7 @@ class _Events:
 
 
 class CandidatesNode(PatternNode):
-    """A pattern over a stream, and the candidates for its matches."""
+    """A pattern over a stream, with a second input of candidates for its matches."""
 
     def __init__(
         self, query: ir.PatternQuery, engine: str = "auto", faults: QueryFaults | None = None
@@ -111,11 +111,11 @@ class CandidatesNode(PatternNode):
         self._size = query.window
         self._reaches = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
         self._events = _Events(query)
-        # Matches are found as if all counted.
+        # Matches are searched without skipping; `_skipping` is applied to them afterwards.
         self._every = dataclasses.replace(query, skip=Skip.NONE)
         self._skipping = Skipping(query)
-        self._found = _NO_TIMES, _NO_TIMES  # first and last times of candidates that are to come
-        self._blind = BEGIN_OF_TIME  # up to here candidates may be missing
+        self._found = _NO_TIMES, _NO_TIMES  # first and last times of candidates not yet searched
+        self._blind = BEGIN_OF_TIME  # candidates may be missing up to this time
 
     @property
     def watermark(self) -> int:
@@ -132,7 +132,7 @@ class CandidatesNode(PatternNode):
         last = timestamps(rows)
         first = np.asarray(rows.column("ts_oldest"))
         if not self._pattern.elements[0].single:
-            first = last - self._size  # what comes before the first single event is in its window
+            first = last - self._size  # the first single event's window holds what precedes it
         before = self._found
         self._found = np.concatenate([before[0], first]), np.concatenate([before[1], last])
 
@@ -159,7 +159,8 @@ class CandidatesNode(PatternNode):
         self._events.forget(last)
 
     def _between(self, given: int) -> Ints:
-        """The places of the events among which a match may end after `given`; none if there is no such match."""
+        """Returns the places of the events among which a match may end after `given`; none if there
+        is no such match."""
         times = self._events.times
         begin, end = np.searchsorted(times, [given, self._given], side="right").tolist()
         spans = self._spans()
@@ -173,7 +174,8 @@ class CandidatesNode(PatternNode):
         return np.flatnonzero(wanted)
 
     def _spans(self) -> tuple[Ints, Ints]:
-        """The times between which candidates lie that end by now, apart from each other."""
+        """Returns the time spans of candidates that have ended by now, merged so that they do not
+        overlap."""
         firsts, lasts = self._found
         later = lasts > self._given
         self._found = firsts[later], lasts[later]
@@ -186,7 +188,7 @@ class CandidatesNode(PatternNode):
         return firsts[begins], reach[np.concatenate([begins[1:], [True]])]
 
     def _searching(self, some: Ints, given: int) -> PatternOperator:
-        """A matcher of its own for these events, past what ends by `given`."""
+        """Returns a fresh matcher over these events that skips the matches ending by `given`."""
         operator = self._fresh()
         operator.push_table(self._events.rows(some))
         if given > BEGIN_OF_TIME:
@@ -199,7 +201,8 @@ class CandidatesNode(PatternNode):
         return operator
 
     def _numbered(self, matches: list[Match], some: Ints) -> list[Match]:
-        """Matches whose events have the numbers of all, not of those that were searched."""
+        """Returns the matches with their events numbered among all events, not only among those
+        searched."""
         numbers = self._events.numbers[some].tolist()
 
         def numbered(event: Event) -> Event:
@@ -215,7 +218,8 @@ class CandidatesNode(PatternNode):
     # --- state ------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """As a pattern without candidates has it, so that each goes on from the other's."""
+        """Packs the state as a pattern without candidates does, so that either can restore the
+        other's."""
         operator = self._fresh()
         operator.push_table(self._events.rows())
         plain, numbers = operator.snapshot(), self._events.numbers.tolist()
@@ -239,7 +243,7 @@ class CandidatesNode(PatternNode):
         return Snapshot("pattern", known).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Of another text it begins anew."""
+        """Restores a snapshot; with the snapshot of another query text the node starts afresh."""
         plain = unpack(snapshot, "pattern").plain
         if plain["text"] != self.query.text:
             return
@@ -260,12 +264,12 @@ class CandidatesNode(PatternNode):
             first, last = (np.array(times, np.int64) for times in plain["candidates"])
             self._found, self._blind = (first, last), plain["blind"]
         else:
-            # The join has not seen these events.
+            # The snapshot is of a pattern without candidates: the join has not seen these events.
             seen = max(self._given, events[-1].ts if events else BEGIN_OF_TIME)
             self._blind = min(seen, END_OF_STREAM - self._size) + self._size
 
     def _as_rows(self, events: list[Event]) -> pa.Table:
-        """Events as rows of the stream, with the columns that the pattern reads."""
+        """Returns events as rows of the stream, with the columns that the pattern reads."""
         schema = stream_schema(self.query.stream)
         columns = []
         for field in schema:
@@ -280,7 +284,7 @@ class CandidatesNode(PatternNode):
 
 
 def _within(times: Ints, spans: tuple[Ints, Ints]) -> Bools:
-    """Returns which times are in one of some spans, which are in order and apart."""
+    """Returns which times lie in one of the spans; the spans are ordered and do not overlap."""
     firsts, lasts = spans
     if not len(firsts):
         return np.zeros(len(times), np.bool_)

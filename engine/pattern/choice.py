@@ -1,12 +1,12 @@
 """Chooses among the matchers that can run a query: the one estimated to be cheapest.
 
-What the estimate needs, lengths of lists and shares of pairs a condition lets through, is sampled
-from the first events of an epoch: those of one window, and no more than 10,000. Of a short epoch the events held
-from before are sampled, too, and it gets its part of the work that they make. The work, steps of a search or runs
-tested, is weighed with what it takes each matcher; an epoch and an
-event cost something in any case. Long epochs are the columns' field, where a step costs next to
-nothing; of a few events at a time they are not ready before the others are done.
-`seustream bench patterns:costs` measures the figures of `COSTS`.
+The cost model needs the lengths of lists and the share of pairs that a condition lets through. Both
+are sampled from the first events of an epoch: those of one window, and no more than 10,000. For a
+short epoch, the events held from before are sampled too, and it is charged its share of the work
+that they make. The work, steps of a search or runs tested, is weighed with each matcher's cost of a
+unit; an epoch and an event cost something in any case. The columns win on long epochs, where one
+more step costs next to nothing. With a few events at a time, the other matchers finish before the
+columns have set up. `seustream bench patterns:costs` measures the figures of `COSTS`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from seustream.engine.pattern.sampling import constants, fitting, share
 
 SAMPLED = 10_000
 MARGIN = 2.0
-"""A matcher at work gives way only to one that is so many times cheaper."""
+"""Another matcher must be cheaper by this factor to replace the one at work."""
 _OF_ALL_KEYS = ("columns", "compiled")
 _SEARCHING = ("columns", "optiseq")
-"""They go through what is kept in every epoch."""
+"""Matchers that go through all kept events in every epoch."""
 _PAIRS_AT_ONCE = 1 << 20
 _LONGEST_GROUP = 40
-"""Of more events than this in a group the subsets are beyond counting anyway."""
+"""Longer groups are estimated as this long: their subsets are beyond counting anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Microseconds of processor time for an epoch and each of its elements, for an event, and for
-    a unit of work: a partial match made, or a run tested."""
+    """Microseconds of processor time per epoch for each element and condition, per event, and per
+    unit of work: a partial match made, or a run tested."""
 
     epoch: float
     event: float
@@ -57,10 +57,10 @@ COSTS: Mapping[str, Cost] = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The expected shape of an epoch: its events and keys, the anchors' lists and how often
-    conditions on pairs hold, and how many events a group's list has in a window; `kept` are the
-    events held from before. Where these are sampled, too, only a `part` of the work is the epoch's. The keys
-    follow each other in the estimate, as in the columns' layout."""
+    """The expected shape of an epoch: its events and keys, the anchors' lists, how often conditions
+    on pairs hold, and how many events a group's list has in a window. `kept` counts the events held
+    from before. Where held events are sampled too, only the share `part` of the work belongs to the
+    epoch. The estimate lays the keys one after the other, as the columns do."""
 
     events: int
     keys: int
@@ -72,8 +72,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A matcher and why. `costs` are the estimates for the epoch, in microseconds, by matcher;
-    empty where nothing was sampled or only one can."""
+    """A matcher and the reason for it. `costs` holds the estimates for the epoch, in microseconds,
+    by matcher; it is empty where nothing was sampled or only one matcher can run."""
 
     engine: str
     why: str
@@ -81,21 +81,21 @@ class Choice:
 
 
 def candidates(query: ir.PatternQuery) -> list[str]:
-    """The matchers to choose from. Where whole columns do, runs of the compiled automaton are not to be
-    more than there may be."""
+    """Returns the matchers to choose from. The compiled automaton is left out where the columns can
+    run the query, because its runs may exceed their limit."""
     can = [name for name, reason in supports(query).items() if reason is None]
     return [name for name in can if name != "compiled" or "columns" not in can]
 
 
 def compares(query: ir.PatternQuery) -> bool:
-    """Tells the queries of which the columns compare events by kernels: nothing else goes through so
-    many pairs, however short an epoch is."""
+    """Returns whether the columns compare the query's events in kernels: no other matcher goes
+    through as many pairs, however short an epoch is."""
     pairs = (c for c in query.conjuncts if c.cls is Class.PAIR)
     return supports(query)["columns"] is None and any(link(c) is not None for c in pairs)
 
 
 def beginning(batch: EventBatch, window: int | None) -> EventBatch:
-    """The first events of an epoch, which are sampled."""
+    """Returns the first events of an epoch, which are the ones sampled."""
     end = min(len(batch), SAMPLED)
     if window is not None and len(batch):
         end = min(end, int(np.searchsorted(batch.ts, int(batch.ts[0]) + window, "right")))
@@ -104,7 +104,8 @@ def beginning(batch: EventBatch, window: int | None) -> EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class HeldEvents:
-    """Events held from before an epoch: the latest of them, how many there are, and how many came meanwhile."""
+    """Events held from before an epoch: the latest of them, how many are held, and how many arrived
+    meanwhile."""
 
     latest: EventBatch
     count: int
@@ -118,8 +119,8 @@ def sample(
     kept: int = 0,
     held: HeldEvents | None = None,
 ) -> Sample:
-    """An epoch of so many events that begins with these, after epochs of which so many are kept; with `held` a short
-    one, for which these stand."""
+    """Samples an epoch of `events` events that begins with `batch` and finds `kept` events held.
+    With `held`, the epoch is short and is sampled together with the latest held events."""
     part, covers = 1.0, events
     if held is not None:
         part, covers = events / (held.came + events), held.count + events
@@ -147,7 +148,7 @@ def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]
 
 
 def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
-    """Returns what each matcher that can run the query needs for such an epoch."""
+    """Returns the cost of such an epoch for each matcher that can run the query."""
     steps = len(query.elements) + len(query.conjuncts)
     return {
         name: COSTS[name].epoch * steps * (1 if name in _OF_ALL_KEYS else seen.keys)
@@ -158,30 +159,31 @@ def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
 
 
 def _work(engine: str, query: ir.PatternQuery, seen: Sample) -> float:
-    """Partial matches a search makes, or runs that are tested."""
+    """Estimates the partial matches that a search makes, or the runs that are tested."""
     anchors = seen.anchors
     groups = 1.0
     if query.mode is Mode.SUBSETS or query.strategy is not Strategy.ANY:
-        # An event is in a subset or not. Where so many come in a window on average, those with more have most subsets.
+        # An event is in a subset or is not. The average is of windows of different sizes, and the
+        # fullest have most of the subsets.
         choices = math.e if query.mode is Mode.SUBSETS else 2.0
         for events in seen.groups:
             groups *= choices ** min(events, _LONGEST_GROUP)
     if not anchors.counts:
         return groups * seen.events
-    if query.strategy is Strategy.STRICT:  # a step fits or it does not
+    if query.strategy is Strategy.STRICT:  # a step fits or does not
         return float(anchors.counts[0] * len(anchors.counts)) * groups
     if query.strategy is Strategy.NEXT:
         return _chains(anchors) * groups
     if engine == "nfa" or (engine == "compiled" and supports(query)["compact"] is not None):
         return _from_the_left(anchors) * groups
-    if engine in ("compact", "compiled"):  # a node an event, and a step for every event of a result
+    if engine in ("compact", "compiled"):  # a node per event, a step per event of a result
         last = len(anchors.counts) - 1
         return sum(anchors.counts) + anchors.raw(0, last) * groups
     return cost_order(anchors)[0] * (groups if query.mode is Mode.SUBSETS else 1.0)
 
 
 def _from_the_left(anchors: CostEstimate) -> float:
-    """The sum of `cost_order` over the beginnings of the pattern: runs times events."""
+    """Returns the sum of `cost_order` over the prefixes of the pattern: runs times events."""
     work = float(anchors.counts[0])
     for high in range(1, len(anchors.counts)):
         work += anchors.raw(0, high) * anchors.passing(0, high - 1)
@@ -189,7 +191,7 @@ def _from_the_left(anchors: CostEstimate) -> float:
 
 
 def _chains(anchors: CostEstimate) -> float:
-    """Under NEXT a run looks at events until one fits, and is one run all the time."""
+    """Estimates NEXT: a run looks at events until one fits, and stays a single run."""
     work = starts = float(anchors.counts[0])
     for high in range(1, len(anchors.counts)):
         there = anchors.raw(high, high) / max(anchors.span / anchors.window, 1.0)
@@ -199,8 +201,8 @@ def _chains(anchors: CostEstimate) -> float:
 
 
 class EngineChooser:
-    """The matcher for each epoch; considered anew when the epochs have become more than twice as
-    long or short as when it last was, or if they are short what is held meanwhile."""
+    """Chooses the matcher for each epoch. The choice is reconsidered when the length of an epoch,
+    or for short epochs the number of events held, has changed by more than a factor of two."""
 
     def __init__(self, query: ir.PatternQuery, engine: str) -> None:
         name, why = pick(query, engine)
@@ -210,11 +212,12 @@ class EngineChooser:
         self.considered: tuple[int, ...] = ()
 
     def due(self, events: int, kept: int = 0) -> bool:
-        """Returns whether an epoch of so many events is worth a look, if so many are held."""
+        """Returns whether an epoch of `events` events calls for a new choice, with `kept` events
+        held."""
         return self.open and events > 0 and stale(self.considered, (events, max(events, kept)))
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
-        """Returns where another chooser of the same query was."""
+        """Takes over the state of another chooser of the same query."""
         if self.open:
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)
@@ -222,13 +225,14 @@ class EngineChooser:
     def consider(
         self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
-        """An epoch that begins with these events; they are in order."""
+        """Chooses a matcher for an epoch that begins with `batch`, whose events are in order."""
         self.considered = (events, max(events, kept))
         seen = sample(self.query, beginning(batch, self.query.window), events, kept, held)
         return self.by_cost(costs(self.query, seen))
 
     def by_cost(self, found: Mapping[str, float]) -> Choice:
-        """The cheapest, if it is so by far; else the one there is."""
+        """Switches to the cheapest matcher if it is cheaper by `MARGIN`; otherwise keeps the
+        present one."""
         cheapest = min(found, key=lambda name: (found[name], name))
         engine = self.choice.engine
         if found[cheapest] * MARGIN <= found[engine]:

@@ -1,8 +1,8 @@
 """Conditions on many bindings at once, by the evaluator of columns.
 
-A part of a condition that speaks of one event alone is *hoisted*: evaluated once an event of its list
-instead of once a binding, where that is less work. Where the part has a fault in some event the
-condition is evaluated in place, so that faults count only in bindings.
+A part of a condition that depends on one event alone is *hoisted*: it is evaluated once per event
+of its list instead of once per binding, where that is less work. If the part has a fault in some
+event, the condition is evaluated in place, so that faults count only in bindings.
 
     before  a.price > b.price * 1.1      the product for every pair of a and b
     after   a.price > Once(b, b.price * 1.1)      the product for every b, then taken
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def taken(column: pa.Array, rows: Array | slice) -> pa.Array:
-    """Some rows of a column: by number, by mask, or a stretch."""
+    """Returns some rows of a column, chosen by number, by mask, or as a slice."""
     if isinstance(rows, slice):
         return column[rows]
     if rows.dtype == np.bool_:
@@ -56,7 +56,7 @@ class Once(x.Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A condition as it is, and with its parts hoisted."""
+    """A condition in its original form, and with its parts hoisted."""
 
     whole: x.Expression
     hoisted: x.Expression = field(init=False)
@@ -82,19 +82,19 @@ def _hoist(e: x.Expression) -> x.Expression:
 
 
 class Binding(Protocol):
-    """The columns an expression reads: for each row the event of an element, or something of its group."""
+    """The columns an expression reads: per row, the event of an element or a value of its group."""
 
     size: int
-    faults: Faults | None  # where those within aggregates go
+    faults: Faults | None  # collects faults within aggregates
 
     def leaf(self, e: x.Leaf) -> pa.Array:
-        """The column of a leaf."""
+        """Returns the column of a leaf."""
 
     def hoists(self, part: Once) -> bool:
         """Returns whether the part is known for its whole list."""
 
     def arrival(self, row: int) -> int:
-        """The number of the newest event of a row, by arrival."""
+        """Returns the arrival number of the newest event in a row."""
 
 
 def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) -> Bools:
@@ -106,7 +106,7 @@ def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) ->
 
 
 def values_of(e: x.Expression, binding: Binding, faults: Faults | None = None) -> pa.Array:
-    """The value for each binding."""
+    """Returns the value for each binding."""
     return _of_columns(columns.evaluate, e, binding, faults)
 
 
@@ -122,6 +122,6 @@ def _of_columns(
 
 
 def count(found: Faults, binding: Binding, faults: Faults) -> None:
-    """Counts faults under the number of the event at which each first was."""
+    """Counts faults under the number of the event at which each first occurred."""
     for place, rows in found.count.items():
         faults.add(place, rows, binding.arrival(found.first[place]))

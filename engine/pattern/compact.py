@@ -1,10 +1,10 @@
-"""Compact enumeration of plain subsets: constant work an event, and a match a step.
+"""Compact enumeration of plain subsets: constant work per event, and every step leads to a match.
 
-For ANY SUBSETS with nothing but types, constants, middle absences and the window, all partial
-matches need not be kept apart. Every state keeps the events that reached it, each with the
-stretch of the state before from which it can have come, and with the latest start any way back
-leads to. Those starts never fall along a state, so the ways still within the window are the end
-of each stretch, found by bisection: following them leads to a match each time.
+For ANY SUBSETS with nothing but types, constants, middle absences and the window, partial matches
+need not be kept apart. Every state keeps the events that reached it. With each event it keeps the
+range of nodes in the previous state from which the event can have come, and the latest start that
+any way back leads to. These starts never decrease along a state, so the ways still within the
+window are the end of each range, found by bisection. Following any of them leads to a match.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from seustream.engine.pattern.planner import supports
 
 @dataclass(slots=True)
 class CompactNode:
-    """An event in a state: its ways back are nodes `low` to `high` of the state before and, in a
-    loop, all nodes of its own state up to `own`."""
+    """An event in a state. Its ways back are the nodes `low` to `high` of the previous state and,
+    in a loop, all nodes of its own state up to `own`."""
 
     event: Event
     low: int
@@ -32,9 +32,10 @@ class CompactNode:
 
 @dataclass(slots=True)
 class CompactState:
-    """`element` and whether the state enters it; `loops`; `absences` are the negated elements
-    before it. Nodes are numbered from `base`, those before are forgotten; `committed` of them
-    are earlier than the present time, those before `low` are cut off by an absence."""
+    """A state of `element`: `enters` if it is the element's first, `loops` if it repeats.
+    `absences` are the negated elements before it. Nodes are numbered from `base`; earlier ones are
+    forgotten. Nodes below `committed` are earlier than the present time; nodes of the previous
+    state below `low` are cut off by an absence."""
 
     element: int
     enters: bool
@@ -51,13 +52,14 @@ class CompactState:
         return self.base + len(self.nodes)
 
     def reach(self, low: int, high: int, earliest: int) -> range:
-        """Of the nodes from `low` up to `high`, those with a way back to this start or later."""
+        """Returns the nodes from `low` up to `high` that have a way back to this start or a later
+        one."""
         first = bisect_left(self.starts, earliest) + self.base
         return range(max(low, first), high)
 
 
 class Compact:
-    """The states of a query."""
+    """Holds the states of a query."""
 
     def __init__(self, meaning: Meaning, max_matches: int | None = None) -> None:
         reason = supports(meaning.query)["compact"]
@@ -70,7 +72,7 @@ class Compact:
         self._now = BEGIN_OF_TIME
 
     def _unrolled(self) -> Iterator[CompactState]:
-        """A group of at least k is k states, of which the last loops."""
+        """Yields the states: a group of at least k is k states, of which the last loops."""
         absences: list[int] = []
         for number, element in enumerate(self._query.elements):
             if element.negated:
@@ -91,7 +93,8 @@ class Compact:
         return max(len(state.nodes) for state in self.states)
 
     def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
-        """Takes the events with old < ts ≤ new, in order; the matches determined since, ordered."""
+        """Takes the events with old < ts ≤ new, in order; returns the matches determined since,
+        ordered."""
         found: list[Match] = []
         at = 0
         while at < len(events) and not self._query.empty:
@@ -104,7 +107,7 @@ class Compact:
         return sorted(found, key=lambda match: match.order)
 
     def _instant(self, events: Sequence[Event], found: list[Match]) -> None:
-        """All events of one time: none of them follows another in the next element."""
+        """Takes all events of one time: none of them can follow another in the next element."""
         for state in self.states:
             state.committed = state.end
         for event in events:
@@ -121,13 +124,13 @@ class Compact:
                     self._enumerate(node, found)
         for number, state in enumerate(self.states):
             if any(self.meaning.fits(n, e) for n in state.absences for e in events):
-                # For later events only: the gap is open at both ends.
+                # Affects later events only: the gap is open at both ends.
                 state.low = max(state.low, self.states[number - 1].committed)
 
     def _node(
         self, number: int, state: CompactState, event: Event
     ) -> tuple[CompactNode, int] | None:
-        """An event in a state with its latest start, if any way leads there."""
+        """Returns an event's node in a state and its latest start, if any way leads there."""
         own = state.end if state.loops else state.base
         starts = [state.starts[-1]] if state.loops and state.starts else []
         low = high = 0
@@ -142,7 +145,7 @@ class Compact:
         return (CompactNode(event, low, high, own), max(starts)) if starts else None
 
     def _enumerate(self, node: CompactNode, found: list[Match]) -> None:
-        """Every way back from a node of the last state that is within the window."""
+        """Appends the match of every way back from a last-state node that is within the window."""
         window = self._query.window
         earliest = BEGIN_OF_TIME if window is None else node.event.ts - window
         last = len(self.states) - 1

@@ -1,9 +1,10 @@
 """The automaton and the subsets, compiled: events go in as columns, matches come out as columns.
 
-What one event alone decides is evaluated in columns: which elements it fits, and each side of a comparison
-between two events. The runs are moved on by `kernels.native.Automaton`, and where only types, constants and
-the window count, the ways are followed by `kernels.native.Subsets`. Conditions that are no comparison of two
-events are asked back, of the events of one run. The readable twins are `nfa` and `compact`.
+Whatever depends on one event alone is evaluated in columns: which elements the event fits, and each
+side of a comparison between two events. `kernels.native.Automaton` advances the runs. Where only
+types, constants and the window matter, `kernels.native.Subsets` follows the ways. For a condition
+that is not a comparison of two events, the kernel calls back with the events of one run. `nfa` and
+`compact` are the readable twins.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ _ASKED = (-1, 0, 0, 0, 0, 0, 0)
 _MOST_STATES = 64
 
 Side = tuple[int, int, int]
-"""A column, a stage and what of it; or a constant. See `native.Automaton`."""
+"""A column, a stage, and which of its events; or a constant. See `native.Automaton`."""
 
 
 class CompiledSearch:
-    """The runs of a query, of all keys."""
+    """The runs of a query, over all keys."""
 
     def __init__(
         self, meaning: Meaning, max_runs: int | None = None, max_matches: int | None = None
@@ -93,12 +94,12 @@ class CompiledSearch:
 
     @property
     def held(self) -> int:
-        """Everything kept: events and runs."""
+        """Returns the number of events and runs kept."""
         return len(self.kept) + self.running
 
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
-        """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
-        ordered, or None."""
+        """Takes a batch of events with old < ts ≤ new, in order; returns the matches determined
+        since, ordered, or None."""
         batch, fits = self.kept.take(batch)
         if self._query.empty:
             self.kept.expire(new)
@@ -131,7 +132,7 @@ class CompiledSearch:
     # --- conditions -----------------------------------------------------------
 
     def _tests(self, automaton: Automaton) -> Iterator[tuple[int, ...]]:
-        """The conditions of all edges, as the kernel has them."""
+        """Yields the conditions of all edges in the kernel's form."""
         for place, stage in enumerate(automaton.stages):
             for when, tests in enumerate((stage.begin, stage.take)):
                 for test in tests:
@@ -157,7 +158,8 @@ class CompiledSearch:
         return (*begun, int(e.condition), *left, *right)
 
     def _side(self, e: x.Expression, of: Type) -> Side | None:
-        """A side of a comparison, if it is about one event; else None."""
+        """Returns one side of a comparison in the kernel's form, or None if it is not about one
+        event."""
         if isinstance(e, ir.GroupAggregate):
             plain = not (e.before or e.aggregate.arguments or e.aggregate.where)
             counts = e.aggregate.function == "count" and plain and of.kind is Kind.BIGINT
@@ -179,7 +181,8 @@ class CompiledSearch:
         return column, self._stages[element], _PICKS.index(pick)
 
     def _values(self, batch: EventBatch) -> tuple[Ints, npt.NDArray[np.uint8]]:
-        """The sides of comparisons, of each event. A value that may be a fault is asked for."""
+        """Returns the sides of comparisons for each event. The kernel asks back for a value that
+        may be a fault."""
         found: Ints = np.zeros((len(batch), len(self._sides)), np.int64)
         flags = np.ones((len(batch), len(self._sides)), np.uint8)
 
@@ -209,8 +212,8 @@ class CompiledSearch:
     # --- matches --------------------------------------------------------------
 
     def _found(self, determined: Ints, counts: Ints, rows: Ints) -> Found | None:
-        """Matches without those that an event forbids, ordered."""
-        log = self.kept.log if len(determined) else None  # which makes one piece of all events kept
+        """Returns the matches in order, without those that an event forbids."""
+        log = self.kept.log if len(determined) else None  # it makes one piece of all
         if log is None:
             return None
         positives = self._query.positives
@@ -239,7 +242,7 @@ def _stage(element: ir.Element, number: int) -> tuple[int, ...]:
 
 
 def _states(meaning: Meaning) -> list[tuple[int, ...]]:
-    """The states of plain subsets, by what `native.Subsets` wants of each."""
+    """Returns the states of plain subsets in the form of `native.Subsets`."""
     stage = {element: place for place, element in enumerate(meaning.positives)}
     return [
         (

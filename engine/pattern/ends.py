@@ -1,9 +1,10 @@
 """Matches that end with one of a few new events, found by a kernel event by event.
 
-A search of whole columns costs some hundred calls, however little is new. For sequences of single events whose
-conditions compare numbers of two events, `kernels.native.Sequence` keeps the events of each element, with their
-numbers, and goes from each new last event to those before it. It has no remedy for dead ends: where it would look at
-too many events it gives up, the columns are searched, and it is tried again later.
+A search of whole columns costs some hundred calls, however few events are new. For sequences of
+single events whose conditions compare numbers of two events, `kernels.native.Sequence` keeps the
+events of each element with their numbers, and goes back from each new last event to earlier ones.
+It cannot avoid dead ends. Where it would look at too many events it gives up: the columns are
+searched instead, and the kernel is tried again later.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from seustream.engine.stream.numbers import Numbers, as_column, numbers
 from seustream.hdl.isa import Condition
 
 _MOST_WORK = 1 << 22
-"""Events that a search may look at, some at once."""
+"""The most work of one search, roughly in events looked at; events scanned in blocks count less."""
 _MOST_FOUND = 1 << 14
 _MOST_CODES = 1 << 14
-"""Texts and keys that may be of no event any more, beside eight an event."""
+"""Codes of texts and keys that no event may need any more, allowed beyond eight per kept event."""
 
 Side = tuple[x.Expression, Type]
 
 
 class SequenceEnds:
-    """The events of a query's elements, as a kernel has them."""
+    """Keeps the events of a query's elements in a kernel, and searches them."""
 
     def __init__(self, query: ir.PatternQuery, links: Sequence[PatternLink]) -> None:
         self._query, self._links = query, links
@@ -55,7 +56,7 @@ class SequenceEnds:
         self._codes, self._keys = native.Codes(), PartitionKeys(query.partition)
         order = _order(len(query.elements), self._links)
         steps = list(self._steps(order))
-        steps.sort(key=lambda step: step[0] != Condition.EQ)  # of a step, it leaves the fewest
+        steps.sort(key=lambda step: step[0] != Condition.EQ)  # they leave the fewest events
         self._kernel = native.Sequence()
         self._kernel.configure(
             np.array(order, np.int64),
@@ -66,7 +67,7 @@ class SequenceEnds:
         self._faulty, self._pause, self._next_pause = False, 0, 1
 
     def _steps(self, order: Sequence[int]) -> Iterable[tuple[int, ...]]:
-        """The links, each of the element that is bound later."""
+        """Yields the links, each as a step of the element that is bound later."""
         for one in self._links:
             sides = [
                 (side.element, self._sides[of_any(side.part), side.type])
@@ -82,7 +83,7 @@ class SequenceEnds:
                 yield int(Condition.EQ), element, key, order[0], key
 
     def add(self, kept: KeptEvents, batch: EventBatch, fits: Sequence[Ints]) -> None:
-        """Events that have just been kept."""
+        """Adds events that have just been kept."""
         known = self._codes.count() + len(self._keys.known)
         if known > _MOST_CODES + 8 * len(kept) and (log := kept.log) is not None:
             self._begin()
@@ -104,8 +105,8 @@ class SequenceEnds:
                 self._kernel.append(element, batch.ts[rows], rows + first, own)
 
     def _numbers(self, side: Side, batch: EventBatch) -> Numbers:
-        """One side of comparisons, of each event. Faults count where events are compared, which only the
-        columns do."""
+        """Returns the numbers of one side of comparisons, for each event. Faults count where events
+        are compared, which only the columns do."""
         e, _ = side
 
         def leaf(e: x.Leaf) -> pa.Array:
@@ -120,8 +121,8 @@ class SequenceEnds:
     def search(
         self, kept: KeptEvents, ends: int, most: int | None = None
     ) -> tuple[bool, Found | None]:
-        """Returns whether it was done, and the matches that end with the newest events of the last element, in order;
-        more than `most` are too many."""
+        """Returns whether the search was done, and the matches that end with the newest `ends`
+        events of the last element, in order. It gives up on more than `most` matches."""
         if self._faulty or self._pause:
             self._pause = max(self._pause - 1, 0)
             return False, None
@@ -139,12 +140,12 @@ class SequenceEnds:
         return True, Found(log, log.ts[rows[:, -1]], singles, {}).sorted(self._query)
 
     def forget(self, earliest: int) -> None:
-        """No match has an event before this time any more."""
+        """Drops events before this time, which no match can have any more."""
         self._kernel.forget(earliest)
 
 
 def sequence_ends(query: ir.PatternQuery) -> SequenceEnds | None:
-    """The search for a query, if it can run it."""
+    """Returns the search for a query, or None if it cannot run the query."""
     if query.strategy is not Strategy.ANY or query.window is None or query.waits:
         return None
     if query.variants or any(e.kleene or e.negated for e in query.elements):
@@ -155,7 +156,8 @@ def sequence_ends(query: ir.PatternQuery) -> SequenceEnds | None:
 
 
 def _order(count: int, links: Sequence[PatternLink]) -> list[int]:
-    """The elements, the last first; then always one that is equal to another in something, or compared with one."""
+    """Returns the elements from the last; each next one is tied to an earlier one by an equality if
+    possible, otherwise by a comparison."""
     order = [count - 1]
     while len(order) < count:
         equal, compared = set[int](), set[int]()

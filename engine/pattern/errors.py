@@ -6,7 +6,7 @@ from seustream.engine.stream.errors import EngineError
 
 
 class PatternError(EngineError):
-    """Base of all; `hint` says what might help."""
+    """Base of all pattern errors; `hint` says what might help."""
 
 
 class PatternBudgetExceeded(PatternError):
@@ -14,16 +14,16 @@ class PatternBudgetExceeded(PatternError):
 
 
 class LateEvent(PatternError):
-    """An event below the watermark, where none may be dropped."""
+    """An event below the watermark, where late events may not be dropped."""
 
 
 class EngineRefused(PatternError):
-    """The matcher asked for cannot run this query (P016)."""
+    """The requested matcher cannot run this query (P016)."""
 
 
 class SkipStuck(PatternError):
-    """AFTER MATCH SKIP TO leads to the row the match started at."""
+    """AFTER MATCH SKIP TO leads to the row at which the match started."""
 
 
 class InternalError(AssertionError):
-    """A fault of ours: an invariant does not hold."""
+    """A bug in the engine: an invariant does not hold."""

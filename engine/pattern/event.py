@@ -9,14 +9,14 @@ from typing import Any
 from seustream.compiler.pattern import ir
 
 END_OF_STREAM = (1 << 63) - 1
-"""The watermark after which nothing comes."""
+"""The watermark after which no event comes."""
 
 BEGIN_OF_TIME = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """One row of a stream. `seq`, given at arrival, is its identity: equal rows are different
+    """One row of a stream. `seq`, assigned at arrival, is its identity: equal rows are different
     events. Events are stored in the order of (ts, seq)."""
 
     ts: int
@@ -33,7 +33,7 @@ class Event:
 
 
 def key_of(event: Event, names: Iterable[str]) -> tuple[Any, ...]:
-    """The values of PARTITION BY."""
+    """Returns the values of the PARTITION BY columns."""
     return tuple(event.ts if name == ir.TIME else event.attrs.get(name) for name in names)
 
 
@@ -42,8 +42,8 @@ Ids = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """One match: for every element of the query its events, none for negated ones; `D` is when
-    it became certain, the time of its row."""
+    """One match: the events of every element of the query, with none for negated elements. `D` is
+    the time at which it became certain, which is the time of its row."""
 
     groups: tuple[tuple[Event, ...], ...]
     D: int
@@ -62,5 +62,5 @@ class Match:
 
     @property
     def order(self) -> tuple[int, Ids]:
-        """Matches are given out in this order."""
+        """The order in which matches are given out."""
         return (self.D, self.ids)

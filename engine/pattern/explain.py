@@ -1,4 +1,4 @@
-"""Facts of a pattern for EXPLAIN: its text, which matcher runs it, its automaton and its lists."""
+"""Facts about a pattern for EXPLAIN: its text, its matcher, its automaton and its lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Labelled = Iterator[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ConditionFacts:
-    """A conjunct; `decided` is its class, or when it is decided."""
+    """A conjunct; `decided` is its class, or the moment at which it is decided."""
 
     COLUMNS: ClassVar[Columns] = (
         ("decided", "decided"),
@@ -77,7 +77,7 @@ class AutomatonFacts:
 
     @property
     def diagram(self) -> Diagram:
-        """States from left to right; begin and proceed go on, take and ignore come back."""
+        """Draws states from left to right; begin and proceed lead on, take and ignore lead back."""
         states = ["", *self.states]
         boxes = [
             Box(s, n, s or "start", kind="pill" if not s else "box") for n, s in enumerate(states)
@@ -149,7 +149,7 @@ class ListsFacts:
 
     @property
     def diagram(self) -> Diagram:
-        """A line a list: what it keeps, and what is tested later."""
+        """Draws a line per list: the events it keeps, and the conditions tested later."""
         boxes, arrows = [], []
         for number, one in enumerate(self.elements):
             kind = "result" if one.role == "anchor" else "box"
@@ -205,7 +205,7 @@ class PatternFacts:
         if others and not self.costs_us:
             yield "or", f"{', '.join(others)}, where an epoch's sample shows that it costs far less"
         for name, reason in self.cannot.items():
-            if name != "compiled" or reason != self.cannot.get("nfa"):  # said once of both
+            if name != "compiled" or reason != self.cannot.get("nfa"):  # one line covers both
                 yield f"not {name}", reason
         yield "strategy", f"{self.strategy}, window {window}, after a match {self.skip}"
         yield "reads", self.stream + by
@@ -219,8 +219,8 @@ class PatternFacts:
 
 
 def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
-    """The facts of a query; with a sample of its stream also what each matcher would cost, and the order
-    of a search."""
+    """Returns the facts of a query. With a sample of its stream, these include each matcher's cost
+    and the order of a search."""
     if isinstance(query, RowQuery):
         return _rows(query)
     assert isinstance(query, ir.PatternQuery)

@@ -1,7 +1,7 @@
-"""Completes matches whose anchors are all bound: groups are filled, absences looked for, D is computed.
+"""Completes matches whose anchors are all bound: fills groups, looks for absences, computes D.
 
-All of it on columns, for many bindings at once; only conditions that compare a member with all
-before it, or two groups, go one by one.
+All of it works on columns, for many bindings at once. Only conditions that compare a member with
+all earlier ones, or two groups, are evaluated one match at a time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.sampling import pieces
 
 LIMIT = 4_000_000
-"""Rows of partial matches at once."""
+"""The most rows of partial matches held at once."""
 
 Rows = dict[int, Array]
-"""For each bound element a position in its list, a binding a row."""
+"""Positions in the list of each bound element, one row per binding."""
 
 
 class Completion:
-    """The matches of one epoch, old < D ≤ new; `parts` are those found so far."""
+    """Collects the matches of one epoch, old < D ≤ new; `parts` holds those found so far."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class Completion:
         self._max_matches = max_matches
 
     def take(self, rows: Rows, size: int) -> None:
-        """All anchors are bound: groups are filled, absences looked for, D is computed."""
+        """Completes bindings of all anchors: fills groups, looks for absences, computes D."""
         for piece in self._by_groups(rows, size):
             part = {e: r[piece] for e, r in rows.items()}
             self._finish(part, len(next(iter(part.values()))))
 
     def _by_groups(self, rows: Rows, size: int) -> list[slice]:
-        """Pieces whose groups and absences together are not too many rows."""
+        """Cuts the bindings into pieces whose groups do not have too many rows."""
         most = np.zeros(size, np.int64)
         for element, of in enumerate(self._query.elements):
             if of.kleene:
@@ -102,7 +102,7 @@ class Completion:
             )
 
     def allowed(self, found: Found) -> Bools:
-        """Returns which of some matches no event forbids."""
+        """Returns which of these matches no event forbids."""
         place: dict[int, Ints] = {}
         for element, rows in enumerate(self._lists.rows):
             place[element] = np.empty(len(self._lists.log), np.int64)
@@ -118,7 +118,7 @@ class Completion:
         return keep
 
     def _ends(self, rows: Rows, groups: dict[int, GroupMembers]) -> tuple[Array, Array]:
-        """Positions of the first and the last event, in the layout of times."""
+        """Returns the times of the first and the last event, in the layout of `Lists`."""
         lists = self._lists
         first, last = self._query.positives[0], self._query.positives[-1]
         begin = rows[first] if first in rows else groups[first].rows[groups[first].starts]
@@ -140,8 +140,8 @@ class Completion:
     def _gap(
         self, element: int, rows: Rows, groups: dict[int, GroupMembers] | None
     ) -> tuple[Ints, Ints]:
-        """Positions in an element's list that lie in its gap. Without groups, between anchors;
-        with them, between whatever positives are beside it."""
+        """Returns the range of positions in an element's list that lie in its gap. Without groups,
+        the gap is between anchors; with them, between the nearest positives on either side."""
         lists, window = self._lists, self._query.window
         beside = self._anchors if groups is None else self._query.positives
         before = [i for i in beside if i < element]
@@ -219,7 +219,7 @@ class Completion:
     def _one_by_one(
         self, condition: BoundCondition, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
-        """Conditions that compare a member with all before it, or two groups."""
+        """Tests conditions that compare a member with all earlier ones, or two groups."""
         found = np.zeros(size, bool)
         for number in range(size):
             found[number] = self._meaning.throughout(condition, self._events(rows, groups, number))
@@ -240,7 +240,7 @@ class Completion:
     def _forbidden(
         self, element: int, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
-        """Returns which matches some event forbids."""
+        """Returns which matches some event of a negated element forbids."""
         begin, end = self._gap(element, rows, groups)
         counts = end - begin
         conditions = [c for c in self._conditions[Class.NEGATED] if element in c.conjunct.refs]
@@ -271,7 +271,7 @@ class Completion:
         owner: Array,
         events: Array,
     ) -> Bools:
-        """Conditions between a forbidding event and every member of a group."""
+        """Tests a condition between a forbidding event and every member of a group."""
         lists = self._lists
         found = np.zeros(len(events), bool)
         for number, (match, position) in enumerate(zip(owner, events, strict=True)):
@@ -282,7 +282,8 @@ class Completion:
 
 
 def _goes_through(e: x.Expression) -> tuple[int, ...] | None:
-    """The groups whose members a condition goes through; None where columns do not do it."""
+    """Returns the groups whose members a condition ranges over, or None where columns cannot
+    evaluate it."""
     parts = list(ir.parts(e))
     if any(isinstance(part, ir.GroupAggregate) and part.before for part in parts):
         return None

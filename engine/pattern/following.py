@@ -1,9 +1,9 @@
-"""USING NEXT and USING STRICT without groups, on columns: one chain of events a start.
+"""USING NEXT and USING STRICT without groups, on columns: one chain of events per start.
 
-Such a run never has a choice. Under NEXT, of the events that fit after a prefix the first is taken,
-all later ones would skip it: a step finds the next event of all chains at once, trying a few
-candidates of each, then twice as many of those that are still without. Under STRICT it is the next
-event of the key or none.
+Such a run never has a choice. Under NEXT it takes the first event that fits after a prefix, since
+all later ones would skip it. A step finds the next event of all chains at once: it tries a few
+candidates for each chain, then twice as many for the chains still without one. Under STRICT it is
+the next event of the key or none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seustream.engine.pattern.found import runs
 from seustream.engine.pattern.lists import Lists
 
 Holds = Callable[[Rows, int], Bools]
-"""The bindings for which the conditions hold that an element completes."""
+"""Returns for which bindings the conditions hold that an element completes."""
 
 
 def chains(
@@ -31,7 +31,7 @@ def chains(
     holds: Holds,
     limit: int,
 ) -> Rows:
-    """The chain of every start that has one within the window."""
+    """Returns the chains of all starts that have one within the window."""
     first = anchors[0]
     rows: Rows = {first: starts}
     rows = {first: starts[holds(rows, first)]}
@@ -52,8 +52,8 @@ def chains(
 def neighbours(
     lists: Lists, query: ir.PatternQuery, starts: Ints, anchors: Sequence[int], holds: Holds
 ) -> Rows:
-    """The chain of every start whose next events fit, one after the other. The log holds all
-    events, also those that fit no element."""
+    """Returns the chains of all starts whose next events fit, one after the other. The log holds
+    all events, including those that fit no element."""
     first = anchors[0]
     rows: Rows = {first: starts}
     rows = {first: starts[holds(rows, first)]}
@@ -75,7 +75,7 @@ def neighbours(
 
 
 def _first(rows: Rows, element: int, at: Ints, end: Ints, holds: Holds, limit: int) -> Ints:
-    """For each row the first position in `at`..`end` that fits, or -1."""
+    """Returns for each row the first position in `at`..`end` that fits, or -1."""
     found: Ints = np.full(len(at), -1, np.int64)
     at = at.copy()
     open_ = np.flatnonzero(at < end)
@@ -87,7 +87,7 @@ def _first(rows: Rows, element: int, at: Ints, end: Ints, holds: Holds, limit: i
             owner = np.repeat(part, counts)
             candidates = runs(at[part], counts)
             true = holds({e: r[owner] for e, r in rows.items()} | {element: candidates}, element)
-            # Written from the last to the first, so that the first of each stays.
+            # Written from last to first, so that the first hit of each row stays.
             hits = np.flatnonzero(true)[::-1]
             found[owner[hits]] = candidates[hits]
             at[part] += counts

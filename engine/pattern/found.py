@@ -1,4 +1,4 @@
-"""Matches in columns: for every element the rows of its events, in a batch they all stand in."""
+"""Matches in columns: for every element the rows of its events, all in one batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seustream.engine.pattern.event import Event, Match
 
 @dataclass(slots=True)
 class GroupMembers:
-    """The groups of one element: `counts` a match, and their rows one group after the other."""
+    """The groups of one element: `counts` per match, and their rows, one group after the other."""
 
     counts: Ints
     rows: Array
@@ -30,7 +30,7 @@ class GroupMembers:
 
     @property
     def owner(self) -> Ints:
-        """For each row the match it belongs to."""
+        """The match that each row belongs to."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def keep(self, matches: Bools) -> GroupMembers:
@@ -42,7 +42,7 @@ class GroupMembers:
 
 
 def runs(starts: Array, counts: Array) -> Ints:
-    """The numbers from each start on, as many as its count."""
+    """Returns the consecutive numbers from each start, as many as its count."""
     total = int(counts.sum())
     ends = np.cumsum(counts)
     offsets: Ints = np.repeat(starts - (ends - counts), counts)
@@ -51,7 +51,7 @@ def runs(starts: Array, counts: Array) -> Ints:
 
 @dataclass(slots=True)
 class Found:
-    """`singles` and `groups` by element, rows of `log`; `determined` is each match's D."""
+    """`singles` and `groups` are rows of `log`, by element; `determined` is the D of each match."""
 
     log: EventBatch
     determined: Ints
@@ -78,7 +78,8 @@ class Found:
         )
 
     def sorted(self, query: ir.PatternQuery) -> Found:
-        """In the order matches are given out: by D, then by the events of each element."""
+        """Returns the matches in the order they are given out: by D, then by the events of each
+        element."""
         if len(self) < 2:
             return self
         counts, numbers, one = [], [], np.ones(len(self), np.int64)
@@ -91,7 +92,7 @@ class Found:
         return self.reorder(order)
 
     def matches(self, query: ir.PatternQuery) -> list[Match]:
-        """The same as single matches."""
+        """Returns the matches as objects."""
         events: dict[int, Event] = {}
 
         def event(row: int) -> Event:
@@ -115,7 +116,7 @@ class Found:
 
 
 def joined(parts: list[Found]) -> Found:
-    """Several pieces over one log."""
+    """Joins several parts over one log."""
     first = parts[0]
     return Found(
         first.log,

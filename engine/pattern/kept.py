@@ -1,4 +1,5 @@
-"""The events a matcher may still need, in columns, and for each element the list of those that fit it."""
+"""The events a matcher may still need, in columns, and per element the list of those that fit
+it."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ _MOST_PIECES = 128
 
 
 class KeptEvents:
-    """Events in order, those that fit no element left out; `rows` has by element the places of those that
-    fit it. So many events before them are forgotten as `gone` says, and so many `came` in all."""
+    """Events in order, without those that fit no element. `rows` holds, by element, the places of
+    the events that fit it. `gone` counts the earlier events that are forgotten, `came` all that
+    arrived."""
 
     def __init__(self, meaning: Meaning) -> None:
-        self._lists = [Growing() for _ in meaning.query.elements]  # with those forgotten before
+        self._lists = [Growing() for _ in meaning.query.elements]  # counts forgotten events too
         self.gone = self.came = 0
         self._meaning, self._query = meaning, meaning.query
         self._constants = constants(meaning.query)
@@ -47,23 +49,23 @@ class KeptEvents:
 
     @property
     def log(self) -> EventBatch | None:
-        """All of them as one piece."""
+        """All kept events in one piece, or None if there are none."""
         if len(self._pieces) > 1:
             self._pieces = [concat(*self._pieces)]
         return self._pieces[0] if self._pieces else None
 
     def latest(self, most: int) -> EventBatch:
-        """So many of them at most, of some."""
+        """Returns at most this many of the latest events; some must be kept."""
         log = self.log
         assert log is not None
         return log.take(slice(-most, None))
 
     def events(self) -> list[Event]:
-        """The same as single events."""
+        """Returns the kept events as single events."""
         return [event for piece in self._pieces for event in piece.rows()]
 
     def take(self, batch: EventBatch) -> tuple[EventBatch, list[Ints]]:
-        """Adds events to their lists; of these events those that are kept, and by element the places
+        """Adds events to their lists. Returns the ones that are kept, and by element the places
         among them of those that fit it."""
         self.came += len(batch)
         fits = fitting(self._query, batch, self._constants, self._meaning.faults)
@@ -86,7 +88,8 @@ class KeptEvents:
         return batch, fits
 
     def expire(self, now: int) -> int:
-        """Forgets events that no later match can have: those before the time it gives."""
+        """Forgets events that no later match can have; returns the time before which it forgets
+        them."""
         horizon = 0 if now == END_OF_STREAM else self._query.horizon
         if horizon is None:
             return -FAR

@@ -1,4 +1,4 @@
-"""Numbers for the keys of PARTITION BY."""
+"""Numbers the keys of PARTITION BY."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from seustream.engine.stream.taken import taken
 
 
 class PartitionKeys:
-    """Numbers the keys of a stream as they come. NULL is a key like any other."""
+    """Numbers the keys of a stream in order of arrival. NULL is a key like any other."""
 
     def __init__(self, partition: tuple[str, ...]) -> None:
         self.known: list[tuple[Any, ...]] = []
         self._partition, self._codes = partition, native.Codes()
 
     def of(self, batch: EventBatch) -> Ints:
-        """The number of each row's key."""
+        """Returns the number of each row's key."""
         return self._numbers(
             [
                 as_column(batch.ts) if name == ir.TIME else batch.columns[name]
@@ -34,7 +34,7 @@ class PartitionKeys:
         )
 
     def resume(self, keys: list[tuple[Any, ...]], types: Sequence[pa.DataType]) -> None:
-        """Begins with the keys of other such numbers, in their order."""
+        """Starts with the keys of another instance, in their order."""
         cells = zip(*keys, strict=True) if keys else [()] * len(types)
         self._numbers(
             [pa.array(some, of) for some, of in zip(cells, types, strict=True)], len(keys)

@@ -1,7 +1,7 @@
 """Leaves of a pattern's expressions, one binding at a time.
 
 An evaluator is a closure of the language core over a binding: the events of each element, and for
-each element which member EACH means.
+each element the member that EACH refers to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seustream.compiler.pattern.rows import RowAggregate
 
 
 class Attributes(Protocol):
-    """The leaves an expression reads of an event; attributes are NULL where they are missing."""
+    """The parts of an event that an expression reads; missing attributes are NULL."""
 
     @property
     def ts(self) -> int: ...
@@ -31,21 +31,21 @@ class Attributes(Protocol):
 
 
 Groups = Sequence[Sequence[Attributes]]
-"""The events of each element; of a single one, one event."""
+"""The events of each element; a single element has one."""
 
 Binding = tuple[Groups, Sequence[int]]
-"""Events, and for each element which member EACH means, from 0."""
+"""Events, and for each element the index of the member that EACH refers to, from 0."""
 
 Evaluator = Callable[[Binding], Any]
 
 
 def evaluator(e: x.Expression, found: list[Place]) -> Evaluator:
-    """A function that gives the value of `e` for a binding, and appends its faults' places."""
+    """Returns a function that evaluates `e` for a binding and appends the places of its faults."""
     return compile_noting(e, Leaves(found), found)
 
 
 def may_fault(e: x.Expression) -> bool:
-    """Returns whether an evaluation may have no value though all its leaves have one."""
+    """Returns whether an evaluation may have no value even though all its leaves have one."""
     for part in x.walk(e):
         if isinstance(part, (x.Call, x.Cast, x.Case)):
             return True
@@ -57,7 +57,7 @@ def may_fault(e: x.Expression) -> bool:
 
 
 class Leaves:
-    """Gives what reads a leaf; faults within aggregates go to `found`."""
+    """Compiles leaves to functions that read them; faults within aggregates go to `found`."""
 
     def __init__(self, found: list[Place]) -> None:
         self.found = found
@@ -66,7 +66,7 @@ class Leaves:
         return self._aggregate(e) if isinstance(e, ir.GroupAggregate) else _value(e)
 
     def _aggregate(self, e: ir.GroupAggregate) -> Evaluator:
-        """The value over the members, in their order."""
+        """Aggregates over the members, in their order."""
         element, before, fold = e.element, e.before, Fold(e)
         if not e.aggregate.arguments and e.aggregate.where is None:
             return lambda b: b[1][element] if before else len(b[0][element])
@@ -103,7 +103,8 @@ class Fold:
         self._distinct = e.aggregate.distinct
 
     def noting(self, rows: Iterable[Sequence[Any]], found: list[Place]) -> Any:
-        """Its value; None, and its place among those found, where that is a fault."""
+        """Returns the aggregate's value; for a fault, returns None and appends its place to
+        `found`."""
         value = self(rows)
         if value is FAULT:
             found.append(self.place)
@@ -111,7 +112,7 @@ class Fold:
         return value
 
     def __call__(self, rows: Iterable[Sequence[Any]]) -> Any:
-        """Its value, FAULT where it has none."""
+        """Returns the aggregate's value, or FAULT where it has none."""
         entry, seen = self.entry, set()
         state = entry.init()
         for values in rows:
@@ -126,7 +127,7 @@ class Fold:
 
 
 def _value(e: x.Leaf) -> Evaluator:
-    """An attribute of an event."""
+    """Reads an attribute of an event."""
     assert isinstance(e, ir.Value), e
     element, name = e.element, e.attribute
     if e.pick in (Pick.EACH, Pick.PREVIOUS):

@@ -1,7 +1,8 @@
 """Conditions that compare two events, as compiled kernels decide them.
 
-A *link* compares an expression over one event with one over another, both of numbers. The partners of a
-partial match are then those events of a range that a kernel finds: pairs that do not fit are never made.
+A *link* compares an expression over one event with an expression over another, both numeric. A
+kernel finds the partners of a partial match in a range of events, so pairs that do not fit are
+never made.
 
     a.id = b.id AND b.price > a.price * 1.1      two links of a and b
     a.price + b.price > c.price                  none: its left side reads two events
@@ -24,7 +25,7 @@ from seustream.engine.stream.numbers import comparable, converted
 from seustream.hdl.isa import Condition
 
 _ROOM = 1 << 12
-"""Pairs that a search has room for at first."""
+"""The number of pairs that a search makes room for at first."""
 
 Rows = dict[int, Array]
 
@@ -38,8 +39,8 @@ class PatternLink:
     right: Once
 
     def test(self, lists: Lists, element: int, rows: Rows) -> native.Test | None:
-        """The comparison of the events of an element with those that are bound; None where a side has a
-        fault in some event."""
+        """Returns the comparison of an element's events with the bound ones, or None where a side
+        has a fault in some event."""
         theirs, ours = self.left, self.right
         if theirs.element != element:
             theirs, ours = ours, theirs
@@ -53,7 +54,7 @@ class PatternLink:
 
 
 def link(conjunct: ir.Conjunct) -> PatternLink | None:
-    """The condition as a link, if it is one."""
+    """Returns the condition as a link, or None if it is not one."""
     e = conjunct.expression
     if not comparable(e):
         return None
@@ -75,8 +76,8 @@ def link(conjunct: ir.Conjunct) -> PatternLink | None:
 def partners(
     begin: Ints, end: Ints, tests: Sequence[native.Test], limit: int
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of a binding and a position from its `begin` to its `end` for which the tests hold, in order;
-    no more than `limit` at once, unless of a single binding."""
+    """Yields pairs of a binding and a position from its `begin` to its `end` for which the tests
+    hold, in order; at most `limit` at once, unless a single binding has more."""
     begin, end = np.maximum(begin, 0), np.ascontiguousarray(end)
     start, room, those = 0, min(_ROOM, limit), tuple(tests)
     while start < len(begin):
@@ -89,7 +90,7 @@ def partners(
 
 
 def of_any(e: x.Expression) -> x.Expression:
-    """The same of whatever event."""
+    """Returns the expression with its element left open, so that equal sides compare equal."""
     if isinstance(e, ir.Value):
         return dataclasses.replace(e, element=0, pick=Pick.ONE)
     return x.rebuild(e, of_any) if x.children(e) else e

@@ -1,7 +1,7 @@
 """Ordered event lists in columns, as one epoch of a search sees them.
 
-With a partition, times are laid out so that each key has a stretch of its own, further from the
-next than any window reaches: one search then serves all keys.
+With a partition, times are laid out so that each key has a stretch of its own, farther from the
+next than any window reaches. One search then serves all keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAR = 1 << 62
 
 
 class Lists:
-    """For each element its rows of the log, in order, and their times `T` in the layout."""
+    """For each element, its rows of the log in order and their times `T` in the layout."""
 
     def __init__(self, query: ir.PatternQuery, log: EventBatch, rows: list[Ints]) -> None:
         self.query = query
@@ -39,7 +39,7 @@ class Lists:
         self.stretch = FAR
         self.keys = 1
         self._columns: dict[tuple[int, str], pa.Array] = {}
-        self._once: dict[int, tuple[Once, pa.Array | None]] = {}  # by what it keeps alive
+        self._once: dict[int, tuple[Once, pa.Array | None]] = {}  # by id; keeps its part alive
         self._numbers: dict[int, tuple[Once, Numbers | None]] = {}  # likewise
         self._codes = native.Codes()
         if query.partition:
@@ -64,7 +64,7 @@ class Lists:
             self.shift[element] = shift[rows[order]]
 
     def _keys(self) -> Ints:
-        """A number for each row's key; NULL is a key like any other."""
+        """Returns a number for each row's key; NULL is a key like any other."""
         codes: Ints = np.zeros(len(self.log), np.int64)
         for name in self.query.partition:
             column = pa.array(self.log.ts) if name == ir.TIME else self.log.columns[name]
@@ -75,7 +75,7 @@ class Lists:
         return codes
 
     def after(self) -> Ints:
-        """For each row of the log the next one of its key, or one past the last row."""
+        """Returns for each row of the log the next row of its key, or one past the last row."""
         found: Ints = np.full(len(self.log) + 1, len(self.log), np.int64)
         keys = self._keys()
         order = np.argsort(keys, kind="stable")
@@ -84,13 +84,13 @@ class Lists:
         return found
 
     def stretch_begin(self, times: Ints) -> Ints:
-        """Returns where the keys' stretches begin that hold these times."""
+        """Returns the beginnings of the stretches that hold these times."""
         if not self.query.partition:
             return np.full(len(times), -FAR)
         return times // self.stretch * self.stretch
 
     def stretch_end(self, times: Ints) -> Ints:
-        """Returns where they end."""
+        """Returns the ends of the stretches that hold these times."""
         if not self.query.partition:
             return np.full(len(times), FAR)
         return (times // self.stretch + 1) * self.stretch
@@ -109,12 +109,12 @@ class Lists:
         return self._columns[key]
 
     def arrivals(self, element: int, position: int) -> int:
-        """The number of an event of a list, by arrival."""
+        """Returns the arrival number of an event in a list."""
         return int(self.log.seq[self.rows[element][position]])
 
     def once(self, part: Once, bindings: int) -> pa.Array | None:
-        """A part of a condition for its whole list; None where that is not worth it, or the part
-        has a fault."""
+        """Evaluates a part of a condition for its whole list; returns None where that is not worth
+        it, or where the part has a fault."""
         if id(part) not in self._once:
             size = len(self.rows[part.element])
             if bindings < size // 4:
@@ -125,7 +125,7 @@ class Lists:
         return self._once[id(part)][1]
 
     def numbers(self, part: Once) -> Numbers | None:
-        """The numbers of a part for its whole list; None where it has a fault."""
+        """Returns the numbers of a part for its whole list, or None where it has a fault."""
         if id(part) not in self._numbers:
             faults, size = Faults(), len(self.rows[part.element])
             column = evaluate(part.part, self._alone, size, faults)
@@ -139,7 +139,7 @@ class Lists:
 
 
 class BatchRows:
-    """Some rows of a batch, as the events of whatever element is asked for."""
+    """Some rows of a batch, serving as the events of any element."""
 
     def __init__(self, batch: EventBatch, rows: Array) -> None:
         self.size = len(rows)
@@ -161,7 +161,7 @@ class BatchRows:
 
 
 class Columns(Protocol):
-    """The columns in which bindings look: the columns of each element's list."""
+    """The columns that bindings read: those of each element's list."""
 
     def column(self, element: int, attribute: str) -> pa.Array: ...
     def arrivals(self, element: int, position: int) -> int: ...
@@ -169,8 +169,8 @@ class Columns(Protocol):
 
 
 class Bindings:
-    """Rows of a search: for each element a position in its list. `each` are members of groups,
-    `owner` says which match of `groups` a row belongs to (each its own, if None)."""
+    """Rows of a search: for each element a position in its list. `each` holds members of groups;
+    `owner` is the match of `groups` that a row belongs to (if None, row and match are the same)."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Bindings:
         self.faults: Faults | None = None
 
     def kept(self, rows: Bools) -> Bindings:
-        """Some of the rows, as members of groups."""
+        """Returns some of the rows, as members of groups."""
         at = {e: positions[rows] for e, positions in self._at.items()}
         each = {e: positions[rows] for e, positions in self._each.items()}
         return Bindings(self._lists, int(rows.sum()), at, each)
@@ -232,7 +232,7 @@ class Bindings:
         return members.rows[ends if self._owner is None else ends[self._owner]]
 
     def _aggregate(self, e: ir.GroupAggregate) -> pa.Array:
-        """The aggregate for every match, then for every row of one."""
+        """Evaluates the aggregate for every match, then spreads it over the rows of each match."""
         members = self._groups[e.element]
         owner = members.owner
         at = {element: self._of_match(rows)[owner] for element, rows in self._at.items()}
@@ -241,7 +241,7 @@ class Bindings:
         return found if self._owner is None else taken(found, self._owner)
 
     def _of_match(self, rows: Array) -> Array:
-        """Returns what is bound for each row, for each match."""
+        """Returns the bound positions per match, given those per row."""
         if self._owner is None:
             return rows
         members = next(iter(self._groups.values()))

@@ -1,4 +1,4 @@
-"""The operator for a query of either language."""
+"""Chooses the operator for a query of either language."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from seustream.engine.pattern.variants import VariantsOperator
 def operator_of(
     query: ir.MatchQuery, engine: str = "auto", late: str = "drop", faults: Faults | None = None
 ) -> PatternOperator | VariantsOperator | RowOperator:
-    """The operator that runs a PATTERN or MATCH_RECOGNIZE query on a stream."""
+    """Returns the operator that runs a PATTERN or MATCH_RECOGNIZE query on a stream."""
     if isinstance(query, RowQuery):
-        # The matchers to choose from are those of PATTERN.
+        # `engine` does not apply: its matchers are those of PATTERN.
         return RowOperator(query, late=late, faults=faults)
     assert isinstance(query, ir.PatternQuery)
     if query.variants:

@@ -1,7 +1,7 @@
-"""The requirements of a query on events, ready to be asked: filters, tests, gaps and times.
+"""The requirements of a query on events, in a form to evaluate: filters, tests, gaps and times.
 
-All matchers but the columnar one ask here, each in its own order; what they share is only the
-meaning of one condition on one binding.
+All matchers except the columnar one evaluate them here, each in its own order. All they share is
+the meaning of one condition on one binding.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from seustream.engine.pattern.leaves import Binding, Evaluator, evaluator, may_f
 
 Groups = Sequence[Sequence[Event]]
 Range = tuple[int, int]
-"""Times from the first, up to and without the second."""
+"""Times from the first, up to but not including the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundCondition:
-    """A conjunct with what evaluates it, one binding at a time and in columns. `kleene` are the
-    groups whose members it goes through, `latest` the last positive element it mentions."""
+    """A conjunct with its evaluators, one for single bindings and one for columns. `kleene` lists
+    the groups whose members it ranges over; `latest` is the last positive element it mentions."""
 
     conjunct: ir.Conjunct
     evaluate: Evaluator
@@ -39,7 +39,7 @@ class BoundCondition:
 
 class Meaning:
     """A query's parts by element number. Faults are counted in `faults` wherever a matcher
-    evaluates, under the number of the newest event of the binding by arrival."""
+    evaluates, under the arrival number of the binding's newest event."""
 
     def __init__(self, query: ir.PatternQuery, faults: Faults | None = None) -> None:
         self.query = query
@@ -79,7 +79,7 @@ class Meaning:
         )
 
     def evaluator(self, e: x.Expression) -> Evaluator:
-        """Returns what gives the value of an expression for a binding, and counts its faults."""
+        """Returns a function that evaluates an expression for a binding and counts its faults."""
         noted: list[Place] = []
         value = evaluator(e, noted)
         if not may_fault(e):
@@ -104,7 +104,8 @@ class Meaning:
 
     @contextlib.contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Evaluations whose faults are not counted: they were before, or are samples."""
+        """Suspends the counting of faults: they were counted before, or the evaluation is a
+        sample."""
         faults, self.faults = self.faults, None
         try:
             yield
@@ -135,18 +136,18 @@ class Meaning:
     # --- bindings -------------------------------------------------------------
 
     def once(self, condition: BoundCondition, groups: Groups) -> bool:
-        """A condition that goes through no members."""
+        """Tests a condition that ranges over no members."""
         return condition.evaluate((groups, self._zeros)) is True
 
     def member(self, condition: BoundCondition, groups: Groups, index: int) -> bool:
-        """A condition on one member of its group."""
+        """Tests a condition on one member of its group."""
         at = list(self._zeros)
         at[condition.kleene[0]] = index
         return condition.evaluate((groups, at)) is True
 
     def throughout(self, condition: BoundCondition, groups: Groups) -> bool:
-        """A condition on complete groups: for all members it goes through, for a step from the
-        second on."""
+        """Tests a condition on complete groups, for all members it ranges over; a step starts at
+        the second member."""
         first = 1 if condition.conjunct.cls is Class.STEP else 0
         if not condition.kleene:
             return self.once(condition, groups)
@@ -162,8 +163,8 @@ class Meaning:
     # --- gaps and times -------------------------------------------------------
 
     def gap(self, element: int, groups: Groups) -> Range:
-        """Returns where an event would forbid a negated element: strictly between its neighbours, or at
-        an end of the sequence wherever it would still be within the window."""
+        """Returns the times at which an event would forbid a negated element: strictly between its
+        neighbours or, at an end of the sequence, wherever it would still be within the window."""
         first, last = self.ends(groups)
         before = [i for i in self.positives if i < element]
         after = [i for i in self.positives if i > element]
@@ -176,7 +177,7 @@ class Meaning:
         return low, high
 
     def ends(self, groups: Groups) -> tuple[int, int]:
-        """Times of the first and the last event."""
+        """Returns the times of the first and the last event."""
         return groups[self.positives[0]][0].ts, groups[self.positives[-1]][-1].ts
 
     def forbidden(self, groups: Groups, lists: Sequence[EventList]) -> bool:
@@ -198,7 +199,7 @@ class Meaning:
         return False
 
     def determined(self, first: int, last: int) -> int:
-        """D: when a match between these times is certain."""
+        """Returns D, the time at which a match between these times is certain."""
         if not self._waits:
             return last
         return END_OF_STREAM if self.query.window is None else first + self.query.window
@@ -219,7 +220,7 @@ class EventList:
         self.times.append(event.ts)
 
     def between(self, low: int, high: int) -> Sequence[Event]:
-        """Events from `low` up to and without `high`."""
+        """Returns the events from `low` up to but not including `high`."""
         return self.events[bisect_left(self.times, low) : bisect_left(self.times, high)]
 
     def expire(self, before: int) -> None:

@@ -1,13 +1,14 @@
-"""Runs the automaton: NFA^b, runs that share what they took in one versioned buffer.
+"""Runs the automaton: NFA^b, whose runs share the events they took in one versioned buffer.
 
-A run stands on a buffer entry, in some stage, with a version. Each event may move it on by
-`take` (another member of the group it is in) or `begin` (the first event of the next element),
-and the strategy says whether it may also stay as it was. Negated elements are looked for when a
-match is complete, among the events remembered for them.
+A run stands on a buffer entry, in some stage, with a version. Each event may advance it by `take`
+(another member of its present group) or `begin` (the first event of the next element). The strategy
+decides whether the run may also stay as it was. Negated elements are looked for when a match is
+complete, among the events remembered for them.
 
-Two numberings of versions. `per_take`: every event taken adds a digit; no live run's version is
-a prefix of another's, so exactly one way leads back. `per_state`: a digit a state, as in the
-sources; sound where a run that ignores an event does nothing else with it, so not under ANY.
+There are two numberings of versions. `per_take`: every event taken adds a digit. No live run's
+version is a prefix of another's, so exactly one way leads back. `per_state`: one digit per state,
+as in the sources. It is sound where a run that ignores an event does nothing else with it, so not
+under ANY.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from seustream.engine.pattern.versions import Numbering, Version, add_stage, inc
 
 @dataclass(slots=True, eq=False)
 class ChosenMatch:
-    """The events a run chose, newest first; clones share it."""
+    """The events a run chose, newest first; clones share the list."""
 
     stage: int
     event: Event
@@ -36,7 +37,7 @@ class ChosenMatch:
 
 @dataclass(slots=True, eq=False)
 class PartialMatch:
-    """`stage` and `count` say where it stands: the `count`-th event of that stage."""
+    """A run. It stands at the `count`-th event of stage `stage`."""
 
     stage: int
     count: int
@@ -48,8 +49,7 @@ class PartialMatch:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Something a run did: for the trace. `kind` is start, take, begin, stay, drop, expire or
-    match."""
+    """A step of a run, for the trace. `kind` is start, take, begin, stay, drop, expire or match."""
 
     kind: str
     version: Version
@@ -96,20 +96,21 @@ class Nfa:
 
     @property
     def held(self) -> int:
-        """Everything kept: runs, entries, remembered and pending."""
+        """The number of runs, entries, remembered events and pending matches kept."""
         lists = sum(map(len, self._lists))
         return sum(map(len, self._runs)) + len(self.buffer) + lists + len(self._pending)
 
     @property
     def largest(self) -> int:
-        """The events in the largest list or page."""
+        """The number of events in the largest list or page."""
         pages = [len(page) for page in self.buffer.pages.values()]
         return max([*pages, *map(len, self._lists)], default=0)
 
     # --- events ---------------------------------------------------------------
 
     def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
-        """Takes the events with old < ts ≤ new, in order; the matches determined since, ordered."""
+        """Takes the events with old < ts ≤ new, in order; returns the matches determined since,
+        ordered."""
         self._found = []
         for event in events:
             self.on_event(event)
@@ -124,7 +125,8 @@ class Nfa:
         return sorted(found, key=lambda match: match.order)
 
     def _forget(self, now: int) -> None:
-        """Drops what no later event can belong to: runs first, then what they stood on."""
+        """Drops everything that no later event can belong to: runs first, then the entries they
+        stood on."""
         window, horizon = self._query.window, self._query.horizon
         if now == END_OF_STREAM:
             window = horizon = 0
@@ -139,7 +141,7 @@ class Nfa:
         return self.meaning.forbidden(match.groups, self._lists)
 
     def on_event(self, event: Event) -> None:
-        """One event, in the order of (ts, seq)."""
+        """Takes one event; events come in the order of (ts, seq)."""
         meaning, query = self.meaning, self._query
         for element in meaning.forbidding:
             if meaning.fits(element, event):
@@ -147,7 +149,7 @@ class Nfa:
         if query.empty:
             return
         fits = [meaning.fits(stage.element, event) for stage in self._stages]
-        # What this event makes is put aside: only runs that existed before see it.
+        # Runs made by this event are put aside: only runs that existed before may see it.
         made: list[PartialMatch] = []
         for place, runs in enumerate(self._runs):
             onward = place + 1 < len(self._stages) and fits[place + 1]
@@ -182,14 +184,14 @@ class Nfa:
     def _step(
         self, run: PartialMatch, event: Event, fits: list[bool], made: list[PartialMatch]
     ) -> PartialMatch | None:
-        """Moves one run on; the run itself if it stays."""
+        """Advances one run; returns the run itself if it stays, else None."""
         query = self._query
         if query.window is not None and event.ts - run.start.ts > query.window:
             self._move("expire", run.version, None, run.entry)
             self.buffer.release(run.entry)
             return None
         self.tests += 1
-        options: list[int] = []  # the stage each leads to, its own first
+        options: list[int] = []  # the stages it may lead to, its own first
         stage = self._stages[run.stage]
         if (
             stage.loop_state is not None
@@ -223,12 +225,12 @@ class Nfa:
     def _labels(
         self, run: PartialMatch, number: int, target: int, options: int
     ) -> tuple[Version, Version]:
-        """The version of the new edge, and of the run that stands on it."""
+        """Returns the versions of the new edge and of the run that stands on it."""
         if self._numbering is Numbering.PER_TAKE:
             label = increase(run.version, number)
             return label, add_stage(label)
         if target == run.stage:
-            # Both left and taken: the clone that stays is told apart by its digit.
+            # If the run also leaves, a digit tells it from the clone that stays.
             stays = increase(run.version) if options > 1 else run.version
             return stays, stays
         label = run.version
@@ -284,7 +286,7 @@ class Nfa:
         self._arrive(clone, label, made)
 
     def _arrive(self, run: PartialMatch, label: Version, made: list[PartialMatch]) -> None:
-        """A run stands on a new entry: perhaps with a match, perhaps to go on."""
+        """Places a run on its new entry: it may complete a match, and it may go on."""
         self.buffer.lock(run.entry)
         stage = self._stages[run.stage]
         last = run.stage + 1 == len(self._stages)
@@ -318,7 +320,7 @@ class Nfa:
             )
 
     def _as_match(self, events: list[Event], run: PartialMatch) -> Match:
-        """Events of a path, cut into groups by what the run chose."""
+        """Builds a match from a path's events, cut into groups as the run chose them."""
         counts = [0] * len(self._stages)
         chosen: ChosenMatch | None = run.chosen
         while chosen is not None:
@@ -340,7 +342,7 @@ class Nfa:
     # --- counting references --------------------------------------------------
 
     def check(self) -> None:
-        """Every reference is accounted for; for tests and traces."""
+        """Checks that every reference is accounted for; used by tests and traces."""
         entries = list(self.buffer.entries())
         edges = sum(edge.target is not None for entry in entries for edge in entry.edges)
         refs = sum(entry.refs for entry in entries)
@@ -351,7 +353,7 @@ class Nfa:
 
 
 def refusal(query: ir.PatternQuery) -> str | None:
-    """Why the automaton cannot run a query; None if it can."""
+    """Returns the reason why the automaton cannot run a query, or None if it can."""
     if query.strategy is Strategy.ANY and query.mode is Mode.GROUP and query.kleene:
         return "its groups are the largest there are"
     return None

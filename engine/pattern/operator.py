@@ -1,8 +1,8 @@
-"""A pattern as an operator on a stream: time, keys and skipping around a matcher.
+"""A pattern as an operator on a stream: adds time, keys and skipping to a matcher.
 
 Events arrive in any order above the watermark, one by one or as tables. `advance` moves the
-watermark: what it passes is handed to the matcher in order of (ts, arrival), and every match that
-is certain by then comes out, once. What arrives at or below the watermark is late.
+watermark. The events it passes go to the matcher in order of (ts, arrival), and every match that is
+certain by then is given out once. Events that arrive at or below the watermark are late.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from seustream.engine.pattern.vector import ColumnSearch
 
 Key = tuple[Any, ...]
 MAX_ROWS = 50_000_000
-"""Matches of an epoch in columns; as objects they take ten times the memory."""
+"""The most matches of an epoch in columns; as objects they would take ten times the memory."""
 MAX_MATCHES = 5_000_000
 MAX_RUNS = 1_000_000
 
@@ -58,10 +58,10 @@ class Matcher(Protocol):
 
 
 class PatternOperator:
-    """A query on a stream. `engine` is auto, columns, optiseq, nfa or compact; `late` drop or
-    error; an epoch (the time between two calls of `advance`) of more than `max_matches` matches
-    (MAX_ROWS in columns and MAX_MATCHES elsewhere, if not given) or `max_runs` runs raises
-    `PatternBudgetExceeded`. Faults are counted in `faults`, or raised there."""
+    """A query on a stream. `engine` is auto, columns, compiled, optiseq, nfa or compact; `late` is
+    drop or error. An epoch is the time between two calls of `advance`. One with more than
+    `max_matches` matches (by default MAX_ROWS in columns and MAX_MATCHES elsewhere) or `max_runs`
+    runs raises `PatternBudgetExceeded`. Faults are counted in `faults`, or raised there."""
 
     def __init__(
         self,
@@ -95,7 +95,8 @@ class PatternOperator:
 
     @property
     def choice(self) -> Choice:
-        """The matcher at work, why, and what each was estimated to need for an epoch."""
+        """The matcher at work, the reason for it, and the estimated cost of an epoch for each
+        matcher."""
         return self._chooser.choice
 
     @property
@@ -109,7 +110,7 @@ class PatternOperator:
     # --- input ----------------------------------------------------------------
 
     def push(self, event: Event) -> None:
-        """One event; its `seq` is given here, by arrival."""
+        """Takes one event; its `seq` is assigned here, by arrival."""
         seq = self._arrivals.arrived
         self._arrivals.arrived += 1
         ts: object = event.ts
@@ -124,24 +125,25 @@ class PatternOperator:
         heapq.heappush(self._heap, (ts, seq, Event(ts, seq, event.type, attrs)))
 
     def push_table(self, rows: pa.Table) -> None:
-        """Rows of the stream, with a column ts (int64)."""
+        """Takes rows of the stream, with a column ts (int64)."""
         self._arrivals.push(rows, self.watermark)
 
     # --- output ---------------------------------------------------------------
 
     @property
     def output_watermark(self) -> int:
-        """Every later match has a time above this."""
+        """The output watermark: every later match has a time above it."""
         if self.query.skip is not Skip.NONE or (self.query.waits and self.query.window is None):
             return self._skipping.output_watermark(self.watermark)
         return self.watermark
 
     def advance(self, watermark: int) -> list[Match]:
-        """Moves the watermark; the matches certain by now, in order of (D, events)."""
+        """Moves the watermark; returns the matches certain by now, in order of (D, events)."""
         return self._stamped(self._advance(watermark))
 
     def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-        """The same as rows of RETURN, with the time of each."""
+        """Moves the watermark like `advance`; returns the matches as rows of RETURN, with their
+        times."""
         found = self._advance(watermark)
         if isinstance(found, list):
             return self.rows_of(self._stamped(found))
@@ -152,17 +154,18 @@ class PatternOperator:
         return output.of_found(self._meaning, found), found.determined
 
     def pass_over(self, watermark: int) -> None:
-        """Moves the watermark past events whose matches were given out, and their faults counted, elsewhere."""
+        """Moves the watermark past events whose matches were given out, and whose faults were
+        counted, elsewhere."""
         with self._meaning.uncounted():
             self._advance(watermark)
 
     def rows_of(self, matches: Sequence[Match]) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-        """Matches of the query as rows of RETURN, with the time of each."""
+        """Returns matches of the query as rows of RETURN, with their times."""
         times = np.array([match.D for match in matches], np.int64)
         return output.of_matches(self._meaning, matches), times
 
     def _stamped(self, found: list[Match] | Found | None) -> list[Match]:
-        """A match that had to wait for the end of the stream bears the time of its last event."""
+        """Dates matches that had to wait for the end of the stream by their last event."""
         if not isinstance(found, list):
             found = [] if found is None else found.matches(self.query)
         if self.query.waits and self.query.window is None:
@@ -193,7 +196,7 @@ class PatternOperator:
         return found
 
     def _consider(self, released: EventBatch | list[Event]) -> None:
-        """Another matcher, if it would do an epoch like this one for far less."""
+        """Switches to another matcher if it would be far cheaper for an epoch like this one."""
         before = self.engine
         few = released if isinstance(released, EventBatch) else released[:SAMPLED]
         held = self._held_before() if self._kept > len(released) else None
@@ -203,7 +206,7 @@ class PatternOperator:
 
     @property
     def _kept(self) -> int:
-        """Events held from before."""
+        """The number of events held from before."""
         return len(self._retained) if self._columns is None else len(self._columns.kept)
 
     def _held_before(self) -> HeldEvents:
@@ -224,7 +227,8 @@ class PatternOperator:
     # --- in order -------------------------------------------------------------
 
     def _released(self, watermark: int) -> EventBatch | list[Event]:
-        """Everything up to the watermark, in order: in columns where rows came in tables."""
+        """Releases all events up to the watermark, in order; as columns where rows came in
+        tables."""
         events = self._popped(watermark)
         batch = self._arrivals.released(watermark)
         if batch is None:
@@ -273,7 +277,7 @@ class PatternOperator:
         return OptiSeq(self._meaning, self._order, max_matches=self._max_matches)
 
     def _new_columns(self) -> ColumnSearch | CompiledSearch | None:
-        """The matcher of all keys, if it is one that takes columns."""
+        """Returns the matcher of all keys, if the chosen one takes columns."""
         if self.engine == "columns":
             return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
         if self.engine == "compiled":
@@ -301,12 +305,12 @@ class PatternOperator:
 
     @property
     def latest(self) -> int:
-        """The time of the last event that waits, or the watermark."""
+        """The time of the last waiting event, or the watermark."""
         return max((ts for ts, _, _ in self._heap), default=self.watermark)
 
     @property
     def held(self) -> int:
-        """Everything kept: waiting events, lists, runs, buffers, pending matches."""
+        """The number of items kept: waiting events, lists, runs, buffers, pending matches."""
         matchers: Iterable[Matcher] = self._matchers.values()
         columns = 0 if self._columns is None else self._columns.held
         kept = len(self._retained) + self._arrivals.held + self._skipping.held
@@ -314,13 +318,14 @@ class PatternOperator:
 
     @property
     def largest(self) -> int:
-        """The events in the largest list or page."""
+        """The number of events in the largest list or page."""
         if self._columns is not None:
             return self._columns.kept.largest
         return max((matcher.largest for matcher in self._matchers.values()), default=0)
 
     def _retain(self, watermark: int) -> None:
-        """The events a restored operator must see again: those of one horizon."""
+        """Drops the events older than one horizon; a restored operator has to see the others
+        again."""
         horizon = 0 if watermark == END_OF_STREAM else self.query.horizon
         if horizon is not None:
             earliest = watermark + 1 - horizon
@@ -330,8 +335,8 @@ class PatternOperator:
             del self._retained[:at]
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain values, for JSON: what is retained is enough to build everything
-        else again."""
+        """Returns the state as plain values, for JSON: the retained events suffice to rebuild
+        everything else."""
         waiting = [event for _, _, event in sorted(self._heap)]
         if self._arrivals.tables is not None:
             waiting += self._arrivals.tables.rows()
@@ -347,8 +352,8 @@ class PatternOperator:
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Goes on where a snapshot was taken; of a fresh operator with the same query. The
-        retained events are run again, and what had been given out by then is not given again."""
+        """Continues from a snapshot, in a fresh operator of the same query. The retained events are
+        run again; matches given out before the snapshot are not given out again."""
         if self._arrivals.arrived:
             raise ValueError("an operator is restored before it is used")
         self._chooser.resume(stored["engine"], stored["considered"])
@@ -361,11 +366,12 @@ class PatternOperator:
         self._skipping = state.skipping_of(self.query, stored["skipping"])
 
     def _seen(self) -> list[Event]:
-        """The events a matcher would have to see again."""
+        """Returns the events that a rebuilt matcher has to see again."""
         return self._retained if self._columns is None else self._columns.kept.events()
 
     def _build(self, seen: list[Event]) -> None:
-        """The matcher chosen, as if it had run from the start; what it finds was given out."""
+        """Builds the chosen matcher as if it had run from the start; its matches were given out
+        before."""
         self._matchers, self._retained = {}, []
         with self._meaning.uncounted():
             self._run_again(seen)

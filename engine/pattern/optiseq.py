@@ -1,9 +1,9 @@
-"""OptiSeq: search over ordered event lists, from the shortest outwards, one event at a time.
+"""OptiSeq: searches ordered event lists from the shortest outwards, one event at a time.
 
-An event is kept in the list of every element it fits, after type and constants. Only the single
-positive elements, the anchors, are searched; the bound ones always form a block of neighbours, so
-that a new one has a range of times, found by bisection. Conditions are tested as soon as their
-events are bound. Groups and absences are looked at when all anchors are bound.
+An event is kept in the list of every element whose type and constants it fits. Only the single
+positive elements, the anchors, are searched. The bound ones always form a block of neighbours, so
+the next one has a range of times, found by bisection. Conditions are tested as soon as their events
+are bound. Groups and absences are looked at when all anchors are bound.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Groups = list[Sequence[Event]]
 
 @dataclass(frozen=True, slots=True)
 class OrderStep:
-    """Something the search did: for the trace. `kind` is order, range, bind, fail, match or
-    reject; `depth` is how many anchors were bound before."""
+    """A step of the search, for the trace. `kind` is order, range, bind, fail, match or reject;
+    `depth` is the number of anchors bound before."""
 
     kind: str
     depth: int
@@ -35,8 +35,8 @@ class OrderStep:
 
 
 class OptiSeq:
-    """A query's lists and their search. `tighten` leaves room in a range for the elements still
-    to come on its other side; `order` is cost, paper, or anchor positions. `on_step` is called with
+    """A query's lists and their search. `tighten` leaves room in a range for the elements still to
+    come on its other side. `order` is cost, paper, or anchor positions. `on_step` is called with
     every step."""
 
     def __init__(
@@ -78,11 +78,12 @@ class OptiSeq:
 
     @property
     def order(self) -> Order:
-        """The order of the last epoch."""
+        """The search order of the last epoch."""
         return self._order
 
     def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
-        """Takes the events with old < ts ≤ new, in order; the matches determined since, ordered."""
+        """Takes the events with old < ts ≤ new, in order; returns the matches determined since,
+        ordered."""
         for event in events:
             for element, one in enumerate(self.lists):
                 if self.meaning.fits(element, event):
@@ -121,7 +122,7 @@ class OptiSeq:
         groups[element] = ()
 
     def _conditions_by_step(self) -> list[list[BoundCondition]]:
-        """The conditions that each anchor of the order completes."""
+        """Returns, for each anchor of the order, the conditions that it completes."""
         found, bound = [], set()
         for place in self._order:
             element = self._anchors[place]
@@ -131,8 +132,9 @@ class OptiSeq:
         return found
 
     def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
-        """For each anchor the times it may have, from and without. The one that determines D is
-        bound to the epoch, so that a match is found in the one epoch that holds its D."""
+        """Returns for each anchor the range of times it may have, excluding the end. The anchor
+        that determines D is bound to the epoch, so that a match is found in the one epoch that
+        holds its D."""
         bounds = [(BEGIN_OF_TIME, END_OF_STREAM + 1)] * len(self._anchors)
         query = self._query
         if not query.waits:
@@ -143,7 +145,8 @@ class OptiSeq:
         return bounds
 
     def _share(self, conjunct: ir.Conjunct, first: int, second: int) -> tuple[int, int]:
-        """Sampled pairs of two anchors, and how many a condition lets through."""
+        """Returns how many pairs of two anchors were sampled, and how many a condition lets
+        through."""
         condition = next(c for c in self._pairs if c.conjunct is conjunct)
         a, b = self._anchors[first], self._anchors[second]
         earlier, later = self.lists[a], self.lists[b]
@@ -162,7 +165,7 @@ class OptiSeq:
     # --- search ---------------------------------------------------------------
 
     def _verify(self, groups: Groups, low: int, high: int, step: int) -> None:
-        """Binds the next anchor in every way; `low` to `high` are bound."""
+        """Binds the next anchor in every possible way; `low` to `high` are bound."""
         if step == len(self._order):
             self._complete(groups)
             return
@@ -184,8 +187,8 @@ class OptiSeq:
         groups[element] = ()
 
     def _range(self, groups: Groups, low: int, high: int, place: int) -> tuple[int, int]:
-        """Times an anchor next to the block may have: strictly after or before it, all within
-        the window."""
+        """Returns the times that an anchor next to the block may have: strictly after or before it,
+        all within the window."""
         window = self._query.window
         left, right = groups[self._anchors[low]][0].ts, groups[self._anchors[high]][0].ts
         begin, end = self._bounds[place]
@@ -200,22 +203,23 @@ class OptiSeq:
         return max(begin, self._last_absence(low, left)), end
 
     def _missing(self, place: int, before: bool) -> int:
-        """Returns how many ticks the positives beyond an anchor need at the least."""
+        """Returns the fewest ticks that the positives beyond an anchor need."""
         if not self._tighten:
             return 0
         element = self._anchors[place]
         return sum((i < element) if before else (i > element) for i in self._query.positives)
 
     def _plain_absences(self, left: int, right: int) -> list[EventList]:
-        """Lists of absences between two neighbouring anchors with nothing else between, that
-        depend on constants only."""
+        """Returns the lists of absences that depend on constants only, between two neighbouring
+        anchors with nothing else between them."""
         between = range(self._anchors[left] + 1, self._anchors[right])
         if any(not self._query.elements[i].negated for i in between):
             return []
         return [self.lists[i] for i in between if not self.meaning.forbidding[i]]
 
     def _first_absence(self, high: int, after: int) -> int:
-        """The next anchor may be no later than the first forbidding event after this one."""
+        """Bounds the next anchor: it may be no later than the first forbidding event after this
+        one."""
         end = END_OF_STREAM + 1
         for one in self._plain_absences(high, high + 1):
             index = bisect_right(one.times, after)
@@ -232,7 +236,8 @@ class OptiSeq:
         return begin
 
     def _holds(self, groups: Groups, element: int, depth: int) -> bool:
-        """Returns whether the conditions hold that this anchor completes, and counts them."""
+        """Returns whether the conditions that this anchor completes hold, and traces the
+        outcome."""
         found = all(self.meaning.once(condition, groups) for condition in self._due[depth])
         if self._on_step is not None:
             self._tell("bind" if found else "fail", depth, repr(groups[element][0]))
@@ -271,13 +276,13 @@ class OptiSeq:
             self._tell("reject", len(self._order), f"{show(whole)}: {why}")
 
     def _filled(self, groups: Groups) -> Iterable[Groups]:
-        """The anchors with their groups."""
+        """Returns the anchors together with their groups, in every possible way."""
         if not self._loops:
             return (groups,)
         return self._maximal(groups) if self._query.grouped else self._subsets(groups)
 
     def _maximal(self, groups: Groups) -> Iterator[Groups]:
-        """GROUP: every Kleene element takes all that fits its gap."""
+        """GROUP: every Kleene element takes all events that fit its gap."""
         whole = list(groups)
         for element in self._loops:
             of = self._query.elements[element]
@@ -289,8 +294,8 @@ class OptiSeq:
         yield whole
 
     def _gap(self, element: int, groups: Groups) -> tuple[int, int]:
-        """Returns where a group may be: between the singles beside it, or at an end of the sequence
-        within the window of the singles."""
+        """Returns the times at which a group may be: between the singles beside it or, at an end of
+        the sequence, within the window of the singles."""
         window = self._query.window
         before = [i for i in self._anchors if i < element]
         after = [i for i in self._anchors if i > element]
@@ -306,7 +311,7 @@ class OptiSeq:
         return begin, end
 
     def _fitting(self, element: int, groups: Groups, begin: int, end: int) -> Sequence[Event]:
-        """The events of a gap that pass the conditions on single members."""
+        """Returns the events of a gap that pass the conditions on single members."""
         events = self.lists[element].between(begin, end)
         conditions = [c for c in self._members if c.kleene == (element,)]
         if not conditions:
@@ -320,7 +325,7 @@ class OptiSeq:
         return found
 
     def _subsets(self, groups: Groups) -> Iterator[Groups]:
-        """SUBSETS: every choice of members, each group strictly after the one before."""
+        """SUBSETS: yields every choice of members, each group strictly after the previous one."""
         fitting = {i: self._fitting(i, groups, *self._gap(i, groups)) for i in self._loops}
 
         def fill(whole: Groups, rest: list[int], after: int) -> Iterator[Groups]:
@@ -341,7 +346,7 @@ class OptiSeq:
 
 
 def show(groups: Sequence[Sequence[Event]]) -> str:
-    """Events of a match, element by element."""
+    """Shows the events of a match, element by element."""
     return " | ".join(" ".join(map(repr, group)) for group in groups if group)
 
 

@@ -1,7 +1,7 @@
 """RETURN: matches as rows, one by one or in columns.
 
-A whole event is a column for its time and each of its attributes, `a_ts`, `a_price`; what goes
-over a group is a list.
+A whole event has a column for its time and one for each of its attributes, `a_ts`, `a_price`. An
+expression over the members of a group is a list.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def schema(query: ir.MatchQuery) -> pa.Schema:
 
 
 def of_matches(meaning: Meaning, matches: Sequence[Match]) -> pa.Table:
-    """Single matches as rows."""
+    """Returns single matches as rows."""
     columns, query = [], meaning.query
     zeros = [0] * len(query.elements)
     for _, e, each in fields(query):
@@ -59,7 +59,7 @@ def _lists(counts: Sequence[int] | Array, values: pa.Array) -> pa.Array:
 
 
 def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
-    """Matches in columns as rows."""
+    """Returns matches in columns as rows."""
     query = meaning.query
     if found is None or not len(found):
         return schema(query).empty_table()
@@ -81,7 +81,7 @@ def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
 
 
 class _Log:
-    """A batch seen as the list of every element: positions are its rows."""
+    """A batch seen as the list of every element: positions are row numbers of the batch."""
 
     def __init__(self, log: EventBatch) -> None:
         self._log = log

@@ -1,7 +1,7 @@
 """Plans which matcher runs a query, and in which order the lists are searched.
 
-The anchors are the single positive elements; a search binds them one by one, so that those bound
-are always neighbours. An order is a list of anchor positions, such as (1, 2, 3, 0).
+The anchors are the single positive elements. A search binds them one by one, and those bound are
+always neighbours. An order is a list of anchor positions, such as (1, 2, 3, 0).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seustream.engine.pattern.errors import EngineRefused
 
 ENGINES = ("auto", "columns", "compiled", "optiseq", "nfa", "compact")
 MOST_ELEMENTS = 62
-"""A bit each, of a number with a sign."""
+"""The most elements that fit, one bit each, into a signed 64-bit number."""
 Order = tuple[int, ...]
 
 
@@ -24,8 +24,8 @@ Order = tuple[int, ...]
 
 
 def paper_order(counts: Sequence[int]) -> Order:
-    """The order of the paper: the shortest list first (leftmost of equals), then the side whose
-    lists are shorter on average; the right one if they are equal."""
+    """Returns the order of the paper: the shortest list first (the leftmost of equals), then the
+    side whose lists are shorter on average, or the right side if both are equal."""
     start = min(range(len(counts)), key=lambda i: (counts[i], i))
     left, right = list(range(start - 1, -1, -1)), list(range(start + 1, len(counts)))
     if not left or not right:
@@ -46,15 +46,16 @@ class CostEstimate:
     selectivities: tuple[tuple[tuple[int, ...], float], ...] = ()
 
     def raw(self, low: int, high: int) -> float:
-        """Returns how many combinations of neighbours low..high there are within the window, whatever
-        the conditions say."""
+        """Returns how many combinations of the neighbours low..high lie within the window,
+        regardless of conditions."""
         span = max(self.span, 1.0)
         windows = max(span / self.window, 1.0) if self.window else 1.0
         rate = [count / windows for count in self.counts]
         return windows * math.prod(rate[low : high + 1]) / math.factorial(high - low)
 
     def passing(self, low: int, high: int) -> float:
-        """The share of them that all conditions inside let through."""
+        """Returns the share of these combinations that all conditions among low..high let
+        through."""
         inside = [
             share
             for places, share in self.selectivities
@@ -64,8 +65,9 @@ class CostEstimate:
 
 
 def cost_order(estimate: CostEstimate) -> tuple[float, Order]:
-    """The cheapest order, by dynamic programming over blocks of neighbours whose last anchor is
-    at either end. Of equally cheap ones the smaller sequence of positions."""
+    """Returns the cheapest order and its cost, by dynamic programming over blocks of neighbours
+    whose last anchor is at either end. Of equally cheap orders it takes the smaller sequence of
+    positions."""
     size = len(estimate.counts)
     best: dict[tuple[int, int], tuple[float, Order]] = {
         (i, i): (float(estimate.counts[i]), (i,)) for i in range(size)
@@ -83,17 +85,17 @@ def cost_order(estimate: CostEstimate) -> tuple[float, Order]:
 
 
 def stale(measured: Sequence[int], counts: Sequence[int]) -> bool:
-    """Returns whether a count has grown or shrunk by more than two since it was measured."""
+    """Returns whether a count has changed by more than a factor of two since it was measured."""
     if len(measured) != len(counts):
         return True
     return any(max(a, b) > 2 * max(min(a, b), 1) for a, b in zip(measured, counts, strict=True))
 
 
 class OrderChooser:
-    """The order for each epoch; estimated anew when a list has grown or shrunk by more than two.
+    """Chooses the order for each epoch; estimates anew once a list has more than doubled or halved.
 
-    `share` gives for a pair of anchors and a conjunct how many sampled pairs there are and how
-    many of them it lets through.
+    `share` takes a conjunct and a pair of anchors. It returns how many pairs were sampled, and how
+    many of them the conjunct lets through.
     """
 
     def __init__(
@@ -116,7 +118,8 @@ class OrderChooser:
         self.estimate: CostEstimate | None = None
 
     def choose(self, counts: Sequence[int], span: float, searched: Sequence[int]) -> Order:
-        """`searched` are the events of each list that a search may begin with."""
+        """Returns the order; `searched` counts the events of each list that a search may begin
+        with."""
         if isinstance(self.order, tuple):
             return self.order
         if self.order == "paper":
@@ -137,7 +140,7 @@ class OrderChooser:
 
 
 def check_order(order: str | Order, anchors: int) -> None:
-    """An order given by hand must grow a block of neighbours over all anchors."""
+    """Checks that an order given by hand grows one block of neighbours over all anchors."""
     if isinstance(order, str):
         if order not in ("paper", "cost"):
             raise EngineRefused(f"there is no order {order!r}", "orders: cost, paper")
@@ -155,7 +158,7 @@ def check_order(order: str | Order, anchors: int) -> None:
 
 
 def supports(query: ir.PatternQuery) -> Mapping[str, str | None]:
-    """For every matcher why it cannot run a query; None if it can."""
+    """Returns for every matcher the reason why it cannot run a query, or None if it can."""
     positive = [query.elements[i] for i in query.positives]
     lists: str | None = None
     if query.strategy is not Strategy.ANY:
@@ -196,7 +199,7 @@ def _not_compact(query: ir.PatternQuery) -> str | None:
 
 
 def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
-    """The matcher for a query, and why; a forced one that cannot is P016."""
+    """Returns the matcher for a query and the reason; raises P016 if a forced one cannot run it."""
     if engine not in ENGINES:
         raise EngineRefused(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
     reasons = supports(query)

@@ -15,16 +15,18 @@ from seustream.engine.pattern.found import runs
 from seustream.engine.pattern.lists import BatchRows, Bindings, Lists
 
 SAMPLE = 2_000
-"""Events of the earlier list whose pairs are looked at, for the share a condition lets through."""
+"""Events of the earlier list whose pairs are sampled for the share that a condition lets
+through."""
 
 
 def sample_step(length: int) -> int:
-    """Every how many of them."""
+    """Returns the step width that samples a list of this length."""
     return max(1, length // SAMPLE)
 
 
 def pieces(counts: Ints, limit: int) -> list[slice]:
-    """Consecutive stretches whose counts add up to no more than the limit, or are of one."""
+    """Returns consecutive slices whose counts add up to no more than the limit, or that hold one
+    count."""
     ends = np.cumsum(counts)
     found, begin = [], 0
     while begin < len(counts):
@@ -36,11 +38,11 @@ def pieces(counts: Ints, limit: int) -> list[slice]:
 
 
 Constants = Sequence[tuple[int, Prepared]]
-"""Conditions on the event of an element alone."""
+"""Conditions on the event of one element alone."""
 
 
 def constants(query: ir.PatternQuery) -> Constants:
-    """The conditions of a query that one event decides, each with its element."""
+    """Returns the conditions of a query that one event decides, each with its element."""
     return [
         (conjunct.refs[0], Prepared(conjunct.expression))
         for conjunct in query.conjuncts
@@ -50,11 +52,12 @@ def constants(query: ir.PatternQuery) -> Constants:
 
 _KEPT = 256
 _known: dict[int, tuple[ir.PatternQuery, list[str], Bools]] = {}
-"""By the number of a query, which is kept with it, what its elements take of the types it was last asked for."""
+"""By the id of a query, which is kept alive beside it: the names of types last asked for, and which
+of them its elements take."""
 
 
 def _fits(query: ir.PatternQuery, names: list[str]) -> Bools:
-    """By element the types of events that it takes, the last being none."""
+    """Returns for each element which event types it takes; the last column stands for no type."""
     known = _known.get(id(query))
     if known is not None and known[1] is names and known[2].shape[1] == len(names) + 1:
         return known[2]
@@ -69,7 +72,7 @@ def _fits(query: ir.PatternQuery, names: list[str]) -> Bools:
 def fitting(
     query: ir.PatternQuery, batch: EventBatch, of: Constants, faults: Faults | None = None
 ) -> list[Ints]:
-    """By element the rows of a batch that have its type and pass its constants."""
+    """Returns, by element, the rows of a batch that have its type and pass its constants."""
     found = [column.nonzero()[0] for column in _fits(query, batch.names)[:, batch.type]]
     for element, condition in of:
         rows = found[element]
@@ -79,8 +82,8 @@ def fitting(
 
 
 def share(lists: Lists, conjunct: ir.Conjunct, refs: Sequence[int], limit: int) -> tuple[int, int]:
-    """Sampled pairs of two anchors, the earlier first, and how many of them a condition lets
-    through. `limit` is how many pairs are looked at together."""
+    """Returns how many pairs of two anchors were sampled, the earlier first, and how many of them a
+    condition lets through. `limit` is the number of pairs evaluated together."""
     a, b = refs
     rows = np.arange(0, len(lists.T[a]), sample_step(len(lists.T[a])))
     times = lists.T[a][rows]

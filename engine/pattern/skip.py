@@ -1,7 +1,7 @@
-"""AFTER MATCH: which of the matches count, once it is known which start where.
+"""AFTER MATCH: decides which matches count, once the matches of each start are known.
 
 Starts are settled in the order of their events. Of the matches from one start only the earliest
-counts; then the next start that counts is where the clause says.
+counts. The next start that counts is then the one that the clause gives.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Order = tuple[int, int]
 
 
 class Skipper:
-    """The matches of one key that wait for their start to be settled; `after` is where the next
-    start must lie behind."""
+    """The matches of one key that wait for their start to be settled; the next start must lie after
+    `after`."""
 
     def __init__(self, query: ir.PatternQuery) -> None:
         self._query = query
@@ -32,7 +32,8 @@ class Skipper:
             self.waiting[start] = match
 
     def settled(self, watermark: int) -> list[Match]:
-        """The matches that count among those whose start is settled: its window has passed."""
+        """Returns the matches that count among those whose start is settled: its window has
+        passed."""
         accepted = []
         for start in sorted(self.waiting):
             if not self._is_settled(start, watermark):
@@ -44,7 +45,7 @@ class Skipper:
         return accepted
 
     def is_past(self, watermark: int) -> bool:
-        """Returns whether no later start can lie before where it skipped to."""
+        """Returns whether no later start can lie before the place it skipped to."""
         if self._query.window is None:
             return watermark == END_OF_STREAM
         return self.after[0] + self._query.window <= watermark
@@ -59,19 +60,20 @@ class Skipper:
 
 
 def _preference(match: Match) -> tuple[Any, ...]:
-    """The earliest first; of those of one time that with an event where another one lacks the element."""
+    """Prefers the earliest; at the same time, a match that has an event where another lacks the
+    element."""
     return (match.D, tuple((not ids, ids) for ids in match.ids))
 
 
 class Skipping:
-    """The skippers of all keys of a query."""
+    """The skippers of a query, one for each key."""
 
     def __init__(self, query: ir.PatternQuery) -> None:
         self._query = query
         self.skippers: dict[tuple[Any, ...], Skipper] = {}
 
     def counted(self, found: Iterable[Match], watermark: int) -> list[Match]:
-        """Takes what was found; the matches that count and are settled by now, in order."""
+        """Takes new matches; returns those that count and are settled by now, in order."""
         for match in found:
             key = key_of(match.first, self._query.partition)
             if key not in self.skippers:
@@ -86,7 +88,8 @@ class Skipping:
         return counted
 
     def output_watermark(self, watermark: int) -> int:
-        """A bound that all that counts later has a time above, if what is found later is above the watermark."""
+        """Returns a bound below the times of all matches that count later, if later ones are found
+        above the watermark."""
         if watermark == END_OF_STREAM:
             return watermark
         if self._query.window is None:

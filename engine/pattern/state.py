@@ -1,4 +1,4 @@
-"""Events and matches as plain values, for a snapshot in JSON."""
+"""Events and matches as plain values, for a JSON snapshot."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WRITE: dict[type, tuple[str, Any, Any]] = {
         lambda size: size * _MILLISECOND,
     ),
 }
-"""Values that JSON does not have: their name, and how they are written and read."""
+"""Types that JSON lacks: their names, and how their values are written and read."""
 _READ = {name: read for name, _, read in _WRITE.values()}
 
 
 def value(of: Any) -> Any:
-    """A value as JSON has it; of another type, `{its name: text}`."""
+    """Returns a value as JSON; a value of a type that JSON lacks becomes `{type name: text}`."""
     written = _WRITE.get(type(of))
     return of if written is None else {written[0]: written[1](of)}
 
@@ -58,7 +58,7 @@ def events_of(plain: list[list[Any]]) -> list[Event]:
 
 
 def skipping(of: Skipping) -> list[dict[str, Any]]:
-    """By key, the matches that wait for their start to be settled."""
+    """Returns, by key, the matches that wait for their start to be settled."""
     return [_skipper(key, one) for key, one in of.skippers.items()]
 
 

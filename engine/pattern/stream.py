@@ -1,7 +1,7 @@
 """A pattern as an operator of the graph.
 
-Where only an event of some types can end a match, all others wait until one of these has come, so that a step
-without one costs next to nothing.
+Where only events of some types can end a match, all others wait until one of these has arrived, so
+that a step without one costs next to nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
 _MOST_WAIT = 4096
-"""Rows that may wait for one that ends a match."""
+"""The most rows that may wait for one that ends a match."""
 
 
 class PatternNode:
-    """A pattern over one stream. Its matches are results or, at the time of their last event, rows of the
-    stream it defines. Faults are counted in `faults`, or raised there."""
+    """A pattern over one stream. Its matches are results or, at the time of their last event, rows
+    of the stream it defines. Faults are counted in `faults`, or raised there."""
 
     def __init__(
         self, query: ir.MatchQuery, engine: str = "auto", faults: QueryFaults | None = None
@@ -35,14 +35,14 @@ class PatternNode:
         self.query = query
         own = QueryFaults() if faults is None else faults
         self.faults = {query.name: own}
-        # The runner keeps the order.
+        # The runner puts rows in order before they get here.
         self.operator = operator_of(query, engine, late="error", faults=own)
         self.inputs: tuple[str, ...] = (query.stream.name,)
         self._reached = self._given = BEGIN_OF_TIME
         self._ending = None if own.strict else ending(query)
         self._waiting: list[pa.Table] = []
         self._begins, self._ends = END_OF_STREAM, BEGIN_OF_TIME
-        """The times between which there are events that end matches, not yet looked at."""
+        """The span of times with events that end matches and have not been looked at."""
 
     @property
     def watermark(self) -> int:
@@ -74,7 +74,7 @@ class PatternNode:
         yield from as_answer(self.query, *self._caught_up())
 
     def _due(self) -> bool:
-        """Returns whether there may be matches, or too much waits."""
+        """Returns whether there may be matches, or too many rows wait."""
         if self._ending is None or self._reached == END_OF_STREAM:
             return True
         if self._begins <= self._reached and self.operator.watermark < self._ends:
@@ -82,7 +82,7 @@ class PatternNode:
         return len(self._waiting) > 1 and sum(r.num_rows for r in self._waiting) > _MOST_WAIT
 
     def _caught_up(self) -> tuple[pa.Table, Ints]:
-        """Matches up to where outputs have been given."""
+        """Returns the matches up to the time for which outputs were asked."""
         if self._waiting:
             some = self._waiting
             rows = some[0] if len(some) == 1 else pa.concat_tables(some).combine_chunks()
@@ -92,7 +92,7 @@ class PatternNode:
 
     def snapshot(self) -> bytes:
         if self._waiting or self.operator.watermark < self._given:
-            self._caught_up()  # what waits ends no match
+            self._caught_up()  # no waiting row ends a match
         plain = {
             "text": self.query.text,
             "reached": self._reached,
@@ -102,12 +102,12 @@ class PatternNode:
         return Snapshot("pattern", plain).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Of another text it begins anew."""
+        """Restores a snapshot; with the snapshot of another query text the node starts afresh."""
         plain = unpack(snapshot, "pattern").plain
         if plain["text"] == self.query.text:
             self.operator.restore(plain["operator"])
             restore(self.faults, plain["faults"])
-            # Of releases that saved only after the outputs, nothing beyond them was reached.
+            # Older releases saved only after the outputs, when nothing beyond them was reached.
             self._given = self.operator.watermark
             self._reached = plain.get("reached", self._given)
             if isinstance(self.operator, PatternOperator):
@@ -115,7 +115,7 @@ class PatternNode:
 
 
 def as_answer(query: ir.MatchQuery, found: pa.Table, times: Ints) -> Iterator[Answer]:
-    """Matches as results, or as rows of the stream that the query defines."""
+    """Yields matches as results, or as rows of the stream that the query defines."""
     if not found.num_rows:
         return
     if query.defines is None:
@@ -126,7 +126,8 @@ def as_answer(query: ir.MatchQuery, found: pa.Table, times: Ints) -> Iterator[An
 
 
 def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:
-    """The column that has the types of events, and those that end a match; None where anything may."""
+    """Returns the column of event types, with the types that end a match; None where any event
+    may."""
     if not isinstance(query, ir.PatternQuery) or query.waits or query.skip is not ir.Skip.NONE:
         return None
     last = query.elements[-1]

@@ -1,9 +1,9 @@
-"""The teaching view of the matchers: what happens at every event, and what is kept then.
+"""The teaching view of the matchers: what happens at every event, and what is kept after it.
 
-Of the automaton: the steps of its runs, the runs with their versions, the shared buffer. Of the
-ordered lists: where the event went, the order of the search, the range of every step, what was
-bound and what failed there, and the lists. Each key of PARTITION BY has a matcher of its own; an
-event shows that of its key.
+For the automaton it shows the steps of its runs, the runs with their versions, and the shared
+buffer. For the ordered lists it shows where the event went, the order of the search, the range of
+every step, the events bound or rejected there, and the lists. Each key of PARTITION BY has a
+matcher of its own; an event shows the matcher of its key.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from seustream.engine.pattern.versions import Numbering, show
 TRACED = ("nfa", "optiseq")
 
 Kept = dict[str, list[tuple[str, str]]]
-"""By state or element, the events that are kept there, each with what is to be said of it."""
+"""By state or element, the events kept there, each with a text about it."""
 
 
 class TracedRun(Protocol):
-    """A matcher of one key that tells what it does, and what it keeps."""
+    """A matcher of one key that reports its steps and the events it keeps."""
 
     def take(self, event: Event) -> Iterator[str]: ...
     def end(self) -> Iterator[str]: ...
@@ -55,7 +55,7 @@ class TraceStep:
 
 
 def traced_engine(query: ir.PatternQuery, engine: str) -> str:
-    """The matcher to watch: the one asked for, else the automaton, else the lists."""
+    """Returns the matcher to watch: the one asked for, else the automaton, else the lists."""
     reasons = supports(query)
     if engine == "auto":
         return next(name for name in TRACED if reasons[name] is None)
@@ -73,7 +73,8 @@ def trace(
     numbering: Numbering = Numbering.PER_TAKE,
     engine: str = "auto",
 ) -> Iterator[str]:
-    """Lines for every event, in order; the last lines are the matches, before AFTER MATCH."""
+    """Yields lines for every event, in order; the last lines are the matches, before AFTER
+    MATCH."""
     found: list[Match] = []
     for one in watch(query, events, numbering, engine, found):
         yield f"── {one.title}"
@@ -92,8 +93,8 @@ def watch(
     engine: str,
     found: list[Match],
 ) -> Iterator[TraceStep]:
-    """Every event in order, then the end of each key that has more to tell. All matches are in
-    `found` by then, in their order."""
+    """Yields a step for every event in order, then one for the end of each key that has more to
+    report. After that, `found` holds all matches in order."""
     chosen = traced_engine(query, engine)
     meaning = Meaning(query)
     watched: dict[tuple[object, ...], TracedRun] = {}
@@ -127,7 +128,7 @@ def _attributes(event: Event) -> str:
 
 
 class WatchedRuns:
-    """Runs, versions and the shared buffer."""
+    """Watches runs, versions and the shared buffer."""
 
     def __init__(self, meaning: Meaning, numbering: Numbering) -> None:
         self.found: list[Match] = []
@@ -147,7 +148,7 @@ class WatchedRuns:
 
     def end(self) -> Iterator[str]:
         self.found += self._nfa.advance([], self._before, END_OF_STREAM)
-        self._moves.clear()  # runs that expire now were never to be completed
+        self._moves.clear()  # runs that expire now could not be completed
         return iter(())
 
     def kept(self) -> Kept:
@@ -184,7 +185,7 @@ def _move(move: Move) -> str:
 
 
 def buffer_lines(buffer: SharedBuffer) -> Iterator[str]:
-    """Every entry with its references and its edges, `target@version`."""
+    """Yields every entry with its references and its edges, `target@version`."""
     entries = sorted(buffer.entries(), key=lambda e: (str(e.state), e.event.order))
     for entry in entries:
         edges = ", ".join(_edge(target, show(version)) for target, version in entry.edges)
@@ -199,8 +200,8 @@ def _edge(target: BufferEntry | None, version: str) -> str:
 
 
 class WatchedLists:
-    """Lists and their search, an epoch a time: an event's matches are looked for when the next
-    later event, or the end, shows that its time is over."""
+    """Watches lists and their search, one epoch at a time. An event's matches are looked for when
+    the next later event, or the end, shows that its time is over."""
 
     def __init__(self, meaning: Meaning) -> None:
         self.found: list[Match] = []

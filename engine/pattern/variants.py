@@ -1,4 +1,5 @@
-"""A pattern with several ways through its sequence: an operator a way, and their matches as one result."""
+"""A pattern with several ways through its sequence: one operator per way, matches merged into one
+result."""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ Rows = tuple[pa.Table, Ints]
 
 
 class VariantsOperator:
-    """The matches of all variants in order of the time they are certain, then of the variants; columns
-    that a variant lacks are NULL. AFTER MATCH chooses among the matches of all, which have the events of
-    each element of the whole there, none where it is missing."""
+    """Gives the matches of all variants in order of the time they are certain, then of the
+    variants; columns that a variant lacks are NULL. AFTER MATCH chooses among the matches of all
+    variants. For this, matches have the elements of the whole pattern, without events where an
+    element is missing."""
 
     def __init__(
         self, query: ir.PatternQuery, engine: str, late: str, faults: Faults | None
@@ -48,7 +50,8 @@ class VariantsOperator:
 
     @property
     def stats(self) -> Stats:
-        """Those of the events are every variant's; matches and what is held are of all."""
+        """Statistics: events are counted once, as all variants get the same; matches and held items
+        are summed."""
         every = [one.stats for one in self.operators]
         matches = self._counted if self._skips else sum(one.matches for one in every)
         held = sum(one.peak_held for one in every)
@@ -82,7 +85,7 @@ class VariantsOperator:
             one.push_table(rows)
 
     def advance_table(self, watermark: int) -> Rows:
-        """Rows of RETURN, with the time of each."""
+        """Moves the watermark; returns rows of RETURN, with their times."""
         if not self._skips:
             return self._together([one.advance_table(watermark) for one in self.operators])
         found = [
@@ -104,7 +107,7 @@ class VariantsOperator:
         return tuple(by_place.get(place, ()) for place in range(len(self.query.elements)))
 
     def _own(self, variant: ir.PatternQuery, matches: Sequence[Match]) -> list[Match]:
-        """Those of a variant: no other has the same elements with events."""
+        """Returns the matches of a variant: no other variant has events for the same elements."""
         events = {
             place
             for place, element in zip(variant.places, variant.elements, strict=True)
@@ -125,7 +128,7 @@ class VariantsOperator:
         return rows.take(pa.array(order)), at[order]
 
     def _whole(self, rows: pa.Table, at: Ints) -> pa.Table:
-        # A variant may have no column of its own, and a table without columns no rows.
+        # A variant may lack all columns, and a table without columns has no rows.
         there = set(rows.column_names)
         columns = [
             rows.column(one.name) if one.name in there else pa.nulls(len(at), one.type)

@@ -1,14 +1,14 @@
 """The fast path: OptiSeq on whole columns.
 
-A step of the search is a step for all bindings at once: two bisections give each its range in the
-next list. Where comparisons of two events are settled now, a kernel looks through the range for those
-that fit (`links`); else every binding is repeated as often as its range is long. All other conditions
-that are settled are evaluated as columns. The bindings are cut into pieces where a step would make too
-many, and each piece is carried through to the end; so no more than `limit` rows of partial matches
-exist, unless a single binding has more partners than that.
+A step of the search is a step for all bindings at once: two bisections give each binding its range
+in the next list. Where comparisons of two events are due, a kernel scans the range for the events
+that fit (`links`); otherwise every binding is repeated once per event of its range. All other
+conditions that are due are evaluated as columns. Where a step would make too many bindings, they
+are cut into pieces, and each piece is carried through to the end. So no more than `limit` rows of
+partial matches exist, unless a single binding has more partners than that.
 
-With `tighten`, a range holds only what a chain of events within the window leads on from
-(`reach`): without conditions between events there are no dead ends.
+With `tighten`, a range holds only events from which a chain within the window leads on (`reach`):
+without conditions between events there are no dead ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from seustream.engine.pattern.sampling import pieces, share
 from seustream.hdl.isa import Condition
 
 _FEW_ENDS = 1 << 10
-"""So many events that may end matches are searched one by one."""
+"""Up to this many events that may end matches are searched one by one."""
 
 
 class ColumnSearch:
@@ -80,8 +80,8 @@ class ColumnSearch:
         return self._order
 
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
-        """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
-        ordered, or None."""
+        """Takes a batch of events with old < ts ≤ new, in order; returns the matches determined
+        since, ordered, or None."""
         batch, fits = self.kept.take(batch)
         last = self._query.positives[-1]
         ends = self._query.waits or last not in self._anchors or len(fits[last]) > 0
@@ -132,7 +132,7 @@ class ColumnSearch:
         return joined(parts).sorted(self._query) if parts else None
 
     def _inside(self, place: int) -> Ints:
-        """Positions in an anchor's list of the events within its bounds."""
+        """Returns positions in an anchor's list of the events within its bounds."""
         lists, (begin, end) = self._ready, self._bounds[place]
         rows = lists.rows[self._anchors[place]]
         if begin == -FAR and end == FAR:
@@ -141,7 +141,7 @@ class ColumnSearch:
         return ((times >= begin) & (times < end)).nonzero()[0]
 
     def _starts(self) -> Ints:
-        """Positions in the list the search starts from."""
+        """Returns the positions from which the search starts, in the list of its first anchor."""
         start = self._anchors[self._order[0]]
         rows = self._inside(self._order[0])
         if self._reach is not None and self._query.window is not None:
@@ -150,7 +150,7 @@ class ColumnSearch:
         return rows
 
     def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
-        """As in `OptiSeq`: the anchor that determines D is bound to the epoch."""
+        """Bounds the anchor that determines D to the epoch, as in `OptiSeq`."""
         bounds = [(-FAR, FAR)] * len(self._anchors)
         query = self._query
         if not query.waits:
@@ -199,7 +199,7 @@ class ColumnSearch:
     def _tests(
         self, settled: list[BoundCondition], element: int, rows: Rows
     ) -> tuple[list[native.Test], list[BoundCondition]]:
-        """Splits the conditions that an element completes into tests for a kernel and the others."""
+        """Splits the conditions that an element completes into tests for a kernel and others."""
         tests, rest = [], []
         for condition in settled:
             known = self._links.get(id(condition))
@@ -208,12 +208,13 @@ class ColumnSearch:
                 rest.append(condition)
             else:
                 tests.append(test)
-        # The first is looked at for a block of events at once: an equality leaves the fewest.
+        # The kernel applies the first test to a block of events at once; an equality leaves the
+        # fewest.
         tests.sort(key=lambda one: one[0] != Condition.EQ)
         return tests, rest
 
     def _settled(self, rows: Rows, element: int, conditions: Iterable[BoundCondition]) -> Rows:
-        """The rows for which the conditions hold that this anchor completes."""
+        """Returns the rows for which these conditions hold."""
         for condition in conditions:
             bindings = Bindings(self._ready, len(rows[element]), rows)
             true = holds(condition.prepared, bindings, self.meaning.faults)
@@ -221,7 +222,7 @@ class ColumnSearch:
         return rows
 
     def _true(self, rows: Rows, element: int) -> Bools:
-        """Returns the places where they hold."""
+        """Returns for which rows the conditions hold that this anchor completes."""
         size = len(rows[element])
         true = np.ones(size, bool)
         for condition in self._completed(rows, element):
@@ -242,7 +243,8 @@ class ColumnSearch:
         return self._lists
 
     def _range(self, rows: Rows, low: int, high: int, place: int) -> tuple[Ints, Ints]:
-        """Positions in the list of an anchor beside the block, from and without."""
+        """Returns the range of positions in the list of an anchor beside the block, excluding the
+        end."""
         lists, window = self._ready, self._query.window
         a, b = self._anchors[low], self._anchors[high]
         left, right = lists.T[a][rows[a]], lists.T[b][rows[b]]
@@ -275,6 +277,7 @@ class ColumnSearch:
         return low_at, high_at
 
     def _share(self, conjunct: ir.Conjunct, first: int, second: int) -> tuple[int, int]:
-        """Sampled pairs of two anchors, and how many a condition lets through."""
+        """Returns how many pairs of two anchors were sampled, and how many a condition lets
+        through."""
         refs = (self._anchors[first], self._anchors[second])
         return share(self._ready, conjunct, refs, self._limit)

@@ -1,7 +1,7 @@
-"""Relational operators over whole streams: what a SELECT has beyond a join of windows.
+"""Relational operators over whole streams: the parts of a SELECT beyond a join of windows.
 
-A module holds an operator each, behind the operator contract (`seustream.engine.stream.operator`);
-`OPERATORS` has them by the node of the graph they run.
+Each module holds one operator, behind the operator contract (`seustream.engine.stream.operator`).
+`OPERATORS` lists them by the node of the graph they run.
 """
 
 from __future__ import annotations
@@ -35,5 +35,5 @@ OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]]
 
 
 def operator_of(operation: logical.Operation, faults: QueryFaults) -> Operator:
-    """The operator that runs an operation."""
+    """Returns the operator that runs an operation."""
     return OPERATORS[type(operation)](operation, faults)

@@ -1,8 +1,8 @@
-"""EMIT CHANGES: a query as the changes of what it gives over what its windows hold.
+"""EMIT CHANGES: a query as the changes of its result over the contents of its windows.
 
-At each arrival, and at each time at which tuples leave a window of time, rows that are there no longer come
-with `-` and new ones with `+`; a group whose row changes gives both. At the end of the streams time goes on
-until all windows of time are empty.
+At each arrival, and at each time at which tuples leave a window of time, rows that are gone are
+given out with `-` and new ones with `+`; a group whose row changes gives both. At the end of the
+streams, time goes on until all windows of time are empty.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _AT_THE_END = NEVER - 1
 
 Cells = tuple[Any, ...]
 Change = tuple[int, bool, Cells]
-"""The number of its moment, whether a row comes, and the row: its items and its oldest time."""
+"""The number of its moment, whether the row comes, and the row: its items and its oldest time."""
 
 
 class ChangeOperator:
-    """Answers a SELECT with EMIT CHANGES. It remembers the tuples in its windows, what is joined of them,
-    and the row of each group."""
+    """Answers a SELECT with EMIT CHANGES. It remembers the tuples in its windows, their joined
+    combinations, and the row of each group."""
 
     def __init__(self, node: ChangeLog, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -85,7 +85,7 @@ class ChangeOperator:
     # --- a step ---------------------------------------------------------------
 
     def _step(self, part: Slice | None, until: int) -> pa.Table | None:
-        """Brings the state to a time, departures at it included."""
+        """Advances the state to a time, including departures at that time."""
         self.until = max(until, self.until)
         leaves_of = [one for one in self.root.nodes() if isinstance(one, TupleSpans)]
         times, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -142,14 +142,14 @@ class ChangeOperator:
         return found
 
     def _columns(self, rows: Ints) -> Rows:
-        """The columns that the SELECT list and the groups read."""
+        """Returns the columns that the SELECT list and the groups read."""
         query = self.query
         read = [item.expression for item in query.items[1:]] + list(query.group_by)
         read += [] if query.having is None else [query.having]
         return self.frame.columns(read, rows)
 
     def _rows(self, rows: Ints, came: Ints, left: Ints, begin: Ints, end: Ints) -> Iterator[Change]:
-        """Rows that come and go. Equal ones that do so at one moment are no change."""
+        """Yields rows that come and go. Equal rows that do both at one moment are no change."""
         both = np.concatenate((left, came))
         number = np.concatenate((end[left], begin[came]))
         values = self._values(rows[left], Faults()), self._values(rows[came], self.own_faults)
@@ -169,7 +169,7 @@ class ChangeOperator:
                 yield named[place][0], sign, cells[place]
 
     def _values(self, rows: Ints, faults: Faults) -> list[Cells]:
-        """The items of rows, and their oldest times."""
+        """Returns the items of rows, with their oldest times."""
         if not len(rows):
             return []
         leaf = leaves(self._columns(rows))
@@ -218,7 +218,7 @@ class ChangeOperator:
         return Snapshot("changes", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the tuples of a query of the same text; what is joined of them is joined again."""
+        """Restores the tuples of a query of the same text; they are joined again."""
         state = unpack(snapshot, "changes")
         kept = {name: state.tables.get(f"kept {name}") for name in self.inputs}
         same = all(
@@ -240,7 +240,7 @@ class ChangeOperator:
 
 
 class _Groups:
-    """The members of groups that are there, and the row that each group gave last."""
+    """The present members of groups, and the row that each group gave last."""
 
     def __init__(self, node: ChangeLog) -> None:
         self.node = node
@@ -258,12 +258,13 @@ class _Groups:
             ordered=False,
         )
         self.members = np.empty(0, np.int64)
-        """The members that are there, by their numbers among all that came."""
+        """The present members, by their numbers among all that came."""
 
     def changes(
         self, came: tuple[Rows, Ints], begin: Ints, left: Ints, end: Ints, faults: Faults
     ) -> Iterator[Change]:
-        """The changes of groups whose members come, or leave by their places among the members."""
+        """Yields the changes of groups whose members come, or leave, given by their places among
+        the members."""
         rows, oldest = came
         count, first = len(begin), len(self.aggregates)
         leaf = leaves(rows)
@@ -306,7 +307,8 @@ class _Groups:
                 yield n, True, row
 
     def keep(self, stays: npt.NDArray[np.bool_]) -> None:
-        """Forgets the members that have left; begins anew with the others where most have."""
+        """Forgets the members that have left; rebuilds the state from the others once most have
+        left."""
         self.members = self.members[stays]
         if len(self.aggregates) <= 2 * len(self.members) + _FEW:
             return
@@ -323,7 +325,7 @@ class _Groups:
         self.told = {now[of]: row for of, row in told.items()}
 
     def table(self) -> pa.Table:
-        """The row that each group gave last: its keys, then the row."""
+        """Returns the row that each group gave last: its keys, then the row."""
         groups = np.array([*self.told], np.int64)
         keys = [words.take(groups) for words in self.keys.columns]
         items = [arrow_type(item.expression.type) for item in self.node.items[1:]]
@@ -335,7 +337,7 @@ class _Groups:
         return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
 
     def restore(self, told: pa.Table) -> None:
-        """Goes on with the rows of a table."""
+        """Restores the rows from a table."""
         keys = [told.column(n).combine_chunks() for n in range(len(self.node.group_by))]
         rows = zip(
             *(told.column(n).to_pylist() for n in range(len(keys), told.num_columns)), strict=True

@@ -1,7 +1,8 @@
 """Groups of windows of time that are over, and the rows they give.
 
-When the watermark passes ends of windows, their groups become points of `Aggregates`, and each row counts at a
-run of them: the windows of its group that have it follow each other, since none of them is empty.
+When the watermark passes ends of windows, their groups become points of `Aggregates`, and each row
+counts at a run of them: the windows of its group that contain it are consecutive, since none of
+them is empty.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from seustream.engine.stream.spans import extremes
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 GroupsOf = Callable[[Ints | None], Ints]
-"""The numbers of the groups of some rows, or of all."""
+"""Returns the numbers of the groups of some rows, or of all."""
 
 
 @dataclass(slots=True)
 class Closed:
-    """Groups of windows that are over. `rows` are the places of their rows, side by side by group,
-    each of which counts at the points lo <= p < hi. Of each point: its group, its window's start and
-    end, and the place among `rows` of its first row."""
+    """Groups of windows that are over. `rows` are the places of their rows, side by side by group;
+    each counts at the points lo <= p < hi. Each point has its group (`of_point`), its window's
+    start and end, and the place among `rows` of its first row."""
 
     rows: Ints
     group: Ints
@@ -48,8 +49,9 @@ class Closed:
 
 
 class Passed(NamedTuple):
-    """The consequences of a watermark: groups, if any are over; which rows stay; the last window that is over, by number; the
-    watermark before which none of the rows that stay is in a window that is over, where it is known."""
+    """The consequences of a watermark: the groups that are over, if any; which rows stay; the
+    number of the last window that is over; and, where known, the watermark before which no window
+    of a staying row is over."""
 
     closed: Closed | None
     stays: Bools
@@ -60,11 +62,12 @@ class Passed(NamedTuple):
 def periods_passed(
     every: logical.Periodic, ts: Ints, done: Ints | int | None, now: int, groups: GroupsOf
 ) -> Passed:
-    """Of rows at times `ts`, those of a group in order; of windows up to `done` the groups were given."""
+    """Closes windows over rows at times `ts`, in order within each group. The groups of windows up
+    to `done` were given before."""
     first, last = numbers(every, ts)
     if done is not None:
         first = np.maximum(first, done + 1)
-    # The first that is not over is the first that ends behind the next instant.
+    # The first window that is not over is the first that ends after the next instant.
     over = min(int(numbers(every, now + 1)[0]) - 1, int(last.max()))
     quiet = int(edges(every, max(over + 1, int(first.min())))[1]) - 1
     inside = np.flatnonzero((first <= last) & (first <= over))
@@ -75,7 +78,7 @@ def periods_passed(
     order = order_of(group)
     rows, group = inside[order], group[order]
     low, high = first[rows], np.minimum(last[rows], over)
-    # Both only rise within a group: a row adds the windows behind those of the row before it.
+    # `low` and `high` only rise within a group: a row adds the windows after its predecessor's.
     begin = low.copy()
     begin[1:] = np.where(group[1:] == group[:-1], np.maximum(low[1:], high[:-1] + 1), low[1:])
     count = np.maximum(high - begin + 1, 0)
@@ -89,7 +92,7 @@ def periods_passed(
 
 
 def sessions_passed(every: logical.Sessions, ts: Ints, now: int, groups: GroupsOf) -> Passed:
-    """Of rows at times `ts`, those of a group in order."""
+    """Closes sessions over rows at times `ts`, in order within each group."""
     rows, group, begins = sessions(every.gap, groups(None), ts)
     times, session = ts[rows], np.cumsum(begins) - 1
     first = np.flatnonzero(begins)
@@ -109,7 +112,8 @@ def sessions_passed(every: logical.Sessions, ts: Ints, now: int, groups: GroupsO
 
 
 class GroupRows(NamedTuple):
-    """Rows of groups: columns, the oldest time in each group, the end of its window, and the query it is of."""
+    """Rows of groups: columns, the oldest time in each group, the end of its window, and its
+    query."""
 
     columns: list[pa.Array]
     since: Ints
@@ -127,9 +131,9 @@ def rows_of_closed(
     whose: Ints | None,
     faults: Faults,
 ) -> GroupRows:
-    """The rows of groups by query, by the ends of their windows, then by ORDER BY, and of equal ones by the times
-    at which they began, and their keys. `values` are those of `measures.read`; they, `times`, `oldest` and `whose` are
-    of the rows of `closed`, in its order."""
+    """Returns the rows of groups by query, by the ends of their windows, then by ORDER BY; equal
+    ones by the times at which they began, and their keys. `values` are those of `measures.read`.
+    They, `times`, `oldest` and `whose` are those of the rows of `closed`, in its order."""
     turns = spanned(closed.lo, closed.hi, closed.of_point)
     count = len(closed.start)
     since = extremes(oldest, closed.lo, closed.hi, count, greatest=False)
@@ -168,7 +172,7 @@ class _Found(NamedTuple):
     whose: Ints | None = None
 
     def some(self, places: Ints) -> _Found:
-        """Some of them, in another order."""
+        """Returns some of the groups, in another order."""
         index = pa.array(places)
         rows = {key: column.take(index) for key, column in self.rows.items()}
         whose = None if self.whose is None else self.whose[places]
@@ -176,7 +180,8 @@ class _Found(NamedTuple):
 
 
 def _in_order(numbers: Sequence[Ints], rows: Rows, keys: int) -> Ints:
-    """The order of groups by numbers, of which the last counts most, then by so many keys."""
+    """Returns the order of groups by `numbers`, the last of which counts most, then by this many
+    keys."""
     order = np.lexsort(numbers)
     if len(order) < 2 or any((np.diff(one[order]) != 0).all() for one in numbers):
         return order
@@ -185,7 +190,7 @@ def _in_order(numbers: Sequence[Ints], rows: Rows, keys: int) -> Ints:
 
 
 def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Ints:
-    """The places of the first rows of each window of a query, in order."""
+    """Returns the places of the first rows of each window of a query, in order."""
     start, end = np.asarray(found.rows[-1, logical.WINDOW_START.name]), found.end
     windows = (start, end) if found.whose is None else (start, end, found.whose)
     keys: list[Ints] = []
@@ -204,7 +209,7 @@ def _first(node: logical.PeriodGroups, measures: Measures, found: _Found) -> Int
 
 
 def ranks(value: pa.Array, descending: bool, nulls_first: bool) -> Ints:
-    """Numbers in the order of the values, equal where these are."""
+    """Returns numbers in the order of the values, equal where the values are."""
     if pa.types.is_floating(value.type):
         value = pc.add(value, pa.scalar(0.0, value.type))  # -0.0 is 0.0
     encoded = value.dictionary_encode()

@@ -1,12 +1,12 @@
-"""GROUP BY TUMBLE, HOP and SESSION of queries that differ in their conditions alone, brought forward together.
+"""GROUP BY TUMBLE, HOP and SESSION of queries that differ only in conditions, updated together.
 
 before  q1: … WHERE v = 1 GROUP BY k, TUMBLE(ts, 1 minute)    q2: the same WHERE v = 2
 after   one set of rows; each has the number of its query, which is a part of its group
 
-Rows wait until no window that is still open has them. With EMIT CHANGES groups are given as they grow.
+Rows are kept until no open window contains them. With EMIT CHANGES, groups are given as they grow.
 
-**Faults.** Where something has one, each query is evaluated by itself, in its turn and as it is written: the fault
-is counted where it belongs, and a query that fails of it fails alone.
+**Faults.** If an expression has a fault, each query is evaluated by itself, in its turn and as
+written. The fault is counted where it belongs, and a query that fails on it fails alone.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _NEVER = EARLIEST >> 1
 """The number of a window before all others."""
 
 _FARTHEST = 1 << 61
-"""No windows are made of times beyond this, in any direction: their ends and the spans between them would
-not fit."""
+"""Times beyond this, in either direction, have no windows: their ends and the spans between them
+would not fit."""
 _WINDOWS, _TOO_FAR = "the windows of groups", "a time beyond ±2^61 ms"
 
 
 @dataclass(eq=False, slots=True)
 class PeriodState:
-    """A query, and how far it is."""
+    """A query and its progress."""
 
     node: logical.PeriodGroups
     faults: QueryFaults
@@ -60,36 +60,36 @@ class PeriodState:
     """Its place in the cohort."""
 
     coming: list[pa.Table] = field(default_factory=list)
-    """Rows that are not yet read."""
+    """Rows that are not read yet."""
 
     watermark: int = BEGIN_OF_TIME
     stirred: bool = False
-    """Rows came, or the watermark rose."""
+    """Set when rows came, or the watermark rose."""
 
     alone: bool = False
-    """It is evaluated by itself in its turn."""
+    """Set when it is evaluated by itself, in its turn."""
 
     results: pa.Table | None = None
-    """Rows that it has to give."""
+    """Rows ready to be given out."""
 
     done: int | None = None
-    """The last window whose groups were given, by number."""
+    """The number of the last window whose groups were given."""
 
     quiet: int | None = None
-    """Before this watermark no window of a row kept is over."""
+    """The watermark before which no window of a kept row is over."""
 
     told: int = EARLIEST
-    """Up to here, what changes is given."""
+    """The time up to which changes have been given."""
 
     count: int = 0
-    """Rows so far, where windows are of rows."""
+    """The number of rows so far, where windows are of rows."""
 
     _measures: Measures | None = None
     _schema: pa.Schema | None = None
 
     @property
     def computed(self) -> Measures:
-        """Returns what the query computes, with the places in its own text."""
+        """The measures of the query, with the places in its own text."""
         if self._measures is None:
             node = self.node
             parts = [item.expression for item in node.items]
@@ -100,7 +100,7 @@ class PeriodState:
 
     @property
     def numbered(self) -> bool:
-        """Says if windows are of rows."""
+        """Returns whether windows are of rows."""
         return isinstance(self.node.every, logical.Periodic) and self.node.every.by_rows
 
     @property
@@ -113,8 +113,9 @@ class PeriodState:
 
 
 class PeriodCohort:
-    """The rows of windows that are not over, of all members: their times, their keys and the arguments of the
-    aggregates. `whose`, where there are several members, has the number of each row's query."""
+    """The rows of windows that are not over, for all members: their times, their keys and the
+    arguments of the aggregates. With several members, `whose` holds the number of each row's
+    query."""
 
     def __init__(self, *members: PeriodState) -> None:
         self.members = members
@@ -129,13 +130,14 @@ class PeriodCohort:
         return len(self.members) > 1
 
     def stir(self, member: PeriodState) -> None:
-        """Something came for a member."""
+        """Marks a member for which something came."""
         if not member.stirred:
             member.stirred = True
             self.stirred.append(member)
 
     def bring_forward(self, caller: PeriodState) -> None:
-        """Brings the caller to its watermark, and with it those that are as far, unless they go alone."""
+        """Advances the caller to its watermark, together with the members that have the same one,
+        unless they have to go alone."""
         some = [caller]
         if len(self.stirred) > 1 and not caller.alone:
             now = caller.watermark
@@ -158,18 +160,18 @@ class PeriodCohort:
             self.whose = np.concatenate([self.whose, whose])
 
     def take_over(self, member: PeriodState, rows: pa.Table) -> None:
-        """Goes on with the rows of a query that has none yet."""
+        """Adds the rows of a query that has none yet."""
         self.keep(rows, np.full(rows.num_rows if self.several else 0, member.number))
 
     def leave(self, member: PeriodState) -> None:
-        """Lets go of the rows of a query that ends."""
+        """Drops the rows of a query that ends."""
         if self.kept is not None and self.several:
             stays = self.whose != member.number
             self.kept, self.whose = self.kept.filter(pa.array(stays)), self.whose[stays]
         self.stirred = [one for one in self.stirred if one is not member]
 
     def rows_of(self, member: PeriodState) -> pa.Table:
-        """The rows of one query."""
+        """Returns the rows of one query."""
         if self.kept is None:
             return member.kept_schema.empty_table()
         if not self.several:
@@ -178,7 +180,7 @@ class PeriodCohort:
 
 
 class _Forward:
-    """Some members at one watermark. Of several nothing is done where anything has a fault."""
+    """Some members at one watermark. With several, nothing is done if anything has a fault."""
 
     def __init__(self, cohort: PeriodCohort, some: Sequence[PeriodState]) -> None:
         self.cohort, self.some = cohort, some
@@ -194,7 +196,7 @@ class _Forward:
         return self.lone is None and self.faults.total > 0
 
     def take(self) -> bool:
-        """Brings the members forward; False where they have to go alone."""
+        """Advances the members; returns False if they have to go alone."""
         self._read()
         if not self.doubted:
             if self.lone is not None and self.lone.numbered:
@@ -208,7 +210,7 @@ class _Forward:
     # --- rows -----------------------------------------------------------------
 
     def _read(self) -> None:
-        """Keeps what has come."""
+        """Keeps the rows that have come."""
         coming = [rows for one in self.some for rows in one.coming]
         if not coming:
             return
@@ -226,7 +228,8 @@ class _Forward:
         self.cohort.keep(fresh, whose)
 
     def _evaluated(self, rows: pa.Table) -> tuple[pa.Table, Bools | None]:
-        """New rows as they are kept, and which these are, None for all."""
+        """Returns new rows in the form in which they are kept, and which rows these are, None for
+        all."""
         names = {leaf: rows.column(place) for place, leaf in enumerate(self.node.columns, start=1)}
         self.came = times = timestamps(rows)
 
@@ -244,7 +247,8 @@ class _Forward:
                 where[np.flatnonzero(holds(self.node.where, leaf, len(times), self.faults))] = True
         stamps = pa.array(times)
         if self.lone is not None and self.lone.numbered:
-            # Such rows have numbers instead of times; windows end at one of those that came last.
+            # Such rows have numbers instead of times; windows end at one of the rows that came
+            # last.
             stamps = pa.array(np.arange(self.lone.count, self.lone.count + len(times)))
             self.lone.count += len(times)
         columns = [stamps, rows.column(rows.num_columns - 1), *values]
@@ -252,7 +256,7 @@ class _Forward:
         return (fresh if where is None else fresh.filter(pa.array(where))), where
 
     def _near(self, times: Ints) -> Bools | None:
-        """Tells the times that windows can be made of, None where all are; the others are faults."""
+        """Returns which times can have windows, or None if all can; the others are faults."""
         every = self.node.every
         lasts = every.gap if isinstance(every, logical.Sessions) else every.size + every.offset
         farthest = min(_FARTHEST, HIGH - lasts)
@@ -266,7 +270,7 @@ class _Forward:
     # --- results --------------------------------------------------------------
 
     def _grow(self, lone: PeriodState) -> None:
-        """Gives what changed since the last time."""
+        """Gives the changes since the last time."""
         cohort = self.cohort
         if cohort.kept is not None and cohort.kept.num_rows and self.now > lone.told:
             cohort.kept = kept = cohort.kept.combine_chunks()
@@ -275,13 +279,13 @@ class _Forward:
         lone.told = max(lone.told, self.now)
 
     def _due(self) -> bool:
-        """Says if windows may be over."""
+        """Returns whether windows may be over."""
         if self.cohort.kept is None or not self.cohort.kept.num_rows:
             return False
         return any(one.quiet is None or self.now >= one.quiet for one in self.some)
 
     def _close(self) -> None:
-        """Gives the groups of windows that are over, and lets go of their rows."""
+        """Gives the groups of windows that are over, and drops their rows."""
         cohort = self.cohort
         assert cohort.kept is not None
         cohort.kept = rows = cohort.kept.combine_chunks()
@@ -311,7 +315,7 @@ class _Forward:
                 cohort.whose = cohort.whose[stays]
 
     def _places(self) -> Ints | None:
-        """The places of the members' rows; None where all rows are theirs."""
+        """Returns the places of the members' rows; None where all rows are theirs."""
         members = self.cohort.members
         if len(self.some) == len(members):
             return None
@@ -344,7 +348,7 @@ class _Forward:
         return self.measures.groups(values, rows.num_rows, whose)
 
     def _give(self, rows: pa.Table, whose: Ints | None, closed: Closed) -> None:
-        """Gives each member its rows of groups."""
+        """Gives each member the rows of its groups."""
         some = rows.take(pa.array(closed.rows))
         times, oldest, *values = [column.combine_chunks() for column in some.columns]
         whose = None if whose is None else whose[closed.rows]

@@ -1,8 +1,9 @@
-"""Combinations of tuples, at most one of each source of a tree of joins.
+"""Combinations of tuples, at most one from each source of a tree of joins.
 
-A combination lives from the arrival of its latest tuple until the first arrival that finds one of its
-tuples out of its window; two are within together if each has come before the other's end. Arrivals are
-compared by their place in the order of all streams, and by time where a window is one of time.
+A combination lives from the arrival of its latest tuple until the first arrival that finds one of
+its tuples out of its window. Two are within together if each has come before the other's end.
+Arrivals are compared by their place in the order of all streams, and by time where a window is one
+of time.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ Bools = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
 NOTHING = -1
-"""Stands for the tuple of a source that a combination has none of."""
+"""Stands for the missing tuple of a source."""
 
 
 @dataclass(slots=True)
 class Combinations:
-    """`rows` has a column for each source, sequence numbers of its stream. `time` and `place` are the
-    moment at which a combination was certain: what has arrived at `time` up to `place`."""
+    """`rows` has a column for each source: sequence numbers of its stream. `time` and `place` are
+    the moment at which a combination was certain: after the arrivals at `time` up to `place`."""
 
     rows: Ints
     time: Ints
@@ -57,7 +58,7 @@ class Combinations:
         )
 
     def not_before(self, time: Ints, place: Ints) -> Combinations:
-        """The same, certain at these moments if they are later."""
+        """Returns the combinations, certain at these moments if they are later."""
         later = (time > self.time) | ((time == self.time) & (place > self.place))
         return Combinations(
             self.rows,
@@ -78,8 +79,8 @@ def together(parts: Sequence[Combinations]) -> Combinations:
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """From when to when combinations live. A later arrival finds one out of a window of rows from
-    place `gone` on, whose time is `gone_time`, and out of one of time after `last`."""
+    """The lifetimes of combinations. A later arrival finds one out of a window of rows from place
+    `gone` on, whose time is `gone_time`, and out of a window of time after `last`."""
 
     place: Ints
     time: Ints
@@ -97,7 +98,7 @@ class Lives:
         )
 
     def within(self, other: Lives) -> Bools:
-        """Of pairs, whether both live at the arrival of the later one."""
+        """Returns, for each pair, whether both live at the arrival of the later one."""
         place, time = np.maximum(self.place, other.place), np.maximum(self.time, other.time)
         gone, last = np.minimum(self.gone, other.gone), np.minimum(self.last, other.last)
         return np.asarray((place < gone) & (time <= last))
@@ -111,7 +112,8 @@ class Lives:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """A bound of what follows: its latest tuple is at this place or after, at this time or after."""
+    """A bound on what follows: its latest tuple is at this place or after, and at this time or
+    after."""
 
     place: int
     time: int
@@ -120,7 +122,7 @@ class Frontier:
         return Frontier(min(self.place, other.place), min(self.time, other.time))
 
     def ended(self, lives: Lives) -> Bools:
-        """Finds the combinations that are within with nothing that comes later."""
+        """Returns which combinations are within together with nothing that comes later."""
         return np.asarray((lives.gone <= self.place) | (lives.last < self.time))
 
 
@@ -128,14 +130,14 @@ END = Frontier(NEVER, NEVER)
 
 
 def until_landmark(window: LandmarkWindow, times: Ints) -> Ints:
-    """The last times at which tuples of these times are in the window."""
+    """Returns the last times at which tuples of these times are in the window."""
     if window.every is None:
         return np.full(len(times), NEVER)
     return (times // window.every + 1) * window.every - 1
 
 
 class TreeSources:
-    """The sources of a tree over the stores of their streams."""
+    """The sources of a tree, over the stores of their streams."""
 
     def __init__(self, sources: Sequence[Source], stores: Stores) -> None:
         self.sources, self.stores = tuple(sources), stores
@@ -181,7 +183,7 @@ class TreeSources:
         return Lives(place, time, gone, gone_time, last)
 
     def oldest(self, rows: Ints) -> Ints:
-        """The time of each combination's oldest tuple."""
+        """Returns the time of each combination's oldest tuple."""
         found = np.full(len(rows), NEVER)
         for source, of in enumerate(self.sources):
             if of.stream.table:
@@ -193,7 +195,7 @@ class TreeSources:
         return found
 
     def places(self, rows: Ints) -> list[Ints]:
-        """The places of the tuples, by source, in the order of all streams."""
+        """Returns the places of the tuples, by source, in the order of all streams."""
         found = []
         for source in range(len(self.sources)):
             mine = np.full(len(rows), NOTHING)
@@ -204,7 +206,7 @@ class TreeSources:
         return found
 
     def columns(self, expressions: Iterable[x.Expression], rows: Ints) -> Rows:
-        """The columns that expressions read; NULL where there is no tuple."""
+        """Returns the columns that expressions read; NULL where there is no tuple."""
         found: dict[tuple[int, str], pa.Array] = {}
         for source, names in x.columns_by_source(expressions).items():
             store = self.store(source)
@@ -219,7 +221,7 @@ class TreeSources:
         return leaves(self.columns([e], rows))
 
     def where(self, condition: x.Expression, rows: Ints, faults: Faults) -> Ints:
-        """The places of the combinations for which a condition holds."""
+        """Returns the places of the combinations for which a condition holds."""
         if condition == x.TRUE or not len(rows):
             return np.arange(len(rows))
         with faults.naming(lambda row: self.named(rows[row])):
@@ -231,7 +233,7 @@ class TreeSources:
             )
 
     def named(self, row: Ints) -> str:
-        """A combination by its times, for people."""
+        """Describes a combination to users, by its times."""
         parts = []
         for source, sequence in enumerate(row):
             if sequence != NOTHING:

@@ -1,4 +1,4 @@
-"""SELECT DISTINCT and UNION: each row unless an equal one was given within a window."""
+"""SELECT DISTINCT and UNION: give each row unless an equal one was given within a window."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from seustream.hdl.device import WindowKind
 
 
 class DistinctRows:
-    """Gives each row of its input unless an equal one was given within the window. It remembers, for each
-    of these, when that was: the time, or with ROWS the number of the row."""
+    """Gives each row of its input unless an equal one was given within the window. It remembers
+    when each of these was given: the time, or with ROWS the number of the row."""
 
     def __init__(self, node: logical.Distinct, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -54,7 +54,7 @@ class DistinctRows:
         before = self.given.get(key)
         if before is not None and self._within(before, now):
             return False
-        self.given.pop(key, None)  # so that those given first stand first
+        self.given.pop(key, None)  # so that keys stay in the order they were given
         self.given[key] = now
         return True
 
@@ -66,7 +66,7 @@ class DistinctRows:
         return last < window.size if window.kind is WindowKind.ROWS else last <= window.size
 
     def _forget(self, now: int) -> None:
-        """Lets go of what is out of the window; those given first stand first."""
+        """Forgets rows that are out of the window, oldest first."""
         while self.given:
             key, before = next(iter(self.given.items()))
             if self._within(before, now):
@@ -86,7 +86,7 @@ class DistinctRows:
         return Snapshot("distinct", plain, self.input.tables() | {"given": given}).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the rows of a query of the same text."""
+        """Restores the rows of a query of the same text."""
         state = unpack(snapshot, "distinct")
         if state.plain["text"] != self.node.text:
             return
@@ -98,7 +98,7 @@ class DistinctRows:
 
 
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column, lists as tuples."""
+    """Returns the values of a column, with lists as tuples."""
     values: list[Any] = column.to_pylist()
     if pa.types.is_list(column.type):
         return [None if value is None else tuple(value) for value in values]

@@ -1,7 +1,7 @@
-"""EMIT CHANGES behind GROUP BY TUMBLE, HOP, CUMULATE and SESSION: how groups grow while their windows last.
+"""EMIT CHANGES after GROUP BY TUMBLE, HOP, CUMULATE and SESSION: how groups grow in their windows.
 
-At each time at which rows come to a group of a window, its old row goes and its new one comes. The last
-row stays: what came and did not go is what the query gives without EMIT CHANGES.
+At each time at which rows come to a group of a window, its old row goes and its new one comes. The
+last row stays: the rows that came and did not go are the query's result without EMIT CHANGES.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _WindowRows:
-    """Groups of windows: `rows` side by side by group and window, and by time; of each the number of both,
-    and where the window begins and, as far as is known with this row, ends."""
+    """Groups of windows: `rows` side by side by group and window, and by time. `unit` numbers each
+    pair of group and window; `start` and `end` are the window's, the end as far as it is known with
+    this row."""
 
     rows: Ints
     unit: Ints
@@ -41,7 +42,7 @@ class _WindowRows:
     end: Ints
 
     def where(self, some: Bools) -> _WindowRows:
-        """These rows of them."""
+        """Returns the rows selected by a mask."""
         return _WindowRows(self.rows[some], self.unit[some], self.start[some], self.end[some])
 
 
@@ -53,13 +54,13 @@ def changes_of(
     span: tuple[int, int],
     faults: QueryFaults,
 ) -> pa.Table:
-    """The changes after one time and up to another; `kept` has the rows of all windows that are not over at the
-    first, by time, `group` their groups."""
+    """Returns the changes after the first time of `span` and up to the second. `kept` has the rows
+    of all windows that are not over at the first, by time; `group` has their groups."""
     told, now = span
     ts = timestamps(kept)
     count = int(np.searchsorted(ts, now, side="right"))
     of = _grouped(node.every, group[:count], ts[:count])
-    # Only groups with a new row, of which the last old row tells what they gave.
+    # Keeps only groups with a new row; the last old row of each shows what it gave before.
     fresh = ts[of.rows] > told
     grows = np.zeros(int(of.unit[-1]) + 1 if len(of.unit) else 0, np.bool_)
     grows[of.unit[fresh]] = True
@@ -78,7 +79,7 @@ def changes_of(
     since = extremes(np.asarray(values[1]), lo, hi, len(at), greatest=False)
 
     def rows(asked: Bools, counting: Faults) -> Iterator[tuple[bool, tuple[object, ...]]]:
-        """Of the points that are asked for, whether HAVING keeps the row, and the row."""
+        """Yields, for the points asked for, whether HAVING keeps the row, and the row."""
         some = np.flatnonzero(asked)
         points: Ints = np.cumsum(asked) - asked
         lows = np.append(points, len(some))[lo]
@@ -100,7 +101,7 @@ def changes_of(
 
     scratch = Faults()
     shown = list(rows(np.ones(len(at), np.bool_), scratch))
-    if scratch.total:  # what was counted when the old rows were new does not count again
+    if scratch.total:  # old rows' faults were counted when they were new
         list(rows(fresh[at], faults))
     first = np.searchsorted(unit, unit[at])
     order = np.lexsort((of.rows[first], of.end[at], of.start[at], time[at]))
@@ -121,7 +122,7 @@ def changes_of(
 
 
 def _grouped(every: logical.Periodic | logical.Sessions, group: Ints, ts: Ints) -> _WindowRows:
-    """The rows by group and window; a row stands once for each window that it is in."""
+    """Returns the rows by group and window; a row occurs once for each window that contains it."""
     if isinstance(every, logical.Sessions):
         rows, _, begins = sessions(every.gap, group, ts)
         session = np.cumsum(begins) - 1

@@ -1,4 +1,4 @@
-"""The inputs of a relational operator: rows that wait until their place in the order is certain."""
+"""The inputs of a relational operator: rows wait here until their place in the order is certain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seustream.engine.stream.merge import Merger, Slice, never_late
 from seustream.engine.stream.schema import stream_schema
 
 SLICE_ROWS = 1 << 16
-"""Rows that an operator takes at a time, at most."""
+"""The most rows that an operator takes at a time."""
 
 
 class Inputs:
@@ -30,25 +30,25 @@ class Inputs:
         return self.merger.watermark
 
     def release(self) -> Iterator[Slice]:
-        """The rows whose place is certain, in order."""
+        """Yields the rows whose place is certain, in order."""
         return self.merger.release(SLICE_ROWS)
 
     def plain(self) -> dict[str, Any]:
-        """The state of the streams, for the header of a snapshot."""
+        """Returns the state of the streams, for the header of a snapshot."""
         return {
             name: {"promise": queue.promise, "ended": queue.stopped}
             for name, queue in self.merger.by_name.items()
         }
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows that wait, for a snapshot."""
+        """Returns the waiting rows, for a snapshot."""
         return {
             f"waiting {s.name}": self.merger.waiting_rows(s.name, stream_schema(s))
             for s in self.streams
         }
 
     def restore(self, plain: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
-        """Goes on where other inputs of the same names and columns were."""
+        """Continues from the state of other inputs with the same names and columns."""
         for stream in self.streams:
             known, waiting = plain.get(stream.name), tables.get(f"waiting {stream.name}")
             if known is None or waiting is None or waiting.schema != stream_schema(stream):

@@ -1,8 +1,8 @@
 """Outer, semi and anti joins: a SELECT over a tree of joins.
 
-One operator knows the whole tree and the windows of its sources, so that *within* can be decided for
-combinations of any depth. It keeps the tuples that some combination still needs, and at each join the
-combinations that may still match.
+One operator knows the whole tree and the windows of its sources, so that *within* can be decided
+for combinations of any depth. It keeps the tuples that some combination still needs and, at each
+join, the combinations that may still match.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from seustream.hdl.device import WindowKind
 
 
 class TreeOperator:
-    """Answers one SELECT over a tree of joins. Results of a query come as soon as they
-    are certain; those of a stream, and members of groups, in the order of their latest tuples."""
+    """Answers one SELECT over a tree of joins. Results of a query come as soon as they are certain;
+    rows of a stream, and members of groups, come in the order of their latest tuples."""
 
     def __init__(self, node: JoinTree, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -56,7 +56,8 @@ class TreeOperator:
         self.root = part(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
         self.held = Combinations.none(len(node.sources))
-        # Which rows have left windows of partitions since members were added, and when.
+        # The rows that have left windows of partitions since members were added, and when they
+        # left.
         self.pushed: dict[int, list[tuple[Ints, Ints]]] = {n: [] for n in self.frame.partitions}
         self.frontier = Frontier(0, EARLIEST)
 
@@ -88,7 +89,7 @@ class TreeOperator:
         with Blaming(self.query, self.own_faults):
             certain, frontier = self.root.step(arrived)
             certain = self._filtered(certain)
-            # A watermark never retreats: a slice may end within one time.
+            # A watermark never retreats, but a slice may end within one time.
             self.frontier = Frontier(frontier.place, max(frontier.time, self.frontier.time))
             if self.node.defines is None and self.grouping is None:
                 answer = self._selected(certain, self._by_moment(certain))
@@ -102,7 +103,7 @@ class TreeOperator:
         self._trim()
 
     def _filtered(self, found: Combinations) -> Combinations:
-        """The combinations for which WHERE holds."""
+        """Returns the combinations for which WHERE holds."""
         return found.pick(self.frame.where(self.node.where, found.rows, self.own_faults))
 
     # --- order ----------------------------------------------------------------
@@ -163,8 +164,9 @@ class TreeOperator:
             return self.grouping.add(Arrivals(time, tuple(clocks)), new, self.own_faults)
 
     def _pushed_out(self, number: int, clock: int, mine: Ints) -> Ints:
-        """The last places at which new members are in a window of partitions; of those that none has yet
-        pushed out, `OPEN` and their own place. Members from before learn what has happened since."""
+        """Returns the last places at which new members are in a window of partitions; for those not
+        pushed out yet, `OPEN` plus their own place. Updates earlier members that have been pushed
+        out since."""
         assert self.grouping is not None
         pushed, store = self.frame.partitions[number], self.frame.store(number)
         came, gone = (
@@ -191,8 +193,8 @@ class TreeOperator:
         return [self.held, *(kept for node in self.root.nodes() for kept in node.kept)]
 
     def _trim(self) -> None:
-        """Frees the rows that nothing needs any more, once they are the larger part of a store. Windows of
-        rows count those between the others."""
+        """Frees the rows that are no longer needed, once they are the larger part of a store.
+        Windows of rows also count the rows in between."""
         kept = [part.rows for part in self._kept()]
         for name in self.inputs:
             store = self.stores[name]
@@ -252,7 +254,8 @@ class TreeOperator:
         return Snapshot("joins", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """The rows that wait; of the same SELECT over streams of the same columns everything."""
+        """Restores the waiting rows; for the same SELECT over streams of the same columns,
+        everything."""
         state = unpack(snapshot, "joins")
         self.rows.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])

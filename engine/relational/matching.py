@@ -32,12 +32,13 @@ from seustream.hdl.isa import Condition
 
 _PAIRS_AT_ONCE = 1 << 20
 _NO_TIME = EARLIEST
-"""Stands for the time of a tuple that is not there."""
+"""Stands for the time of a missing tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The tuples since the last step: sequence numbers by stream; what comes after it."""
+    """The tuples since the last step, as sequence numbers by stream, and a bound on what
+    follows."""
 
     rows: dict[str, Ints]
     frontier: Frontier
@@ -141,13 +142,14 @@ class JoinStep:
         some: Ints,
         others: Ints,
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Pairs, one of `some` on the left and one of `others` on the right, that match."""
+        """Yields matching pairs, one of `some` on the left and one of `others` on the right."""
         if not len(some) or not len(others):
             return
         mine, theirs = lives[0].pick(some), lives[1].pick(others)
         order = np.argsort(theirs.place, kind="stable")
         others, theirs = others[order], theirs.pick(order)
-        # Those before `low` have ended when a combination comes, those from `high` on come after it.
+        # The others before `low` have ended when a combination comes; those from `high` on come
+        # after it ends.
         low = np.maximum(
             np.searchsorted(np.maximum.accumulate(theirs.last), mine.time),
             np.searchsorted(np.maximum.accumulate(theirs.gone), mine.place, side="right"),
@@ -184,7 +186,7 @@ class JoinStep:
             start = stop
 
     def _true(self, left: Ints, right: Ints) -> Ints:
-        """For which pairs the condition is true."""
+        """Returns the pairs for which the condition is true."""
         rows = np.where(left != NOTHING, left, right)
         with self.faults.naming(lambda row: self.frame.named(rows[row])):
             return survivors(
@@ -195,8 +197,8 @@ class JoinStep:
             )
 
     def _codes(self, left: Ints, right: Ints, doubtful: bool = False) -> tuple[Ints, Ints] | None:
-        """Numbers that are equal where all equalities hold, -1 where one has NULL; None without any.
-        `doubtful` ones are those with faults."""
+        """Returns numbers that are equal where all equalities hold, -1 where one has NULL; None if
+        there is no equality. Equalities with faults are included only if `doubtful`."""
         found: Ints | None = None
         valid = np.ones(len(left) + len(right), np.bool_)
         for mine, theirs in self.equalities:
@@ -206,7 +208,7 @@ class JoinStep:
                 self._value(theirs, right, doubts),
             ]
             if doubts.total and not doubtful:
-                continue  # the condition as a whole says in which pairs they count
+                continue  # the whole condition decides in which pairs they count
             indices = pa.concat_arrays(values).dictionary_encode().indices.fill_null(-1)
             one = np.asarray(indices).astype(np.int64)
             valid &= one >= 0
@@ -228,8 +230,9 @@ class JoinStep:
 
 
 class AsofStep(JoinStep):
-    """An ASOF join. It keeps the left combinations whose time is not certain, and the right tuples that
-    some may yet look up: those from that time on, and the latest of each key before it."""
+    """An ASOF join. It keeps the left combinations whose time is not certain, and the right tuples
+    that some of them may yet look up: those from that time on, and the latest of each key before
+    it."""
 
     def __init__(self, join: AsofJoin, frame: TreeSources, faults: Faults) -> None:
         super().__init__(join, frame, faults)
@@ -267,7 +270,7 @@ class AsofStep(JoinStep):
         return found, frontier
 
     def _own(self, right: Combinations) -> Combinations:
-        """The right tuples that meet the conditions on the right alone."""
+        """Returns the right tuples that meet the conditions on the right alone."""
         if not self.own or not len(right):
             return right
         rows = right.rows
@@ -282,7 +285,7 @@ class AsofStep(JoinStep):
             )
 
     def _times(self, rows: Ints, source: int) -> Ints:
-        """The times of a source's tuples."""
+        """Returns the times of a source's tuples."""
         found = np.full(len(rows), _NO_TIME)
         here = rows[:, source] != NOTHING
         store = self.frame.store(source)
@@ -290,13 +293,14 @@ class AsofStep(JoinStep):
         return found
 
     def _until(self, rows: Ints) -> Ints:
-        """The last time of a right tuple that left combinations may look up."""
+        """Returns the last time of a right tuple that left combinations may look up."""
         times = self._times(rows, self.at)
         latest = np.minimum(times, NEVER - max(self.later, 0)) + self.later
         return np.where(times == _NO_TIME, _NO_TIME, latest)
 
     def _partners(self, left: Combinations, until: Ints, right: Combinations) -> Ints:
-        """The place among `right` of the latest candidate of each left combination, -1 without one."""
+        """Returns the place among `right` of the latest candidate for each left combination, -1 if
+        none."""
         if not len(left) or not len(right):
             return np.full(len(left), NOTHING)
         times = self._times(right.rows, self.right)
@@ -315,7 +319,7 @@ class AsofStep(JoinStep):
         return np.where(fits, found, NOTHING)
 
     def _reached(self, right: Combinations, waiting: Ints, coming: Frontier) -> Ints:
-        """The right tuples that left combinations that wait or come may look up."""
+        """Returns the right tuples that waiting or coming left combinations may look up."""
         if coming == END and not len(waiting):
             return np.empty(0, np.int64)
         since = coming.time
@@ -341,7 +345,7 @@ def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | J
 
 
 def equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
-    """Finds what is equal on both sides wherever they match: left, right."""
+    """Yields pairs of expressions, left and right, that are equal wherever the sides match."""
     left, right = frozenset(visible(join.left)), frozenset(visible(join.right))
     for e in x.conjuncts(join.condition):
         if not (isinstance(e, x.Compare) and e.condition is Condition.EQ):
@@ -363,7 +367,7 @@ def _paired(left: Combinations, right: Combinations) -> Combinations:
 
 
 def _first(left: Combinations, right: Combinations, of_left: Ints, of_right: Ints) -> Combinations:
-    """Left combinations that have a match, each once, at the moment of the first."""
+    """Returns the left combinations that have a match, each once, at the moment of the first."""
     found = left.pick(of_left)
     partner = right.pick(of_right)
     found = found.not_before(partner.time, partner.place)

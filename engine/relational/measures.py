@@ -20,8 +20,8 @@ Rows = dict[tuple[int, str], pa.Array]
 
 
 class Measures:
-    """The keys and aggregates that expressions `parts` read. `read` are the expressions over rows of
-    which they are made: the keys, then the arguments of the aggregates."""
+    """The keys and aggregates that expressions `parts` read. `read` are the expressions over rows
+    from which they are computed: the keys, then the arguments of the aggregates."""
 
     def __init__(self, keys: Sequence[x.Expression], parts: Iterable[x.Expression]) -> None:
         self.keys = tuple(keys)
@@ -38,7 +38,7 @@ class Measures:
         return [(f"c{number}", arrow_type(e.type)) for number, e in enumerate(self.read)]
 
     def over(self, e: x.Expression) -> x.Expression:
-        """The expression over the columns that `of_points` gives."""
+        """Rewrites an expression to the columns that `of_points` returns."""
         if e in self.keys:
             return x.ColumnReference(0, f"g{self.keys.index(e)}", e.type, True, x.show(e))
         if isinstance(e, x.AggregateCall):
@@ -46,8 +46,8 @@ class Measures:
         return x.rebuild(e, self.over)
 
     def groups(self, values: Sequence[pa.Array], count: int, whose: Ints | None = None) -> Ints:
-        """A number for the group of each row, NULL being a key like others; of several queries, each group
-        is one's."""
+        """Returns a number for the group of each row; NULL is a key like any other. With several
+        queries, each group belongs to one."""
         types = [arrow_type(e.type) for e in self.keys]
         columns = list(values[: len(self.keys)])
         if whose is not None:
@@ -58,8 +58,8 @@ class Measures:
     def of_points(
         self, values: Sequence[pa.Array], first: Ints, group: Ints, turns: Turns, faults: Faults
     ) -> Rows:
-        """KeyNumbers and aggregates at each point. `values` are those of `read`, in rows side by side by
-        group; `first` has a row of each point's group."""
+        """Returns keys and aggregates at each point. `values` are those of `read`, in rows side by
+        side by group; `first` has a row of each point's group."""
         some = pa.array(first)
         rows: Rows = {}
         for number in range(len(self.keys)):

@@ -1,7 +1,8 @@
-"""Functions OVER frames: each row once, with what it sees when it looks back.
+"""Functions OVER frames: each row once, with the rows it sees when it looks back.
 
-Functions of one partition and frame share the rows that the frame holds. A row comes to it when its time
-is certain, with all rows of this time; it leaves when a later frame does not reach it any more.
+Functions of one partition and frame share the rows that the frame holds. A row enters it when its
+time is certain, together with all rows of this time; it leaves when later frames no longer reach
+it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _ROWS = x.AggregateCall("count", (), (), BIGINT)
 
 
 class OverOperator:
-    """Answers a query with functions over frames. It remembers the rows whose time is not certain, and
-    what its frames hold."""
+    """Answers a query with functions over frames. It remembers the rows whose time is not certain,
+    and the rows in its frames."""
 
     def __init__(self, node: logical.OverRows, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -60,7 +61,7 @@ class OverOperator:
             self.frames.setdefault(key, _Frame(*key)).functions.append(e)
         for frame in self.frames.values():
             frame.begin()
-        self.waiting = stream_schema(node.inputs[0]).empty_table()  # their time may have more rows
+        self.waiting = stream_schema(node.inputs[0]).empty_table()  # rows of their time may come
 
     @property
     def watermark(self) -> int:
@@ -68,7 +69,7 @@ class OverOperator:
 
     @property
     def live(self) -> int:
-        """Returns how many rows its frames hold, and how many partitions are counted."""
+        """The number of rows in its frames, plus the number of partitions counted."""
         frames = self.frames.values()
         return sum(len(f.keys) if f.frame is None else f.sliding.live for f in frames)
 
@@ -97,7 +98,7 @@ class OverOperator:
         return Snapshot("over", plain, self.input.tables() | tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the frames of a query of the same text; of another one they begin anew."""
+        """Restores the frames of a query of the same text; for another query they start afresh."""
         state = unpack(snapshot, "over")
         frames = [(f, state.tables.get(f"frame {n}")) for n, f in enumerate(self.frames.values())]
         waiting = state.tables["uncertain"]
@@ -114,7 +115,7 @@ class OverOperator:
     # --- rows -----------------------------------------------------------------
 
     def _answer(self, rows: pa.Table) -> pa.Table:
-        """The results of new rows."""
+        """Returns the results of new rows."""
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
         seen: dict[x.Leaf, pa.Array] = {
             leaf: rows.column(place).combine_chunks()
@@ -144,7 +145,7 @@ class OverOperator:
 
 
 def _frame_of(e: logical.Over) -> logical.Frame | None:
-    """The rows a function looks back on; None for ranks, which only count."""
+    """Returns the frame that a function looks back on; None for ranks, which only count."""
     if e.aggregate is not None:
         return e.frame
     if e.function in _RANKS:
@@ -163,7 +164,7 @@ class _Frame:
         self.read: list[x.Expression] = []
 
     def begin(self) -> None:
-        """Takes stock of the functions, and begins without rows."""
+        """Collects what the functions need, and starts without rows."""
         if self.frame is None:
             self.keys = KeyNumbers([arrow_type(e.type) for e in self.partition])
             self.counts, self.moments = Growing(), Growing()
@@ -180,7 +181,7 @@ class _Frame:
             numbers.append((len(self.read),))
             whole.add(len(self.read))
             self.read.append(of)
-        # One more counts the rows of the frame.
+        # One more aggregate counts the rows of the frame.
         aggregates.append(_ROWS)
         numbers.append(())
         size, by_time = self.frame.size, self.frame.by_time
@@ -203,7 +204,7 @@ class _Frame:
     def add(
         self, keys: list[pa.Array], values: list[pa.Array], times: Ints, faults: Faults
     ) -> dict[x.Leaf, pa.Array]:
-        """The values of the functions in new rows."""
+        """Returns the values of the functions in new rows."""
         if self.frame is None:
             found_of = dict(zip(_RANKS, map(pa.array, self._counted(keys, times)), strict=True))
             return {e: found_of[e.function] for e in self.functions}
@@ -226,8 +227,8 @@ class _Frame:
         return got
 
     def _counted(self, keys: list[pa.Array], times: Ints) -> tuple[Ints, Ints, Ints]:
-        """The number of each new row in its partition, that of the first row of its time, and how many
-        times there are up to its own. All rows of a time come together."""
+        """Returns the number of each new row in its partition, the number of the first row of its
+        time, and the number of distinct times up to its own. All rows of a time come together."""
         count = len(times)
         group = self.keys.numbers(keys, count)
         for counts in (self.counts, self.moments):
@@ -250,7 +251,8 @@ class _Frame:
     # --- state ----------------------------------------------------------------
 
     def schema(self) -> pa.Schema:
-        """KeyNumbers, arguments, and when rows leave; of `row_number` keys and counts."""
+        """Returns the columns of `rows`: keys, arguments and when rows leave; for ranks, keys and
+        counts."""
         parts = [self.partition, self.read, [_TIME] * self._ends()]
         fields = [
             (f"{name}{number}", arrow_type(e.type))
@@ -260,7 +262,7 @@ class _Frame:
         return pa.schema([*fields, ("live", pa.bool_())])
 
     def rows(self) -> pa.Table:
-        """The rows of this frame, for `fill`."""
+        """Returns the rows of this frame, for `fill`."""
         if self.frame is None:
             all_keys = np.arange(len(self.keys))
             keys = [words.take(all_keys) for words in self.keys.columns]
@@ -272,7 +274,7 @@ class _Frame:
         return pa.table([*columns, pa.array(np.ones(count, np.bool_))], schema=self.schema())
 
     def fill(self, rows: pa.Table) -> None:
-        """Goes on with these rows."""
+        """Restores these rows."""
         columns = [column.combine_chunks() for column in rows.columns[:-1]]
         keys, rest = columns[: len(self.partition)], columns[len(self.partition) :]
         if self.frame is None:

@@ -1,4 +1,4 @@
-"""Windows of the last n rows of each partition: which row pushes which out."""
+"""Windows of the last n rows of each partition: finds which row pushes out which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Partitions:
-    """Of each row that a store has, the place and the time of the row that pushes it out of its
+    """Holds, for each row in a store, the place and the time of the row that pushes it out of its
     partition's window. It remembers the places of the rows in the window of each partition."""
 
     def __init__(self, window: PartitionWindow, stream: str, stores: Stores) -> None:
@@ -30,8 +30,8 @@ class Partitions:
         self.last: dict[tuple[Any, ...], deque[int]] = {}
 
     def add(self, new: Ints) -> tuple[Ints, Ints]:
-        """Takes the rows at these places of the store; gives the places in the order of arrival of
-        the rows that they push out, and their own."""
+        """Takes the rows at these places of the store. Returns the places, in the order of arrival,
+        of the rows that are pushed out, and of those that push them out."""
         nothing = np.full(len(new), _NEVER)
         self.gone = np.concatenate((self.gone, nothing))
         self.time = np.concatenate((self.time, nothing))
@@ -53,13 +53,13 @@ class Partitions:
         return out, by
 
     def keep(self, places: Ints) -> None:
-        """Follows the store, which has only these rows left."""
+        """Follows the store, which keeps only these rows."""
         self.gone, self.time = self.gone[places], self.time[places]
 
     # --- state ----------------------------------------------------------------
 
     def tables(self, name: str) -> dict[str, pa.Table]:
-        """The state: of the rows in the store, and of those in windows."""
+        """Returns the state: of the rows in the store, and of the rows in windows."""
         rows = [(*key, place) for key, last in self.last.items() for place in last]
         columns = list(zip(*rows, strict=True)) or [()] * (len(self.columns) + 1)
         types = [self.store.schema.field(column).type for column in self.columns]
@@ -71,7 +71,7 @@ class Partitions:
         }
 
     def restore(self, tables: Mapping[str, pa.Table], name: str) -> None:
-        """Goes on with a state over a store that has the rows it had."""
+        """Restores a state over a store that has the same rows as before."""
         rows = tables[f"{name} rows"]
         self.gone = np.array(rows.column("gone").combine_chunks(), dtype=np.int64)
         self.time = np.array(rows.column("time").combine_chunks(), dtype=np.int64)

@@ -1,4 +1,5 @@
-"""GROUP BY TUMBLE, HOP and SESSION: a row for each group of each window, once the window is over."""
+"""GROUP BY TUMBLE, HOP and SESSION: a row for each group of each window, once the window is
+over."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 class PeriodOperator:
     """Answers a query that groups by windows of time. It remembers the rows of windows that are not
-    over: their times, their keys and the arguments of the aggregates; in a cohort, with those of others."""
+    over: their times, their keys and the arguments of the aggregates; in a cohort, with those of
+    others."""
 
     def __init__(self, node: logical.PeriodGroups, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -51,7 +53,7 @@ class PeriodOperator:
             yield self.node.name, found
 
     def leave(self) -> None:
-        """Takes its rows out of those of others, who go on without it."""
+        """Takes its rows out of its cohort, which goes on without it."""
         self.cohort.leave(self.state)
 
     def snapshot(self) -> bytes:
@@ -71,7 +73,7 @@ class PeriodOperator:
         return Snapshot("groups", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the groups of a query of the same text; of another one they begin anew."""
+        """Restores the groups of a query of the same text; for another query they start afresh."""
         before, state = unpack(snapshot, "groups"), self.state
         kept, plain = before.tables["kept"], before.plain
         if plain["text"] != self.node.text or kept.schema != state.kept_schema:
@@ -94,8 +96,8 @@ class PeriodOperator:
 
 
 def hold_together(operators: Iterable[tuple[Hashable, PeriodOperator]]) -> None:
-    """Makes cohorts of operators that differ in their conditions alone, and whose streams come with the same
-    watermarks, as the first of a pair says. They have taken nothing yet."""
+    """Makes cohorts of operators that differ only in their conditions. The first of each pair tells
+    which streams come with the same watermarks. The operators have taken no rows yet."""
     alike: dict[Hashable, list[PeriodOperator]] = {}
     for place, operator in operators:
         if not operator.node.changes and not operator.state.numbered:
@@ -108,7 +110,7 @@ def hold_together(operators: Iterable[tuple[Hashable, PeriodOperator]]) -> None:
 
 
 def held_together(operators: Mapping[str, Operator]) -> list[list[str]]:
-    """Finds the names of operators that are in one cohort."""
+    """Returns the names of operators that are in one cohort."""
     found: dict[PeriodCohort, list[str]] = {}
     for own, operator in operators.items():
         if isinstance(operator, PeriodOperator) and operator.cohort.several:
@@ -117,7 +119,7 @@ def held_together(operators: Mapping[str, Operator]) -> list[list[str]]:
 
 
 def _form(node: logical.PeriodGroups) -> tuple[Any, ...]:
-    """Returns what queries have in common that differ in their conditions alone."""
+    """Returns the features that queries in one cohort have in common."""
     (stream,) = node.inputs
     types = tuple((column.type, column.nullable) for column in stream.columns)
     read = (node.columns, types, node.every, node.group_by)

@@ -1,7 +1,7 @@
-"""EMIT CHANGES of ranks: at each time at which rows come, what they change among the rows of their partitions.
+"""EMIT CHANGES of ranks: when rows come, the changes among the rows of their partitions.
 
-Where only the best rows of a partition count, those that cannot be among them are let go of unseen, and the
-others as better ones come.
+Where only the best rows of a partition count, rows that cannot be among them are dropped at once,
+and the others as better ones come.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 Cells = tuple[Any, ...]
 Change = tuple[bool, Cells, int]
-"""A row that comes or does not, its items and its oldest time, and when."""
+"""True for a row that comes and False for one that goes; its items and its oldest time; and
+when."""
 
 _AT_A_TIME = 512
-"""Rows of which one looks which can be among the best, before those that were are looked at anew."""
+"""New rows that are tested together for a place among the best, before the best are found again."""
 
 
 class RankChangeOperator(RankOperator):
-    """Answers a query that ranks its rows with EMIT CHANGES. It remembers the rows that count, in the order in
-    which they came, and the result that each of them gave last."""
+    """Answers a query that ranks its rows with EMIT CHANGES. It remembers the rows that count, in
+    the order in which they came, and the result that each of them gave last."""
 
     node: logical.RankChanges
 
     def __init__(self, node: logical.RankChanges, faults: QueryFaults) -> None:
         super().__init__(node, faults)
-        self.waiting = self.kept  # their time may have more rows
+        self.waiting = self.kept  # more rows of their time may come
         self.told: list[Cells | None] = []
         self.signs = None if node.signed is None else 1 + node.columns.index(node.signed)
         keys = {over.partition for over in self.overs}
         self.partition = next(iter(keys)) if len(keys) == 1 else ()
-        # What is evaluated again and again counts its faults once, when a row comes.
+        # Expressions evaluated repeatedly count their faults once, when a row comes.
         self.counting = Faults()
 
     @property
@@ -79,7 +80,7 @@ class RankChangeOperator(RankOperator):
     # --- a step ---------------------------------------------------------------
 
     def _changes(self, fresh: pa.Table) -> Iterator[Change]:
-        """The changes that new rows make, one time after the other."""
+        """Yields the changes that new rows make, one time after the other."""
         old = self.kept.num_rows
         rows = pa.concat_tables([self.kept, fresh]).combine_chunks()
         told = [*self.told, *[None] * fresh.num_rows]
@@ -116,7 +117,8 @@ class RankChangeOperator(RankOperator):
         told: list[Cells | None],
         time: int,
     ) -> Iterator[Change]:
-        """The differences of the results of some partitions from those before, and of those of rows that left."""
+        """Yields the differences between the present results of some partitions and their last
+        ones, including those of rows that left."""
         some = rows.take(pa.array(places))
         seen, before = self._seen(some), self.counting.total
         self._place(seen, len(places))
@@ -146,7 +148,7 @@ class RankChangeOperator(RankOperator):
     def _results(
         self, rows: pa.Table, seen: dict[x.Leaf, pa.Array], some: Ints, faults: Faults
     ) -> tuple[Ints, list[Cells]]:
-        """Those of some rows for which QUALIFY holds, and their cells."""
+        """Returns those of some rows for which QUALIFY holds, and their cells."""
         of = {leaf: column.take(pa.array(some)) for leaf, column in seen.items()}
         if self.node.qualify is not None:
             kept = np.flatnonzero(holds(self.node.qualify, of.__getitem__, len(some), faults))
@@ -158,7 +160,7 @@ class RankChangeOperator(RankOperator):
         return some, list(zip(*columns, oldest, strict=True))
 
     def _count_faults(self, rows: pa.Table) -> None:
-        """Evaluates what the functions read of new rows, for the faults in it."""
+        """Evaluates the operands of the functions in new rows, to count their faults."""
         if self.signs is not None:
             rows = rows.filter(pc.equal(rows.column(self.signs), "+"))
         seen, times, own = self._seen(rows), timestamps(rows), self.faults[self.node.name]
@@ -171,14 +173,15 @@ class RankChangeOperator(RankOperator):
     def _may_count(
         self, seen: dict[x.Leaf, pa.Array], count: int, old: int
     ) -> npt.NDArray[np.bool_]:
-        """The rows from `old` on that can be among the best, by those before alone."""
+        """Returns which rows from `old` on can be among the best, judged only by the earlier
+        rows."""
         assert self.node.best is not None
         over, most = self.node.best
         group, order = self._ordered(over, seen, count)
         known = order < old
         if over.function == "row_number":
             better: Ints = np.cumsum(known) - known
-        else:  # no fewer than the values there are
+        else:  # a rank exceeds the number of better values
             value = np.cumsum(self._begins(over, seen, group, order)) - 1
             there = np.bincount(value, known) > 0
             better = (np.cumsum(there) - there)[value]
@@ -195,7 +198,7 @@ class RankChangeOperator(RankOperator):
         self.told = [told[place] for place in places.tolist()]
 
     def _forget(self) -> None:
-        """Lets go of partitions that are over."""
+        """Drops partitions that are over."""
         if self.node.end is not None and self.watermark != END_OF_STREAM and self.kept.num_rows:
             over = self._is_over()
             if over.any():
@@ -211,7 +214,7 @@ class RankChangeOperator(RankOperator):
         return Snapshot("rank changes", plain, self.input.tables() | tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the rows of a query of the same text; what they gave is computed anew."""
+        """Restores the rows of a query of the same text; their results are computed again."""
         state = unpack(snapshot, "rank changes")
         kept = state.tables["kept"]
         if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
@@ -227,7 +230,8 @@ class RankChangeOperator(RankOperator):
 
 
 def _pairs(rows: pa.Table, signs: int) -> dict[int, int]:
-    """Of rows that go, which row each of them is: the first that is equal but for its times."""
+    """Returns for each row that goes the row it removes: the first that is equal apart from its
+    times."""
     names = [name for n, name in enumerate(rows.column_names[:-1]) if n not in (0, signs)]
     known: dict[str, list[int]] = {}
     found = {}
@@ -242,7 +246,7 @@ def _pairs(rows: pa.Table, signs: int) -> dict[int, int]:
 
 
 def _slices(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in parts, those of one time in one."""
+    """Yields the rows in parts; rows of one time stay together."""
     ts, begin = timestamps(rows), 0
     while begin < len(ts):
         last = ts[min(begin + _AT_A_TIME, len(ts)) - 1]

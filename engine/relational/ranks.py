@@ -1,8 +1,8 @@
 """Ranks among whole partitions, and ORDER BY: rows wait until their partition is over.
 
-A partition by the end of a window is over with it, every other one at the end of the stream. Where only the
-best rows of a partition count, the others are let go of as better ones come. Rows that only look ahead wait
-for the later rows that they look at.
+A partition by the end of a window is over with the window, every other one at the end of the
+stream. Where only the best rows of a partition count, the others are dropped as better ones come.
+Rows that only look ahead wait for the later rows that they look at.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 Ints = npt.NDArray[np.int64]
 
 _FEW = 4096
-"""So many rows more may be kept than twice those that count."""
+"""Rows that may be kept beyond twice the number that count."""
 
 
 class RankOperator:
-    """Answers a query that ranks whole partitions. It remembers the rows of those that are not over, and
-    results of a stream that are not at their place in time yet."""
+    """Answers a query that ranks whole partitions. It remembers the rows of partitions that are not
+    over, and results of a stream whose place in time has not come yet."""
 
     def __init__(self, node: logical.RankedRows, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -47,7 +47,8 @@ class RankOperator:
         self.push, self.advance = self.input.push, self.input.advance
         self.kept = stream_schema(node.inputs[0]).empty_table()
         self.found: pa.Table | None = None
-        # How many came; which of them are kept; of which the results found are.
+        # The number of rows so far, the numbers of the kept rows, and those of the rows with
+        # results.
         self.came = 0
         self.numbers = self.of = np.empty(0, np.int64)
         self.trimmed = 0
@@ -71,7 +72,7 @@ class RankOperator:
         over = np.flatnonzero(self._is_over())
         if len(over):
             places = np.arange(self.kept.num_rows)
-            # Rows look ahead to others, of which some stay.
+            # Rows look ahead to others, some of which stay.
             read = over if self.node.ahead is None else places
             rows = self.kept.take(pa.array(read)).combine_chunks()
             self.kept = self.kept.take(pa.array(np.setdiff1d(places, over)))
@@ -98,13 +99,14 @@ class RankOperator:
         return found | np.asarray(last <= now + 1)
 
     def _certain(self, found: pa.Table) -> Iterator[Answer]:
-        """The results that are at their place: those of a stream go by time."""
+        """Yields the results whose place has come: those of a stream go by time."""
         if self.node.defines is None:
             self.found, self.of = None, self.of[:0]
             yield self.node.name, found
             return
         time = timestamps(found)
-        # Of equal times, as their rows came, whenever they were decided; sorted ones stay so.
+        # Results of one time are in the order of their rows, whenever decided; sorted ones stay
+        # sorted.
         order = np.lexsort((np.arange(len(time)) if self.node.order_by else self.of, time))
         ready = time[order] <= self.watermark
         self.found = found.take(pa.array(order[~ready])) if not ready.all() else None
@@ -120,7 +122,8 @@ class RankOperator:
     # --- rows -----------------------------------------------------------------
 
     def _answer(self, rows: pa.Table, some: Ints) -> tuple[pa.Table, Ints]:
-        """The results of some rows, whose partitions are over as far as they look; and whose they are."""
+        """Returns the results of some rows, whose partitions are over as far as they look, and
+        these rows."""
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
         seen = self._seen(rows)
         with faults.naming(lambda row: f"the row at ts {times[some[row]]}"):
@@ -168,7 +171,8 @@ class RankOperator:
     def _ordered(
         self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int
     ) -> tuple[Ints, Ints]:
-        """The partition of each row, and the rows by partition and order; equal ones by arrival."""
+        """Returns the partition of each row, and the rows by partition and order; equal ones by
+        arrival."""
         group = self._groups(over.partition, seen, count)
         return group, np.lexsort((*reversed(self._keys(over.order, seen, count)), group))
 
@@ -179,7 +183,7 @@ class RankOperator:
         return KeyNumbers([arrow_type(e.type) for e in partition]).numbers(keys, count)
 
     def _placed(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> pa.Array:
-        """The value of a function at each row."""
+        """Returns the value of a function at each row."""
         if over.aggregate is not None:
             return self._aggregated(over, over.aggregate, seen, count)
         if over.function not in ("lag", "lead"):
@@ -196,7 +200,7 @@ class RankOperator:
     def _aggregated(
         self, over: logical.Over, of: x.AggregateCall, seen: dict[x.Leaf, pa.Array], count: int
     ) -> pa.Array:
-        """An aggregate over the whole partition of each row."""
+        """Aggregates over the whole partition of each row."""
         faults, measures = self.counting, Measures(over.partition, [of])
         values = [evaluate(e, seen.__getitem__, count, faults) for e in measures.read]
         group = measures.groups(values, count)
@@ -208,7 +212,7 @@ class RankOperator:
         return found[0, "a0"].take(pa.array(group))
 
     def _ranked(self, over: logical.Over, seen: dict[x.Leaf, pa.Array], count: int) -> Ints:
-        """The rank of each row in its partition, or its share of it."""
+        """Returns the rank of each row in its partition, or its share of it."""
         group, order = self._ordered(over, seen, count)
         mine, begins = group[order], self._begins(over, seen, group, order)
         first = np.searchsorted(mine, mine)
@@ -223,7 +227,7 @@ class RankOperator:
                 distinct = np.cumsum(begins)
                 number = 1 + distinct - distinct.take(first)
             case "ntile":
-                # The first parts have one row more each where they do not come out even.
+                # Where the parts do not come out even, the first ones have one row more each.
                 least, more = size // over.offset, size % over.offset
                 large = more * (least + 1)
                 rest = more + (place - large) // np.maximum(least, 1)
@@ -240,7 +244,7 @@ class RankOperator:
     def _begins(
         self, over: logical.Over, seen: dict[x.Leaf, pa.Array], group: Ints, order: Ints
     ) -> npt.NDArray[np.bool_]:
-        """The rows, in order, that are not equal to the one before."""
+        """Returns which rows, in order, differ from the one before."""
         mine, equal = group[order], np.ones(len(order), np.bool_)
         for key in self._keys(over.order, seen, len(order)):
             equal[1:] &= key[order][1:] == key[order][:-1]
@@ -249,7 +253,7 @@ class RankOperator:
         return ~equal
 
     def _trim(self) -> None:
-        """Lets go of rows that are not among the best of their partition."""
+        """Drops rows that are not among the best of their partition."""
         assert self.node.best is not None
         over, most = self.node.best
         self.kept = self.kept.combine_chunks()
@@ -276,13 +280,13 @@ class RankOperator:
         return Snapshot("ranks", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on with the rows of a query of the same text."""
+        """Restores the rows of a query of the same text."""
         state = unpack(snapshot, "ranks")
         kept = state.tables["kept"]
         if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
             return
         self.kept, self.found = kept, state.tables.get("found")
-        self.came = state.plain.get("came", kept.num_rows)  # those of before had no numbers
+        self.came = state.plain.get("came", kept.num_rows)  # older snapshots have no numbers
         self.numbers = _numbers(state.tables.get("numbers"), kept.num_rows)
         if self.found is not None:
             self.of = _numbers(state.tables.get("places"), self.found.num_rows)

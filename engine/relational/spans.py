@@ -1,8 +1,8 @@
-"""Combinations of tuples that a tree of joins holds, and from when to when they are there.
+"""Combinations of tuples that a tree of joins holds, and the spans of time during which they exist.
 
-Arrivals and departures of a step are numbered from 1 in their order; what was there before has begun at 0,
-and what stays ends `NEVER`. A join has a pair for as long as both its parts are there, and what has no
-match for as long as that is so.
+Arrivals and departures of a step are numbered from 1 in their order. A combination that existed
+before begins at 0, and one that stays ends at `NEVER`. A join has a pair for as long as both its
+parts exist, and a part without a match for as long as it has none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAIR, _LEFT, _RIGHT = range(3)
 
 @dataclass(slots=True)
 class Spans:
-    """Combinations, those that were there before first; from when to when they are there."""
+    """Combinations, those that existed before first, with the beginning and end of each."""
 
     rows: Ints
     begin: Ints
@@ -40,7 +40,7 @@ class Spans:
 
 
 class Moments:
-    """The moments of a step: arrivals by time and place, departures by time, which come before arrivals."""
+    """The moments of a step: arrivals by time and place; departures by time, before arrivals."""
 
     def __init__(self, time: Ints, place: Ints) -> None:
         self.times = np.unique(time)
@@ -54,11 +54,11 @@ class Moments:
         return found
 
     def numbers(self, time: Ints, place: Ints) -> Ints:
-        """The numbers of some of them."""
+        """Returns the numbers of some moments."""
         return 1 + np.searchsorted(self.keys, self._keys(time, place))
 
     def time(self, numbers: Ints) -> Ints:
-        """The times of moments by their numbers."""
+        """Returns the times of moments, given their numbers."""
         found: Ints = self.times[self.keys[numbers - 1] // self.span]
         return found
 
@@ -85,8 +85,8 @@ class TupleSpans:
         self.rows = np.concatenate((self.rows, rows))
 
     def departures(self, until: int) -> tuple[Ints, Ints]:
-        """The departures of tuples up to a time: the time, and the place of the arrival that pushes them out or -1;
-        `NEVER` for those that stay."""
+        """Returns the departures of tuples up to a time: the time (`NEVER` for those that stay),
+        and the place of the arrival that pushes them out, or -1."""
         lives = self.frame.lives(self.rows)
         pushed = (lives.gone < NEVER) & (lives.gone_time <= lives.last)
         out = ~pushed & (lives.last < until)
@@ -106,14 +106,14 @@ class TupleSpans:
         return self.spans
 
     def settle(self) -> Ints:
-        """Forgets what has left; gives the new places of those that stay."""
+        """Forgets the tuples that have left; returns the new places of those that stay."""
         stays = self.spans.stays
         self.rows = self.rows[stays]
         return np.cumsum(stays) - 1
 
 
 class JoinSpans(JoinStep):
-    """A join of two parts. `of` says of each combination that it was made of: its kind, and the places of
+    """A join of two parts. `of` records how each combination was made: its kind, and the places of
     its parts."""
 
     def __init__(self, join: TreeJoin, frame: TreeSources, faults: Faults) -> None:
@@ -169,7 +169,7 @@ class JoinSpans(JoinStep):
         return Spans(self.rows[seen], begins[seen], ends[seen])
 
     def _seen(self) -> Bools:
-        """The combinations that others see: of SEMI and ANTI joins no pairs."""
+        """Returns the combinations that others see: SEMI and ANTI joins show no pairs."""
         seen: Bools = (self.of[:, 0] != _PAIR) | self.join.kind.pairs
         return seen
 
@@ -184,7 +184,7 @@ class JoinSpans(JoinStep):
         return np.cumsum(stays[seen]) - 1
 
     def _fresh(self, left: Spans, right: Spans) -> Ints:
-        """The pairs that match, are there together, and of which one is new."""
+        """Returns the pairs that match, exist together, and have a new part."""
         codes = self._codes(left.rows, right.rows, doubtful=False)
         ours, keys = codes or (np.zeros(len(left), np.int64), np.zeros(len(right), np.int64))
         found = []
@@ -212,8 +212,8 @@ class JoinSpans(JoinStep):
 def _apart(
     of: Spans, entry: Ints, begin: Ints, end: Ints, matched: bool
 ) -> tuple[Ints, Ints, Ints]:
-    """The times at which combinations have no match, or with `matched` some: which, from when, to when.
-    `entry`, `begin` and `end` are of the matches."""
+    """Returns when combinations have no match, or with `matched` some match: which, from when, to
+    when. `entry`, `begin` and `end` are those of the matches."""
     every = np.arange(len(of))
     ends = end < NEVER
     who = np.concatenate((every, entry, entry[ends]))
@@ -231,7 +231,7 @@ def _apart(
     till = np.minimum(till, of.end[who])
     state = (count > 0) if matched else (count == 0)
     some = np.flatnonzero(state & (when < till))
-    # Neighbours of one combination that touch are one span.
+    # Adjoining spans of one combination become one.
     touches = np.zeros(len(some), np.bool_)
     touches[1:] = (who[some][1:] == who[some][:-1]) & (when[some][1:] == till[some][:-1])
     heads = np.flatnonzero(~touches)

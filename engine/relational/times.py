@@ -1,4 +1,4 @@
-"""Windows of GROUP BY: those that have a time, and where they begin and end."""
+"""Windows of GROUP BY: which contain a time, and where they begin and end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Bools = npt.NDArray[np.bool_]
 
 
 def numbers(every: logical.Periodic, ts: Any) -> tuple[Any, Any]:
-    """The numbers of the first window and of the last that have a time, or times."""
+    """Returns the numbers of the first and the last window that contain a time, or each of
+    several."""
     size, slide, since = every.size, every.slide, ts - every.offset
     if every.cumulates:
         return since // slide, (since // size + 1) * (size // slide) - 1
@@ -23,7 +24,7 @@ def numbers(every: logical.Periodic, ts: Any) -> tuple[Any, Any]:
 
 
 def edges(every: logical.Periodic, window: Any) -> tuple[Any, Any]:
-    """The beginning and the end of the window of a number, or of several."""
+    """Returns the beginning and the end of the window with a number, or of several windows."""
     size, slide, offset = every.size, every.slide, every.offset
     if every.cumulates:
         end = (window + 1) * slide
@@ -32,7 +33,7 @@ def edges(every: logical.Periodic, window: Any) -> tuple[Any, Any]:
 
 
 def sessions(gap: int, group: Ints, ts: Ints) -> tuple[Ints, Ints, Bools]:
-    """The rows by group and time, their groups, and which of them begin a session."""
+    """Returns the rows by group and time, their groups, and which of them begin a session."""
     rows = order_of(group)
     group, times = group[rows], ts[rows]
     begins = np.ones(len(rows), np.bool_)

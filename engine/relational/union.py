@@ -1,4 +1,4 @@
-"""UNION ALL: the rows of several streams as one."""
+"""UNION ALL: merges the rows of several streams into one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 
 class UnionOperator:
-    """Merges its inputs by time, then by input. It remembers the rows that wait for the watermark of
-    another input, and nothing else."""
+    """Merges its inputs by time, then by input. It remembers only the rows that wait for the
+    watermark of another input."""
 
     def __init__(self, node: logical.UnionAll, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}

@@ -1,6 +1,6 @@
-"""The roles of `strategy=auto`: planned joins or a hub, block by block, as the centre's account allows.
+"""The roles of `strategy=auto`: planned joins or a hub, block by block, as the account allows.
 
-A site announces blocks by numbers, which cost nothing, notes what changes in its store, and sends
+A site announces blocks by numbers, which costs nothing, records the changes of its store, and sends
 these changes when it is asked. The centre decides one block after the other:
 
     some site without rows     nothing can join: an empty plan, no site sends anything
@@ -9,8 +9,8 @@ these changes when it is asked. The centre decides one block after the other:
 
 Each step is taken if `account.Account` affords it. Costs and results of a planned block are not
 known beforehand, so the account holds the most they can cost and the fewest results there can be,
-until the site reports what it was. With exact synopses of one class the bound of the account is then
-that of the run; otherwise sizes are estimates, and what they were off is put right afterwards.
+until the site reports the real figures. With exact synopses of one class, the bound of the account
+is then that of the run. Otherwise sizes are estimates, whose errors are corrected afterwards.
 
 `hub.Hub` is the hub's role.
 """
@@ -35,7 +35,7 @@ from seustream.engine.sites.synopsis import Exact
 
 
 class AutoSite(Site):
-    """Announces blocks, sends its synopses when asked, ships to a hub."""
+    """Announces blocks, sends its synopses when asked, ships rows to a hub."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -67,7 +67,7 @@ class AutoSite(Site):
         _add(self.changes, expired, -1)
 
     def _unsent(self, no: int) -> m.Changes:
-        """The changes up to a block that the centre does not know."""
+        """Returns the changes up to a block that the centre does not know."""
         changes: dict[Entry, int] = {}
         for number in [number for number in self.log if number <= no]:
             before, block = self.log[number]
@@ -91,7 +91,7 @@ class AutoSite(Site):
         self.log = {no: noted for no, noted in self.log.items() if no > upto}
 
     def _standing(self, pending: list[int]) -> m.Standing:
-        """All that is stored, once an epoch: what changes after it was asked for is owed."""
+        """Returns all that is stored, once per epoch: from then on, changes are owed."""
         mine = (self.epoch, self.attempt)
         if self.stood is None or (self.stood.epoch, self.stood.attempt) != mine:
             self.changes, self.sent = {}, None
@@ -107,7 +107,7 @@ class AutoSite(Site):
             self.account = max(states, key=lambda state: state.number)
         if plan.way is not None and (rows := self.take(plan)) is not None:
             self.shipped[plan.no] = plan, tuple(rows)
-            # From a hub there is no way back: nobody will ask for these.
+            # Rows do not come back from a hub: no node will ask for these.
             self._forget_log(plan.no)
             self._ship(plan.no)
         super().on_plan_message(sender, plan)
@@ -123,7 +123,7 @@ class AutoSite(Site):
         before = self.epoch, self.attempt
         super().on_rebuild(sender, message)
         if (self.epoch, self.attempt) != before:
-            # So hubs learn of the new epoch, and where to report what they have joined.
+            # So hubs learn of the new epoch, and where to report the blocks they have joined.
             for no in self.shipped:
                 self._ship(no)
 
@@ -162,7 +162,8 @@ def _add(to: dict[Entry, int], counts: Counts, sign: int = 1) -> None:
 
 @dataclass(slots=True)
 class _Deciding:
-    """The block whose turn it is; `asked` have not answered yet, None once it went to a hub."""
+    """The block whose turn it is; `asked` are the sites that have not answered yet, None once it
+    went to a hub."""
 
     announce: m.Announce
     visible: tuple[int, ...]
@@ -171,7 +172,7 @@ class _Deciding:
 
 
 class AutoCentre(Centre):
-    """Every candidate has one where the layout says `auto`."""
+    """The centre's role where the layout says `auto`; every candidate has one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -212,7 +213,7 @@ class AutoCentre(Centre):
         super().on_delta(sender, delta)
 
     def _settle(self, announce: m.Announce) -> None:
-        """The cost of finished blocks takes the place of their estimates."""
+        """Replaces the estimates of finished blocks by their real cost."""
         i = announce.stream
         spent, results = self.settled[i]
         if announce.results < results or announce.spent < spent:
@@ -250,7 +251,7 @@ class AutoCentre(Centre):
             self._ask(deciding)
 
     def _look(self, tau: float) -> None:
-        """Every ten units of time: would a hub have been a gain?"""
+        """Checks, every ten units of time, whether a hub would have been a gain."""
         if tau > self.unit:
             due = self.recent.unit_over() if self.unit > -math.inf else False
             self.unit = tau
@@ -259,7 +260,8 @@ class AutoCentre(Centre):
                 self.account.go(best, self._move_cost(best))
 
     def _move_cost(self, to: int) -> float:
-        """About what the living rows cost on their way, as far as the centre knows them."""
+        """Estimates the cost of sending the live rows to a node, as far as the centre knows
+        them."""
         known = (site.rows for site in self.synopses.sites)
         return sum(times(rows, self.costs.w[k][to]) for k, rows in enumerate(known))
 
@@ -344,7 +346,8 @@ class AutoCentre(Centre):
     # --- the hub ----------------------------------------------------------------------
 
     def _to_hub(self) -> None:
-        """The block under decision goes to the hub; to another, if this one costs too much."""
+        """Sends the block under decision to the hub, or to another one if this one costs too
+        much."""
         assert self.deciding is not None
         announce = self.deciding.announce
         hub, moving = self.account.hub, True
@@ -361,8 +364,8 @@ class AutoCentre(Centre):
         self._answer(announce, {}, (), self.deciding.visible, 0.0, way, self._state())
 
     def on_joined(self, sender: int, joined: m.Joined) -> None:
-        """A hub has joined a block. One that no query waits for any more is no concern of the account: it
-        was accepted before a crash."""
+        """Takes the report that a hub has joined a block. A block that no query waits for any more
+        does not concern the account: it was accepted before a crash."""
         mine = self._is_mine(joined.epoch)
         if joined.delivered:
             self.outbox.ack(sender, joined)

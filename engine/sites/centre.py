@@ -1,11 +1,11 @@
-"""The synopsis centre: accepts blocks one at a time, decides what of each can join and where it goes.
+"""The synopsis centre: accepts blocks one at a time, decides which rows can join and where they go.
 
-A block is accepted once its stream's earlier ones are. It sees every block accepted before it,
-which `visible` gives the sites by number. Filter and order come from the synopses and unit costs
+A block is accepted once its stream's earlier blocks are. It sees every block accepted before it,
+which `visible` gives to the sites by number. Filter and order come from the synopses and unit costs
 of that moment.
 
 A centre forgets everything when it dies. The next one asks every site what it holds (Rebuild) and
-accepts nothing until all have answered; a higher epoch fences off the plans of the old one.
+accepts nothing until all have answered. A higher epoch fences off the plans of the old one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class _Accepted:
 
 
 class Centre:
-    """The role; every candidate has one, one of them is active. `sites[k]` is stream k's node."""
+    """The centre's role. Every candidate has one, and one of them is active. `sites[k]` is stream
+    k's node."""
 
     def __init__(
         self,
@@ -113,8 +114,8 @@ class Centre:
             self.outbox.send(sender, m.Wait(self.epoch, *block))
 
     def _is_mine(self, epoch: m.Epoch) -> bool:
-        """True if a message of an epoch is for this centre, as it is now. One of a later epoch
-        ends this one's; one of an epoch this node led and forgot has it start anew."""
+        """Returns whether a message's epoch is the one that this centre leads. A later epoch ends
+        this one; if this node led it and has forgotten, the centre starts afresh."""
         if epoch > self.epoch:
             if epoch[1] == self.node:
                 self.lead(epoch)
@@ -126,7 +127,7 @@ class Centre:
         return self.expected[k][0] if self.expected[k] else self.next[k]
 
     def _accept_all(self) -> None:
-        """Every held block whose turn it is; nothing is skipped."""
+        """Accepts every held block whose turn it is; none is skipped."""
         if self.rebuilding:
             return
         going = True
@@ -147,7 +148,8 @@ class Centre:
         self.synopses.sites[i].add(delta.counts)
 
     def _take(self, delta: m.Delta | m.Announce) -> tuple[int, ...]:
-        """A block's turn has come: what it sees; it is seen by those after it."""
+        """Takes a block whose turn has come, which later blocks will see; returns the blocks that
+        it sees."""
         i, visible = delta.stream, tuple(self.visible)
         self.visible[i] = max(self.visible[i], delta.no)
         if self.expected[i]:
@@ -189,7 +191,8 @@ class Centre:
         self.outbox.send(delta.stream, answer)
 
     def set_costs(self, costs: UnitCosts) -> None:
-        """New unit costs: blocks without a way may have one now, and the centre another place."""
+        """Applies new unit costs: blocks without a way may have one now, and the centre may
+        move."""
         self.costs = costs
         if not self.active:
             return
@@ -222,7 +225,7 @@ class Centre:
     # --- changing places --------------------------------------------------------
 
     def on_takeover(self, sender: int, message: m.Takeover) -> None:
-        """Leads, unless another node is further, or the sender is being asked already."""
+        """Leads, unless another node is further ahead, or the sender is being asked already."""
         asking = self.standings is not None and sender not in self.standings
         if asking and message.epoch <= self.epoch:
             return
@@ -232,7 +235,7 @@ class Centre:
             self.outbox.send(sender, m.Stale(self.epoch))
 
     def lead(self, after: m.Epoch) -> None:
-        """Becomes the centre of an epoch after that one: asks every site what it holds."""
+        """Becomes the centre of a later epoch than `after`: asks every site what it holds."""
         self._start_empty()
         self.outbox.forget(m.Rebuild, m.Ask)
         self.epoch, self.active = (max(after, self.epoch)[0] + 1, self.node), True
@@ -252,7 +255,8 @@ class Centre:
         self.epoch, self.active = epoch, False
 
     def on_stale(self, sender: int, message: m.Stale) -> None:
-        """Notes that another node has gone further; a centre goes further still, unless another one leads."""
+        """Learns of a later epoch at a site: leads the next one if this node led that epoch,
+        otherwise steps down."""
         if not self.active or message.epoch < self.epoch:
             return
         if message.epoch[1] == self.node:
@@ -281,4 +285,4 @@ class Centre:
         self._accept_all()
 
     def _resume(self, standings: dict[int, m.Standing]) -> None:
-        """Takes up what else the sites answered, once all have."""
+        """Takes up the rest of the sites' answers, once all have answered."""

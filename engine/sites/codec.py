@@ -1,14 +1,14 @@
-"""The codec of everything that crosses between nodes: values as JSON, read with suspicion.
+"""The codec of everything that crosses between nodes: values as JSON, checked when they are read.
 
-What JSON lacks is an object with one member: the type's name, and its fields in order.
+A type that JSON lacks is an object with one member: the type's name, and its fields in order.
 
     (1, inf, b"k")            [1, {"float": "inf"}, {"bytes": "aw=="}]
     Done((0, 3), 5.0)         {"Done": [[0, 3], 5.0, 0.0, 0]}
     ((1, "a"), (2, "b"))      {"zip": [[1, 2], ["a", "b"]]}
 
-Several values of one shape are written by columns. Only the types listed here are read, and only with
-as many fields as they have. Nothing executable
-crosses: conditions are sent as their expressions.
+Several values of one shape are written by columns. Only the types listed here are read, and only
+with as many fields as they have. Nothing executable crosses: conditions are sent as their
+expressions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _OWN = (
 _KINDS: dict[str, type[Any]] = {
     **MESSAGES,
     **{kind.__name__: kind for kind in _OWN},
-    # Two rooms have a Column, two a Stream.
+    # Column and Stream are each the name of two classes, so the prefix tells them apart.
     **{f"catalogue.{kind.__name__}": kind for kind in (catalogue.Stream, catalogue.Column)},
     **{
         f"x.{kind.__name__}": kind
@@ -81,7 +81,7 @@ _ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Con
 
 
 class Malformed(SitesError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def encode(value: object) -> bytes:
@@ -123,8 +123,9 @@ def _plain(value: Any) -> object:
 
 
 def _several(values: Sequence[Any]) -> object:
-    """Several values; those of one shape by columns, which is where the time goes in a message of
-    thousands of rows. A stored row that is in several combinations is written once."""
+    """Writes several values. Values of one shape are written by columns, because that is where the
+    time goes in a message of thousands of rows. A stored row that is in several combinations is
+    written once."""
     kinds = set(map(type, values))
     if kinds <= _SCALARS or (kinds == {float} and all(map(math.isfinite, values))):
         return list(values)

@@ -1,4 +1,4 @@
-"""Unit costs: what it takes to move one row from one node to another.
+"""Unit costs: the cost of moving one row from one node to another.
 
 Nodes are the sites 0..n-1 and the others that take part: the query node, candidates for the centre.
 Costs need be neither symmetric nor metric; infinity means unreachable.
@@ -16,12 +16,12 @@ ENTRY = 0.25
 """The weight of a synopsis entry, in rows."""
 
 MOVE_GAIN = 0.2
-"""The centre moves only if the sum of its distances falls by more than this part."""
+"""The centre moves only if the sum of its distances falls by more than this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
-    """`w[a][b]`: the cost of one row from a to b. Immutable; a change is a new `version`."""
+    """`w[a][b]` is the cost of one row from a to b. Immutable; a change is a new `version`."""
 
     w: tuple[tuple[float, ...], ...]
     version: int = 0
@@ -50,23 +50,23 @@ class UnitCosts:
         return len(self.w)
 
     def distance(self, node: int, sources: Iterable[int]) -> float:
-        """From all sources to the node and back."""
+        """Returns the cost from all sources to the node and back."""
         return sum(self.w[i][node] + self.w[node][i] for i in sources)
 
     def centre(self, sources: Sequence[int], candidates: Iterable[int] | None = None) -> int:
-        """The node where a centre costs least; of equals the lowest node."""
+        """Returns the node where a centre costs least; among equals, the lowest node."""
         among = sorted(sources if candidates is None else candidates)
         return min(among, key=lambda node: (self.distance(node, sources), node))
 
     def move(self, now: int, sources: Sequence[int], candidates: Iterable[int]) -> int:
-        """The node where the centre should be, given where it is: small gains do not move it, so that
-        costs that waver do not make it wander."""
+        """Returns the node where the centre should be, given where it is. Small gains do not move
+        it, so that it does not wander with fluctuating costs."""
         best = self.centre(sources, candidates)
         here, there = self.distance(now, sources), self.distance(best, sources)
         return best if there < here * (1 - MOVE_GAIN) else now
 
     def metric_closure(self) -> UnitCosts:
-        """Costs of the cheapest ways, which may lead over other nodes."""
+        """Returns the costs of the cheapest ways, which may lead over other nodes."""
         w = [list(row) for row in self.w]
         nodes = range(len(w))
         for via in nodes:
@@ -77,5 +77,6 @@ class UnitCosts:
 
 
 def times(units: float, cost: float) -> float:
-    """Units at a unit cost; the unreachable stays so even for nothing (0 times infinity)."""
+    """Returns units at a unit cost; an unreachable node costs infinity even for nothing (0 times
+    infinity)."""
     return math.inf if cost == math.inf else units * cost

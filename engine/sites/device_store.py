@@ -1,14 +1,15 @@
 """A site's rows on a device: the device finds the rows with a probe's key.
 
-The device runs one query for each class of the stream: stored rows for ever, a probe at its moment.
+The device runs one query for each class of the stream. Stored rows stay for ever, a probe for its
+moment.
 
     SELECT s.id, p.id FROM stored s, probes p WHERE s.k0 = p.k0 WINDOW UNBOUNDED, NOW
 
 Keys of any type go there as hashes of 63 bits; windows, block numbers and true equality are checked
-here. A device forgets nothing of an unbounded window, so once most of what it holds is deleted it
-is emptied and given the living rows anew.
+here. A device forgets nothing of an unbounded window. So once most of its rows are deleted, it is
+emptied and loaded with the live rows again.
 
-The device is handed in: a model, the RTL, or one behind a bridge.
+The device is passed in: a model, the RTL, or one behind a bridge.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from seustream.hdl.config import MAX_ATTRIBUTES
 from seustream.hdl.device import Device
 
 FEWEST_DELETED = 256
-"""Deleted rows below which a device is not emptied."""
+"""Deleted rows up to which a device is not emptied."""
 
 
 class DeviceStore:
-    """The rows of one stream. The device is this store's alone."""
+    """The rows of one stream. The device belongs to this store alone."""
 
     def __init__(self, join: EquiJoin, stream: int, device: Device) -> None:
         self.join, self.stream, self.device = join, stream, device
@@ -101,8 +102,8 @@ class DeviceStore:
         return admitted(self.join, self.stream, found)
 
     def _answers(self) -> list[tuple[int, int]]:
-        """Pairs of stored row and probe. Rows without a key move both streams on, so that the
-        driver waits for nothing."""
+        """Returns pairs of stored row and probe. Rows without a key advance both streams, so that
+        the driver waits for nothing."""
         self.clock += 1
         for name, schema in (("stored", self.stored), ("probes", self.probes)):
             self.driver.push(name, pa.Table.from_pylist([{"ts": self.clock, "id": -1}], schema))

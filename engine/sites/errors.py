@@ -1,4 +1,4 @@
-"""Errors of joins across sites, in terms of its streams, sites and costs."""
+"""Errors of joins across sites, in terms of their streams, sites and costs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from seustream.engine.stream.errors import EngineError
 
 
 class SitesError(EngineError):
-    """Base of all."""
+    """Base of all errors of joins across sites."""
 
 
 class BadQuery(SitesError):
@@ -18,11 +18,11 @@ class DisconnectedJoinGraph(BadQuery):
 
 
 class RowWindowRefused(BadQuery):
-    """A window counted in rows: what it holds depends on the order of arrival over all sites."""
+    """A window counted in rows: its contents depend on the order of arrival over all sites."""
 
 
 class BadCosts(SitesError):
-    """Unit costs that are no square matrix of numbers from 0 up with a zero diagonal."""
+    """Unit costs that are not a square matrix of numbers from 0 up with a zero diagonal."""
 
 
 class BadKey(SitesError):
@@ -42,8 +42,9 @@ class LateBlock(SitesError):
 
 
 class BlockGap(SitesError):
-    """A block whose number leaves out the one before it."""
+    """A block whose number skips the one before it."""
 
 
 class FeederBlocked(SitesError):
-    """A site has as many open blocks as it may; the block was not taken, offer it again."""
+    """A site has as many open blocks as it may have; the block was not taken and has to be offered
+    again."""

@@ -3,9 +3,10 @@
 before  R at a site ─┐                  after  R at a site ─┐
         S at a site ─┴ join ─ project          S at a site ─┴ exchange ─ join ─ project
 
-An exchange passes on the rows that are in some combination the sites have found. The graph behind it joins
-them again, as it joins rows of files: a row that is in no combination changes no result of a join of
-windows of time. So the sites leave out what cannot join, and everything else has one way to be done.
+An exchange passes on the rows that are in some combination found by the sites. The graph behind it
+joins them again, as it joins rows of files: a row that is in no combination changes no result of a
+join over windows of time. So the sites leave out rows that cannot join, and everything else is done
+in one way only.
 
     exchange = plan_exchange(program, {"r", "s"})    # streams that live at sites, folded
     exchange.joins, exchange.whole                   # found between sites; fetched whole, and why
@@ -32,9 +33,9 @@ from seustream.engine.stream.schema import stream_schema
 
 @dataclass(frozen=True)
 class SiteExchange:
-    """The queries whose rows meet at sites and their joins, over logical sites: one for each copy of a
-    stream that a query reads, `of[k]` is the stream of site k. `whole` are streams at sites that are
-    fetched whole, each with the query that needs it so and why."""
+    """The queries whose rows meet at sites, and their joins, over logical sites: one for each copy
+    of a stream that a query reads. `of[k]` is the stream of site k. `whole` holds streams at sites
+    that are fetched whole, each with the query that needs this, and the reason."""
 
     queries: tuple[Query, ...]
     joins: tuple[EquiJoin, ...]
@@ -44,13 +45,13 @@ class SiteExchange:
     whole: dict[str, str]
 
     def aliases(self, q: int) -> dict[str, str]:
-        """The name that each site of a join has in its query."""
+        """Returns the name that each site of a join has in its query."""
         pairs = zip(self.joins[q].streams, self.queries[q].sources, strict=True)
         return {site.name: source.alias for site, source in pairs}
 
     def rows(self, results: Iterable[tuple[int, Result]]) -> dict[str, pa.Table]:
-        """By stream, the rows that are in some combination, in the order they have at their site.
-        `results` are a query's number and a combination each."""
+        """Returns, by stream, the rows that are in some combination, in the order they have at
+        their site. Each of `results` is a query's number and a combination."""
         coming = {
             stream.name: stream
             for stream in self.of
@@ -71,8 +72,9 @@ class SiteExchange:
 
 
 def plan_exchange(program: Program, remote: Collection[str], strict: bool = False) -> SiteExchange:
-    """Finds what of a query set sites can join, with `remote` the folded names of their streams. Under
-    `strict` a fault is an error that names the row among all rows, so all have to come."""
+    """Finds the part of a query set that sites can join; `remote` holds the folded names of their
+    streams. Under `strict`, a fault is an error that names the row among all rows, so all rows have
+    to come."""
     queries: list[Query] = []
     whole: dict[str, str] = {}
     for node in nodes(program):
@@ -98,7 +100,7 @@ def plan_exchange(program: Program, remote: Collection[str], strict: bool = Fals
             wanted |= columns_read(query)[k] - {TIME_COLUMN.name}
             wanted |= columns_read(query, [query.where])[k]
             carried.setdefault(source.stream.name, set()).update(wanted)
-    # Payloads are a site's, whichever query asks: with the columns that any of them reads.
+    # Payloads belong to a site, whichever query asks: they have the columns that any query reads.
     takes = {name: tuple(sorted(columns)) for name, columns in carried.items()}
     order = sorted(copies)
     joins = tuple(
@@ -119,7 +121,7 @@ def plan_exchange(program: Program, remote: Collection[str], strict: bool = Fals
 
 
 def _why_whole(program: Program, query: Query) -> str:
-    """Why sites cannot tell which rows a query needs; empty if they can."""
+    """Returns why sites cannot tell which rows a query needs, or an empty text if they can."""
     if any(s.stream.defined_by is not None or s.stream.name in program.apas for s in query.sources):
         return "reads a derived stream"
     if len(query.sources) == 1 and query.where == x.TRUE:
@@ -132,7 +134,7 @@ def _why_whole(program: Program, query: Query) -> str:
 
 
 def _places(query: Query) -> list[tuple[str, int]]:
-    """The logical site of each source: its stream, and which copy of it in this query."""
+    """Returns the logical site of each source: its stream, and which copy of it in this query."""
     names = [source.stream.name for source in query.sources]
     return [(name, names[:k].count(name)) for k, name in enumerate(names)]
 
@@ -144,7 +146,8 @@ def _name(stream: str, copy: int) -> str:
 def _table(
     stream: Definition, carried: tuple[str, ...], rows: list[tuple[object, ...]]
 ) -> pa.Table:
-    """Rows of a stream from their times and what they carry; NULL in columns that no query reads."""
+    """Builds rows of a stream from their times and carried columns; NULL in columns that no query
+    reads."""
     schema = stream_schema(stream)
     at = {name: place for place, name in enumerate(("ts", *carried))}
     columns = [

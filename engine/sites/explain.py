@@ -1,8 +1,9 @@
 """Records the centre's decision for each block and its outcome: order, filter, cost.
 
-Predicted and actual cost of a block's rows agree while synopses are exact and nothing waits to be
-deleted; a difference shows late deletions, hash buckets, residual conditions, or classes that are not
-independent. `seustream run --record FILE` writes the blocks of a run, `explain --stage sites` shows them.
+Predicted and actual cost of a block's rows agree while synopses are exact and no deletions are
+pending. A difference shows late deletions, hash buckets, residual conditions, or classes that are
+not independent. `seustream run --record FILE` writes the blocks of a run, `explain --stage sites`
+shows them.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from seustream.engine.sites.model import BlockId, EquiJoin
 
 
 class BadRecord(SitesError):
-    """A file that is no record of a run."""
+    """A file that is not a record of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One plan and its execution: rows of the block, rows that passed the filter, the sites they
-    visited or the hub they went to. Of a block at a hub the cost is not predicted."""
+    """One plan and its execution: rows of the block, rows that passed the filter, and the sites
+    they visited or the hub they went to. The cost of a block at a hub is not predicted."""
 
     COLUMNS: ClassVar[Columns] = (
         ("block of", "stream"),
@@ -59,17 +60,17 @@ class Block:
 
     @property
     def taken(self) -> str:
-        """The way with its stream, whether or not rows left it."""
+        """The way, or that the block stays if no rows left."""
         return self.way if self.sent else f"{self.stream} stays"
 
     def named(self, names: Mapping[str, str]) -> Block:
-        """The block with other names for its sites."""
+        """Returns the block with other names for its sites."""
         order = tuple(names[site] for site in self.order)
         return dataclasses.replace(self, stream=names[self.stream], order=order)
 
 
 def block_of(join: EquiJoin, delta: Delta | Announce, plan: Plan) -> Block:
-    """A block with its plan, which has cost nothing yet."""
+    """Returns a block with its plan, at no cost yet."""
     names = [stream.name for stream in join.streams]
     hub = None if plan.way is None else plan.way.hub
     kept = sum(plan.keep.values()) if hub is None else delta.rows
@@ -79,14 +80,14 @@ def block_of(join: EquiJoin, delta: Delta | Announce, plan: Plan) -> Block:
 
 
 Decided: TypeAlias = tuple[int, BlockId]
-"""A block by the number of its join and its own."""
+"""A block, by the number of its join and its own."""
 Report: TypeAlias = tuple[Mapping[Decided, Block], Mapping[Decided, float]]
-"""The blocks whose plan a process remembers, and what it knows that blocks have cost."""
+"""The blocks whose plans a process remembers, and the costs of blocks that it knows."""
 
 
 def gathered(reports: Iterable[Report]) -> dict[int, list[Block]]:
-    """By join, the blocks of all processes in the order of time; of one planned anew after a crash
-    the last plan."""
+    """Returns, by join, the blocks of all processes in the order of time; a block planned again
+    after a crash has its last plan."""
     decided: dict[Decided, Block] = {}
     costs: dict[Decided, float] = {}
     for blocks, spent in reports:
@@ -108,7 +109,7 @@ def save(record: Mapping[str, Sequence[Block]], path: Path) -> None:
 
 
 def load(path: Path) -> dict[str, list[Block]]:
-    """The blocks by query; raises `BadRecord`, or `OSError`."""
+    """Returns the blocks by query; raises `BadRecord`, or `OSError`."""
     try:
         found = json.loads(path.read_text())
         return {name: [_block(one) for one in blocks] for name, blocks in found.items()}

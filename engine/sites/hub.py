@@ -1,10 +1,10 @@
 """The hub of `strategy=auto`: where blocks of all streams are joined.
 
-A hub joins blocks of all streams with what it has of the others. Rows come with the blocks that are
-sent there; what a block may see and is not there is fetched from the sites, where rows stay, whichever node
-the hub is. So any node can become the hub at any block, and one that has lost its memory fetches it
-again. A block with more results than may go out from a hub waits for the centre to forward it: from
-another node they would be cheaper.
+A hub joins each block with the rows it has of the other streams. Rows come with the blocks that are
+sent there. Rows that a block may see and that are not there are fetched from the sites, which keep
+them whichever node is the hub. So any node can become the hub at any block, and one that has lost
+its memory fetches it again. A block with more results than may go out from a hub waits for the
+centre to forward it: from another node they would be cheaper.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seustream.engine.sites.store import BlockStore
 
 @dataclass(slots=True)
 class _Replica:
-    """Rows of one stream: whole up to block `upto`, and of some blocks after it."""
+    """Rows of one stream: complete up to block `upto`, and of some blocks after it."""
 
     rows: BlockStore
     upto: int = -1
@@ -41,7 +41,7 @@ class _Replica:
 
 
 class Hub:
-    """The role; a node that is none yet has empty replicas."""
+    """The hub's role; a node that has not been a hub yet has empty replicas."""
 
     def __init__(self, layout: SiteLayout, node: int, outbox: Outbox) -> None:
         self.join, self.node, self.outbox = layout.join, node, outbox
@@ -88,7 +88,8 @@ class Hub:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Joins what has all it may see here, asks for what the others lack."""
+        """Joins blocks that have all rows they may see here; asks for the rows that the others
+        lack."""
         for ship in list(self.waiting.values()):
             lacking = [
                 k
@@ -150,7 +151,8 @@ class Hub:
         self.follow(led.epoch)
 
     def follow(self, epoch: m.Epoch) -> None:
-        """Another centre, or another life of it: what waits for a Forward asks there."""
+        """Follows another centre, or another life of it: blocks that wait for a Forward are
+        reported to it."""
         if epoch <= self.epoch:
             return
         self.epoch = epoch

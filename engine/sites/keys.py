@@ -1,7 +1,8 @@
 """Join keys: one form for equal values, and one hash that every site computes alike.
 
-Equal in SQL is equal here: an integral float is the integer, and minus zero is zero. NULL and NaN
-equal nothing. A boolean is refused: Python's `True == 1` would join what SQL does not.
+Values that are equal in SQL are equal here: an integral float is the integer, and minus zero is
+zero. NULL and NaN equal nothing. A boolean is refused: Python's `True == 1` would join rows that
+SQL does not.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def canonical(value: object) -> Key | None:
 
 
 def spelled(key: Key) -> bytes:
-    """The bytes that stand for a canonical key in a hash."""
+    """Returns the bytes that stand for a canonical key in a hash."""
     if isinstance(key, int):
         return b"i%d" % key
     if isinstance(key, str):

@@ -1,4 +1,4 @@
-"""The facts that all nodes of one join agree on before they start."""
+"""The settings that all nodes of one join share before they start."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Strategy: TypeAlias = Literal["planned", "auto"]
 
 @dataclass(frozen=True)
 class SiteLayout:
-    """Node k is the site of stream k; the query node and other candidates for the centre follow, or are
-    sites as well. With the strategy `auto` rows go to a hub where planned joins would cost more
-    (seustream.engine.sites.account)."""
+    """Node k is the site of stream k. The query node and other candidates for the centre follow, or
+    are sites as well. With the strategy `auto`, rows go to a hub where planned joins would cost
+    more (seustream.engine.sites.account)."""
 
     join: EquiJoin
     costs: UnitCosts

@@ -1,5 +1,4 @@
-"""The messages between sites, centre, hub and query node: one class each, with who takes it and what
-answers it.
+"""The messages between sites, centre, hub and query node: a class each, with receiver and answer.
 
     Delta ──▶ centre            the keys of a new block             until its Plan arrives
     Plan ◀── centre             what may join, in which order       asked for again by Delta
@@ -11,7 +10,7 @@ answers it.
     Standing ──▶ centre         the answer to it                    asked for again by Rebuild
     Takeover ──▶ candidate      "the centre is silent, replace it"  until there is a new epoch
 
-With `strategy=auto` a site sends no synopses unasked, and rows may go to a hub:
+With `strategy=auto` a site sends synopses only when asked, and rows may go to a hub:
 
     Announce ──▶ centre         a new block, by numbers only        until its Plan arrives
     Ask ──▶ site                its synopses are wanted             until its Changes arrive
@@ -23,8 +22,8 @@ With `strategy=auto` a site sends no synopses unasked, and rows may go to a hub:
     Forward ──▶ hub             too many to deliver from there: the hub to pass the block to
     NewEpoch ──▶ query node     a new centre leads                  until acknowledged
 
-Messages may be lost, repeated and overtake each other. An epoch is (counter, node): the higher
-one wins, and the node in it is its centre.
+Messages may be lost, repeated, and overtake each other. An epoch is (counter, node): the higher one
+wins, and its node is its centre.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from seustream.engine.sites.model import BlockId, Entry, Partial, Result, Stored
 
 Epoch: TypeAlias = tuple[int, int]
 Ref: TypeAlias = tuple[object, ...]
-"""The message an acknowledgement refers to; made of the message's own content, so that a repeated
-message has the same."""
+"""Identifies the message that an acknowledgement refers to. It is made of the message's own
+content, so that a repeated message has the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteMessage:
-    """`KEY` is the name of an exchange and the fields that identify a message in it: a question
-    and its answer share them. `CENTRE` marks what only a centre takes."""
+    """`KEY` is the name of an exchange and the fields that identify a message in it: a question and
+    its answer share them. `CENTRE` marks messages that only a centre takes."""
 
     KEY: ClassVar[tuple[str, ...]] = ()
     CENTRE: ClassVar[bool] = False
@@ -73,7 +72,7 @@ class Delta(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """The centre's account, which plans take along: a new centre goes on from the latest state
+    """The centre's account, which plans carry: a new centre continues from the latest state that
     any site has."""
 
     number: int
@@ -84,8 +83,8 @@ class AccountState:
 
 @dataclass(frozen=True, slots=True)
 class ToHub:
-    """A block is not to visit sites but goes to a hub, as part of a move if `moving`. From there
-    up to `most` results may go out; more are another hub's."""
+    """Sends a block to a hub instead of sites, as part of a move if `moving`. Up to `most` results
+    may go out from there; a block with more goes to another hub."""
 
     hub: int
     most: float
@@ -135,7 +134,8 @@ class Deliver(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Done(SiteMessage):
-    """Nothing of a block is under way; `spent` is what its way between the sites cost."""
+    """Nothing of a block is under way any more; `spent` is the cost of its way between the
+    sites."""
 
     KEY = ("done", "block")
     block: BlockId
@@ -173,7 +173,7 @@ class Wait(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Rebuild(SiteMessage):
-    """`attempt` distinguishes two lives of one node, should it forget its epoch."""
+    """`attempt` tells two lives of one node apart, in case it forgets its epoch."""
 
     KEY = ("rebuild", "epoch", "attempt")
     epoch: Epoch
@@ -182,8 +182,8 @@ class Rebuild(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Standing(SiteMessage):
-    """The holdings of a site: keys of its rows in blocks no longer pending, the pending blocks, the
-    next number, the highest planned one, and how far it is."""
+    """The state of a site: keys of its rows in blocks no longer pending, the pending blocks, the
+    next number, the highest planned one, and its progress."""
 
     KEY, CENTRE = ("rebuild", "epoch", "attempt"), True
     epoch: Epoch
@@ -209,7 +209,7 @@ class Stale(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Takeover(SiteMessage):
-    """The centre of this epoch is silent or misplaced, or has to start anew."""
+    """The centre of this epoch is silent or misplaced, or has to start afresh."""
 
     KEY, CENTRE = ("takeover", "epoch"), True
     epoch: Epoch
@@ -225,9 +225,9 @@ class Lost(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Announce(SiteMessage):
-    """A new block: its rows, and `owed`, the entries its site has not sent since it last did,
-    those of the block among them. `spent` and `results` are of all blocks before `first_open` that
-    went between the sites in this epoch."""
+    """A new block. `owed` counts the entries that its site has not sent yet, including those of the
+    block. `spent` and `results` are totals of all blocks before `first_open` that went between the
+    sites in this epoch."""
 
     KEY, CENTRE = ("delta", "stream", "no"), True
     epoch: Epoch
@@ -244,7 +244,7 @@ class Announce(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Ask(SiteMessage):
-    """Wanted: everything not sent before block `no`, and the block itself."""
+    """Asks for everything not sent before block `no`, and for the block itself."""
 
     KEY = ("ask", "epoch", "stream", "no")
     epoch: Epoch
@@ -286,7 +286,7 @@ class Ship(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(SiteMessage):
-    """Wanted: the live rows of blocks after one number up to another, except some."""
+    """Asks for the live rows of blocks after `after` up to `upto`, except the blocks `but`."""
 
     KEY = ("fetch", "stream", "after", "upto")
     stream: int
@@ -320,8 +320,8 @@ class Joined(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class Forward(SiteMessage):
-    """A block that has more results than may go out from a hub is joined at another; at the same
-    one, if that is the best after all."""
+    """Passes a block that has more results than may go out from a hub on to another; or back to the
+    same one, if that is the best after all."""
 
     KEY = ("joined", "block")
     block: BlockId
@@ -330,7 +330,7 @@ class Forward(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class NewEpoch(SiteMessage):
-    """To a query node that is no site: a node leads a new epoch."""
+    """Informs a query node that is not a site: a node leads a new epoch."""
 
     KEY = ("led", "epoch")
     epoch: Epoch

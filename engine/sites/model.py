@@ -1,13 +1,13 @@
-"""The join: which streams, equal in which columns, within which windows; rows and blocks.
+"""The join: its streams, the columns in which they are equal, their windows; rows and blocks.
 
 A *class* is a set of columns that the equalities make equal. Rows are joined by the values of
-classes, in the order of `Join.classes_of(stream)`; that tuple is the row's key, `u` in formulas.
+classes, in the order of `Join.classes_of(stream)`. That tuple is the row's key, `u` in formulas.
 
 The answer of a join over blocks is
 
     { (r_0..r_{n-1}) : values of classes equal, max τ(block(r_k)) ≤ min (t(r_k) + window_k) }
 
-whatever the order in which messages arrive. A row exactly as old as its window still joins.
+regardless of the order in which messages arrive. A row exactly as old as its window still joins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Tid: TypeAlias = tuple[int, int, int]
 """A row by stream, block number and place in the block."""
 
 BlockId: TypeAlias = tuple[int, int]
-"""Stream and number."""
+"""A stream's number and the block's own."""
 
 Entry: TypeAlias = tuple[Key, ...]
 """A row's values by class, each as its synopsis spells it."""
@@ -38,7 +38,7 @@ Entry: TypeAlias = tuple[Key, ...]
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """A row as its source gives it: values of the stream's join columns, time, anything else."""
+    """A row as its source gives it: values of the stream's join columns, time, and any payload."""
 
     keys: tuple[object, ...]
     t: float
@@ -47,8 +47,8 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A row in a store: what joins it, and until when it can be joined (by member query). Its
-    `tid` alone identifies it."""
+    """A row in a store: its join values, and the times until which it can be joined (by member
+    query). Its `tid` alone identifies it."""
 
     tid: Tid
     values: tuple[Key, ...] = field(compare=False)
@@ -60,15 +60,16 @@ class Stored:
 
     @property
     def end(self) -> float:
-        """Until when it is stored: till its last window ends, or longer if others ask for it."""
+        """The time until which it is stored: the end of its last window, or later if other joins
+        need it."""
         return max(*self.ends, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteStream:
     """A stream of one site. `window` is a time span, `math.inf`, or a window of the contract.
-    `domain`, if given, is what its keys are expected to be; `carried` are columns that conditions
-    read, which travel with the rows."""
+    `domain`, if given, holds the keys to expect; `carried` are columns that conditions read, which
+    travel with the rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -82,7 +83,7 @@ class SiteStream:
 
 
 def span(window: float | Window, name: str) -> float:
-    """The length of a window in time."""
+    """Returns the length of a window in time."""
     if isinstance(window, Window):
         if window.kind is WindowKind.ROWS:
             raise RowWindowRefused(
@@ -96,22 +97,24 @@ def span(window: float | Window, name: str) -> float:
 
 
 class SiteResidual(Protocol):
-    """A condition that is no equality: applied to the rows of its streams where they first meet."""
+    """A condition that is not an equality; it is applied to the rows of its streams where they
+    first meet."""
 
     @property
     def streams(self) -> tuple[int, ...]: ...
 
     def among(self, payloads: Sequence[tuple[object, ...]]) -> Sequence[bool]:
-        """For which of several combinations it holds, each the payloads of the rows of `streams`,
-        in that order."""
+        """Returns for which of several combinations the condition holds; each is the payloads of
+        the rows of `streams`, in that order."""
 
 
 @dataclass(frozen=True)
 class EquiJoin:
-    """An equi-join of streams, one stream a site, for one or several member queries that differ
-    in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
-    is for how long each stream's rows are stored at least, for the sake of other joins. `by_row`:
-    windows compare the times of rows, not of blocks, so that a block may hold rows of several."""
+    """An equi-join of streams, one stream per site, for one or several member queries that differ
+    only in their windows. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
+    is the least time for which each stream's rows are stored, for the sake of other joins. With
+    `by_row`, windows compare the times of rows, not of blocks, so that a block may hold rows of
+    several times."""
 
     streams: tuple[SiteStream, ...]
     equal: tuple[tuple[Column, Column], ...]
@@ -149,7 +152,8 @@ class EquiJoin:
 
     @cached_property
     def _places(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """By stream and class, where in the stream's columns those of the class are."""
+        """The places of each class's columns among the columns of its streams, by stream and
+        class."""
         return tuple(
             tuple(
                 tuple(at for at, name in enumerate(of.columns) if (k, name) in self.classes[c])
@@ -160,7 +164,7 @@ class EquiJoin:
 
     @classmethod
     def on_one_key(cls, windows: Sequence[float | Window]) -> EquiJoin:
-        """n streams with one column each, all equal."""
+        """Returns a join of n streams with one column each, all equal."""
         streams = tuple(SiteStream(f"R{k}", ("v",), window) for k, window in enumerate(windows))
         equal = tuple(((0, "v"), (k, "v")) for k in range(1, len(windows)))
         return cls(streams, equal)
@@ -173,11 +177,11 @@ class EquiJoin:
         return len(self.windows)
 
     def classes_of(self, stream: int) -> tuple[int, ...]:
-        """The classes a stream has columns in."""
+        """Returns the classes in which a stream has columns."""
         return self._of[stream]
 
     def values(self, stream: int, keys: tuple[object, ...]) -> tuple[Key, ...] | None:
-        """A row's value in each of its classes; None if it can join nothing."""
+        """Returns a row's value in each of its classes; None if it can join nothing."""
         found = []
         for places in self._places[stream]:
             value, *rest = [canonical(keys[place]) for place in places]
@@ -187,7 +191,7 @@ class EquiJoin:
         return tuple(found)
 
     def linked(self, visited: int, stream: int) -> bool:
-        """True if a stream shares a class with one of a set, given as bits."""
+        """Returns whether a stream shares a class with one of a set of streams, given as bits."""
         mine = set(self._of[stream])
         return any(visited >> k & 1 and not mine.isdisjoint(self._of[k]) for k in range(len(self)))
 
@@ -209,8 +213,8 @@ class EquiJoin:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Rows joined so far: by stream, the values of classes known, the newest block's time, and by
-    member query the time after which nothing can be added."""
+    """Rows joined so far: by stream, with the values of known classes, the newest block's time, and
+    by member query the time after which nothing can be added."""
 
     rows: tuple[Stored | None, ...]
     values: tuple[Key | None, ...]
@@ -227,7 +231,7 @@ class Partial:
 
 
 def start(join: EquiJoin, row: Stored, members: Sequence[bool] | None = None) -> Partial:
-    """A row on its own, as a probe; for some members only, if they are given."""
+    """Returns a row on its own, as a probe; with `members`, only for these members."""
     ends = row.ends
     if members is not None:
         ends = tuple(e if on else -math.inf for e, on in zip(ends, members, strict=True))
@@ -241,7 +245,7 @@ def start(join: EquiJoin, row: Stored, members: Sequence[bool] | None = None) ->
 
 
 def extend(join: EquiJoin, part: Partial, row: Stored) -> Partial | None:
-    """The partial with one row more; None if their keys or windows do not belong together."""
+    """Returns the partial extended by one row; None if their keys or windows do not match."""
     stream = row.tid[0]
     values = list(part.values)
     for c, value in zip(join.classes_of(stream), row.values, strict=True):
@@ -259,8 +263,9 @@ def extend(join: EquiJoin, part: Partial, row: Stored) -> Partial | None:
 
 
 def admitted(join: EquiJoin, stream: int, parts: list[Partial]) -> list[Partial]:
-    """Of partials just extended by rows of a stream those whose residual conditions hold, as far
-    as all their rows have met now and had not before. They have the same streams."""
+    """Returns the partials, just extended by rows of a stream, whose residual conditions hold.
+    Conditions apply if all their rows have met now and had not before. The partials have the same
+    streams."""
     for residual in join.residuals:
         if not parts:
             break
@@ -289,7 +294,7 @@ class Result:
 
 
 def results_of(parts: Sequence[Partial]) -> tuple[Result, ...]:
-    """Complete combinations as results."""
+    """Returns complete combinations as results."""
     return tuple(
         Result(
             tuple(m for m, end in enumerate(part.ends) if part.newest <= end),
@@ -301,7 +306,8 @@ def results_of(parts: Sequence[Partial]) -> tuple[Result, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """A block as a site is given it: rows of one stream up to time `tau`; empty ones count."""
+    """A block as a site is given it: rows of one stream up to time `tau`; empty blocks count
+    too."""
 
     stream: int
     tau: float
@@ -310,11 +316,11 @@ class BlockRows:
 
 
 Counts: TypeAlias = Mapping[Entry, int]
-"""A synopsis vector: how many rows have each entry."""
+"""A synopsis vector: the number of rows with each entry."""
 
 
 def counts(entries: Iterable[Entry]) -> dict[Entry, int]:
-    """Counts by entry."""
+    """Counts rows by entry."""
     vector: dict[Entry, int] = {}
     for entry in entries:
         vector[entry] = vector.get(entry, 0) + 1

@@ -4,8 +4,8 @@ before  SELECT * FROM R, S WHERE R.a = S.d AND R.b > 3 WINDOW RANGE 100
 after   R needs an S with d = a, S needs an R with a = d; no older than 100, no newer than 100
 
 An equality counts if the condition implies it. A query gives no need for a stream if nothing
-equates that stream's columns with another's; then the stream's tuples may all be in results. So
-may those that operations, patterns and APAS queries read.
+equates that stream's columns with another's: then all of the stream's tuples may be in results. The
+same holds for streams that operations, patterns and APAS queries read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from seustream.hdl.device import Window, WindowKind
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """A tuple of `stream` whose `column` equals ours, `before` older than ours at most, or
-    `after` newer."""
+    """A tuple of `stream` whose `column` equals ours, at most `before` older than ours, or `after`
+    newer."""
 
     ours: str
     stream: str
@@ -33,13 +33,13 @@ class Partner:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """By stream: the ways a tuple can be in a result, each a set of partners it needs, all of
-    them. A stream that is not here is needed whole."""
+    """By stream, the ways in which a tuple can be in a result, each a set of partners all of which
+    it needs. A stream that is not listed is needed whole."""
 
     ways: dict[str, tuple[tuple[Partner, ...], ...]]
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """By stream, the columns others look their partners up in."""
+        """Returns, by stream, the columns in which others look up their partners."""
         found: dict[str, set[str]] = {}
         for ways in self.ways.values():
             for way in ways:
@@ -49,7 +49,7 @@ class Needs:
 
 
 def needs(program: Program) -> Needs:
-    """The needs of a query set, of a program with simplified conditions."""
+    """Returns the needs of a query set, given as a program with simplified conditions."""
     ways: dict[str, list[tuple[Partner, ...]]] = {}
     patterns = program.patterns
     whole = {pattern.stream.name for pattern in patterns}
@@ -65,7 +65,7 @@ def needs(program: Program) -> Needs:
             whole.update(streams)
             continue
         for source in query.sources:
-            # ROWS counts a stream's tuples, also those that join nothing.
+            # ROWS counts all of a stream's tuples, including those that join nothing.
             if source.window.kind is WindowKind.ROWS or source.stream.defined_by is not None:
                 whole.add(source.stream.name)
         pairs = implied(query.where)
@@ -95,5 +95,5 @@ def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
 
 
 def reach(window: Window) -> float:
-    """The reach of a window back in time; one that counts tuples may see any."""
+    """Returns how far a window reaches back in time; one that counts tuples may reach any time."""
     return math.inf if window.kind is WindowKind.ROWS else span(window, "")

@@ -1,8 +1,8 @@
-"""A node: what runs on one machine, be it a site, a candidate for the centre, the query node.
+"""A node: the roles of one machine, as a site, a candidate for the centre, or the query node.
 
-A node has no thread and no clock. `receive` and `tick` are handed the time and leave messages in
-the outbox; what drives it moves them: the simulated network, or a process with sockets. A role
-lists the messages it takes in `handlers`.
+A node has no thread and no clock. `receive` and `tick` are passed the time and leave messages in
+the outbox. The caller moves them: the simulated network, or a process with sockets. Each role lists
+the messages it takes in `handlers`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
 
 
 class SiteNode:
-    """One of the layout's nodes, with the roles it gives it. `attempt` counts its lives: a node
-    that starts again is handed another one, and has forgotten everything."""
+    """One of the layout's nodes, with its roles there. `attempt` counts its lives: a node that
+    starts again gets another one, and has forgotten everything."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SiteNode:
 
     @property
     def members(self) -> dict[int, SiteNode]:
-        """The nodes of single joins it is made of."""
+        """The nodes of single joins of which this node consists."""
         return {0: self}
 
     def _new_centre(self, attempt: int) -> Centre:
@@ -70,13 +70,15 @@ class SiteNode:
         return centre
 
     def on_accept(self, call: OnAccept) -> None:
-        """Calls back for each plan the centre makes, also after it crashed here."""
+        """Registers a callback for each plan that the centre makes, including after it crashes
+        here."""
         self._on_accept = call
         if self.centre is not None:
             self.centre.on_accept = call
 
     def crash_centre(self, attempt: int) -> None:
-        """The centre of this node forgets everything; a site beside it does not."""
+        """Makes the centre of this node forget everything; a site on the same node keeps its
+        state."""
         if self.centre is not None:
             self.outbox.forget(m.Rebuild, m.Ask, m.NewEpoch)
             self.centre = self._new_centre(attempt)
@@ -87,7 +89,7 @@ class SiteNode:
         self.site.submit(block)
 
     def set_costs(self, costs: UnitCosts) -> None:
-        """The newest unit costs; a centre that crashes here later starts again with them."""
+        """Sets new unit costs; a centre that crashes here later starts again with them."""
         self._costs = costs
         if self.site is not None:
             self.site.costs = costs
@@ -112,18 +114,18 @@ class SiteNode:
         if isinstance(message, m.Ack):
             self.outbox.answered(message.to, by=sender)
         elif isinstance(message, m.Stale):
-            # Somebody is further than the epoch this node wanted to end.
+            # Another node is in a later epoch than the one this node wanted to end.
             self.outbox.forget(m.Takeover)
         for role in (self.centre, self.site, self.hub, self.sink):
             if role is not None and (handle := role.handlers.get(type(message))) is not None:
                 handle(sender, message)
 
     def drain(self) -> list[tuple[int, m.SiteMessage]]:
-        """The messages to send."""
+        """Returns the messages to send, and empties the outbox."""
         return self.outbox.drain()
 
     @property
     def idle(self) -> bool:
-        """Nothing open, nothing unanswered."""
+        """Returns whether nothing is open and nothing unanswered."""
         busy = self.site is not None and self.site.open
         return not busy and not self.outbox.unanswered and not self.outbox.out

@@ -1,5 +1,5 @@
-"""The outbox of a node: messages on their way out, and those to be repeated until answered. Time is
-handed in."""
+"""The outbox of a node: messages on their way out, and those to repeat until answered. The caller
+sets the time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Unanswered:
 
 
 class Outbox:
-    """The messages one node sends. The caller that moves messages drains `out`."""
+    """The messages that one node sends. The caller that moves messages drains `out`."""
 
     def __init__(self, interval: float) -> None:
         self.interval = interval
@@ -51,13 +51,14 @@ class Outbox:
             del self.unanswered[key]
 
     def tries(self, *kinds: type) -> int:
-        """The most repetitions of any message of some kinds."""
+        """Returns the most repetitions of any message of some kinds."""
         return max(
             (u.tries for u in self.unanswered.values() if isinstance(u.message, kinds)), default=0
         )
 
     def reset_tries(self, reference: Ref | None = None) -> None:
-        """Counts repetitions anew, of one message or all: the node that should answer is alive."""
+        """Restarts the count of repetitions, for one message or all: the node that should answer is
+        alive."""
         for key, unanswered in self.unanswered.items():
             if reference is None or key[1] == reference:
                 unanswered.tries = 0

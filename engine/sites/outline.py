@@ -1,5 +1,5 @@
-"""A query as a join across sites: which site keeps what, what joins them, where conditions are evaluated;
-of a recorded run the order of each block, and its predicted and actual cost."""
+"""A query as a join across sites: each site's rows, the join columns, and where conditions are
+evaluated. For a recorded run, also the order of each block, and its predicted and actual cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seustream.engine.sites.explain import Block
 from seustream.engine.sites.query import Where, join_of
 
 MOST = 40
-"""Blocks in a text or a picture; JSON has all."""
+"""The most blocks in a text or a picture; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class SiteCondition:
 
 @dataclass(frozen=True, slots=True)
 class WayTaken:
-    """A way that was chosen for some blocks: their rows, and their cost as predicted and as it was."""
+    """A way that was chosen for some blocks: their rows, and their predicted and actual cost."""
 
     COLUMNS: ClassVar[Columns] = (
         ("way", "way"),
@@ -110,7 +110,7 @@ class SitesFacts:
 
     @property
     def bars(self) -> Bars:
-        """A line a block: its way, what it was to cost and what it did."""
+        """Draws a line per block: its way, its predicted and its actual cost."""
         title = f"{self.query}: the way of each block, predicted and actual cost"
         rows = [
             (
@@ -126,7 +126,7 @@ class SitesFacts:
 
 
 def outline(query: Query, blocks: Sequence[Block] | None = None) -> SitesFacts:
-    """The facts known before anything runs, and those of a run."""
+    """Returns the facts known before anything runs, and with `blocks` those of a run."""
     join = join_of(query)
     names = [stream.name for stream in join.streams]
 

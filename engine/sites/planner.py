@@ -1,12 +1,12 @@
 """Planners: in which order a block visits the other sites.
 
-All minimise, over the orders π of the sites visited from the source π_0,
+All planners minimise, over the orders π of the sites visited from the source π_0,
 
     C(π) = Σ size({π_1..π_{j-1}})·w(π_{j-1}, π_j)  + size(all)·w(π_{n-1}, query node)
 
-and of equal costs take the order that comes first. `size` depends on the set visited alone, so
-`subset_dp` is exact in 2^n·n² steps; with one class sizes never shrink, which lets `smje` prune.
-With several classes an order may go on only to a site that shares a class with those visited.
+and among equal costs take the order that comes first. `size` depends only on the set visited, so
+`subset_dp` is exact in 2^n·n² steps. With one class sizes never shrink, which lets `smje` prune.
+With several classes an order may only go on to a site that shares a class with those visited.
 
 | name | |
 |---|---|
@@ -37,7 +37,7 @@ RETRY_SITES = 16
 
 @dataclass(frozen=True, slots=True, order=True)
 class Order:
-    """The order a planner chose: the cost it predicts and the sites in order."""
+    """The order that a planner chose: its predicted cost and the sites in order."""
 
     cost: float
     sites: tuple[int, ...]
@@ -45,7 +45,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Task:
-    """One block to be planned. `sink` is the query node, None if delivery is not counted;
+    """One block to plan. `sink` is the query node, or None if delivery is not counted;
     `linked(visited, k)` is true if k can follow a set that includes the source."""
 
     n: int
@@ -68,14 +68,14 @@ class Task:
         return self.linked is None or self.linked(visited | 1 << self.source, k)
 
     def step(self, visited: int, a: int, b: int) -> float:
-        """The cost of going on from a to b after a set was visited."""
+        """Returns the cost of going on from a to b after a set was visited."""
         return times(self.size(visited), self.costs.w[a][b])
 
     def delivery(self, last: int) -> float:
         return 0 if self.sink is None else self.step(self.all, last, self.sink)
 
     def cost(self, order: tuple[int, ...]) -> float:
-        """C of one order."""
+        """Returns C of one order."""
         total, visited, at = 0.0, 0, self.source
         for k in order:
             total += self.step(visited, at, k)
@@ -87,7 +87,7 @@ Planner: TypeAlias = Callable[[Task], Order]
 
 
 def enumerate_orders(task: Task) -> Order:
-    """Every order; what the others are compared with."""
+    """Tries every order; the reference for the other planners."""
 
     def possible(order: tuple[int, ...]) -> bool:
         visited = 0
@@ -105,7 +105,7 @@ def enumerate_orders(task: Task) -> Order:
 
 
 def smje(task: Task) -> Order:
-    """All orders, without looking at those that cannot win."""
+    """Searches all orders, skipping those that cannot win."""
     if task.n > SMJE_SITES:
         raise PlannerLimit(
             f"smje looks at every order and stops at {SMJE_SITES} sites, here are {task.n}",
@@ -117,8 +117,8 @@ def smje(task: Task) -> Order:
 
 
 def branch_and_bound(task: Task, on_node: Callable[[], None] = lambda: None) -> Order:
-    """Depth first in ascending order; a branch whose lower bound reaches the best is left.
-    Needs sizes that never shrink as sites are added: one class."""
+    """Searches depth first in ascending order; leaves a branch whose lower bound reaches the best
+    cost. Sizes must never shrink as sites are added, which one class guarantees."""
     best = Order(math.inf, task.others)
 
     def bound(g: float, visited: int, at: int, rest: tuple[int, ...]) -> float:
@@ -150,18 +150,19 @@ def branch_and_bound(task: Task, on_node: Callable[[], None] = lambda: None) -> 
 
 
 def subset_dp(task: Task) -> Order:
-    """The best order of each set by its last site, from smaller sets to larger ones."""
+    """Finds the best order of each set by its last site, from smaller sets to larger ones."""
     return _layers(task, keep=lambda visited, k: (visited, k))
 
 
 def smjh(task: Task) -> Order:
-    """One survivor for each last site, lengthened step by step."""
+    """Keeps one survivor for each last site, lengthened step by step."""
     return _layers(task, keep=lambda visited, k: k)
 
 
 def _layers(task: Task, keep: Callable[[int, int], object]) -> Order:
-    """Orders lengthened by a site at a time; of those that `keep` maps to the same cell the best
-    survives. The inner loop of every plan: plain tuples, and each size asked for once."""
+    """Lengthens orders by one site at a time; among those that `keep` maps to the same cell, the
+    best survives. It is the inner loop of every plan, so it uses plain tuples and asks for each
+    size once."""
     if not task.others:
         return Order(task.delivery(task.source), ())
     w, inf = task.costs.w, math.inf
@@ -189,13 +190,14 @@ def _layers(task: Task, keep: Callable[[int, int], object]) -> Order:
 
 
 def two_pass(task: Task) -> Order:
-    """The better of two greedy passes."""
+    """Takes the better of two greedy passes."""
     orders = {_forward(task), _backward(task)}
     return min(Order(task.cost(order), order) for order in orders)
 
 
 def _forward(task: Task) -> tuple[int, ...]:
-    """From the source on: the next site by what it costs to get there and to go on."""
+    """Builds an order from the source on: chooses the next site by the cost to reach it and to go
+    on."""
     w = task.costs.w
     order: tuple[int, ...] = ()
     visited, at, left = 0, task.source, set(task.others)
@@ -218,7 +220,8 @@ def _forward(task: Task) -> tuple[int, ...]:
 
 
 def _backward(task: Task) -> tuple[int, ...]:
-    """From the query node back: the last site by what it costs to come there and to leave."""
+    """Builds an order from the query node back: chooses the last site by the cost to reach and to
+    leave it."""
     w = task.costs.w
     order: tuple[int, ...] = ()
     following, left = task.sink, set(task.others)
@@ -240,7 +243,7 @@ def _backward(task: Task) -> tuple[int, ...]:
 
 
 def _stays_whole(task: Task, rest: set[int], last: int) -> bool:
-    """True if a set can be visited, one after the other, before its last site."""
+    """Returns whether a set can be visited, site by site, before its last site."""
     if task.linked is None:
         return True
     visited, left = 0, set(rest)
@@ -253,7 +256,7 @@ def _stays_whole(task: Task, rest: set[int], last: int) -> bool:
 
 
 def auto(task: Task) -> Order:
-    """Exact while that is quick, else the better heuristic."""
+    """Plans exactly while that is quick, otherwise by the better heuristic."""
     return subset_dp(task) if task.n <= EXACT_SITES else min(smjh(task), two_pass(task))
 
 
@@ -267,8 +270,9 @@ PLANNERS: dict[str, Planner] = {
 
 
 def plan(task: Task, planner: Planner) -> Order | None:
-    """The order to use; None if none has a finite cost. A heuristic that found none is asked
-    again exactly; a planner that fails costs money, not results: ascending order then."""
+    """Returns the order to use, or None if none has a finite cost. If a heuristic finds none, an
+    exact planner is tried. A planner that fails costs money, not results: the ascending order is
+    used then."""
     try:
         found = planner(task)
         if found.cost == math.inf and task.n <= RETRY_SITES:
@@ -281,7 +285,7 @@ def plan(task: Task, planner: Planner) -> Order | None:
 
 
 def _ascending(task: Task) -> Order:
-    """The first order there is."""
+    """Returns the first possible order."""
     order: tuple[int, ...] = ()
     visited = 0
     while len(order) < len(task.others):

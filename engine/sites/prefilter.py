@@ -1,17 +1,17 @@
-"""The synopsis filter before a device: tuples that cannot join within the window stay at their source.
+"""The synopsis filter before a device: tuples that cannot join in the window stay at their source.
 
-Each source keeps, for a column others need, which keys occurred in which stretch of time: a bit
-for each hash value, `bits` of them, one set a stretch. These synopses are what sources would send
+Each source keeps, for a column that others need, which keys occurred in which stretch of time: one
+bit per hash value, `bits` of them, one set per stretch. These synopses are what sources would send
 each other. A tuple is decided once all streams it needs have promised to be past the end of its
-window; until then it is held. Bits never miss a key, so results stay as they were; a tuple let
-through by chance is dropped by the device.
+window; until then it is held. Bits never miss a key, so results do not change. A tuple let through
+by chance is dropped by the device.
 
     filter = SynopsisFilter(needs(compilation.program), streams)
     filter.push("R", rows);  filter.push("S", rows)       # as they come
     for stream, rows in filter.release(): ...             # what may join, in order of arrival
     filter.end("R");  filter.end("S")                     # nothing more comes
 
-What it costs is time: a tuple waits for as long as its longest window, at most.
+The price is time: a tuple waits for at most as long as its longest window.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Bools = npt.NDArray[np.bool_]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 STRETCHES = 16
-"""Stretches of time in the longest window; more are more exact and take more room."""
+"""Stretches of time in the longest window; more of them are more exact and take more room."""
 
 
 @dataclass(slots=True)
 class SavedPrefilter:
-    """The effect of the filter on a stream. Synopses count as the shorter of bits and two bytes a
-    key."""
+    """The effect of the filter on a stream. A synopsis counts as its bits or as two bytes per key,
+    whichever is shorter."""
 
     tuples: int = 0
     dropped: int = 0
@@ -49,13 +49,13 @@ class SavedPrefilter:
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes not sent, less those of the synopses."""
+        """The bytes not sent, minus those of the synopses."""
         return self.dropped_bytes - self.synopsis_bytes
 
 
 class KeysOverTime:
-    """The keys of a column that occurred, by time: a row of bits for each stretch of time, and for each
-    bit the first stretch it was seen in."""
+    """The keys of a column that occurred, by time: a row of bits for each stretch of time and, for
+    each bit, the first stretch in which it was seen."""
 
     def __init__(self, bits: int, stretch: int) -> None:
         self.bits, self.stretch = bits, stretch
@@ -69,7 +69,7 @@ class KeysOverTime:
         return len(self.row_of)
 
     def add(self, places: Ints, ts: Ints) -> None:
-        """Keys by their place among the bits; negative ones are NULL and occur never."""
+        """Adds keys by their place among the bits; negative places are NULL and never occur."""
         valid = places >= 0
         places, when = places[valid], ts[valid] // self.stretch
         stretches, which = np.unique(when, return_inverse=True)
@@ -88,7 +88,7 @@ class KeysOverTime:
         return self.row_of[stretch]
 
     def has(self, places: Ints, ts: Ints, before: float, after: float) -> Bools:
-        """True for each key that may have occurred from `before` earlier to `after` later, which is
+        """Returns which keys may have occurred from `before` earlier to `after` later; `after` is
         finite."""
         found = np.zeros(len(places), np.bool_)
         mine = np.flatnonzero(places >= 0)
@@ -110,7 +110,8 @@ class KeysOverTime:
         return found
 
     def forget(self, before: float) -> int:
-        """Frees stretches that end before a time; how many bytes they had as synopses."""
+        """Frees stretches that end before a time; returns the number of bytes they had as
+        synopses."""
         size = 0
         for stretch in [at for at in self.row_of if (at + 1) * self.stretch <= before]:
             row = self.row_of.pop(stretch)
@@ -124,7 +125,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def places(column: pa.Array, bits: int) -> Ints:
-    """The places of keys among the bits; -1 for NULL."""
+    """Returns the places of keys among the bits; -1 for NULL."""
     valid = np.asarray(column.is_valid())
     kind = column.type
     if pa.types.is_date32(kind):
@@ -147,8 +148,8 @@ class _SentStream:
 
 
 class SynopsisFilter:
-    """The filter of all streams of a query set. `slack`: by how much timestamps may fall back
-    within a stream; `bits` a power of two."""
+    """The filter of all streams of a query set. `slack` is how far timestamps may fall back within
+    a stream; `bits` is a power of two."""
 
     def __init__(
         self, needs: Needs, streams: Sequence[str], bits: int = 1 << 14, slack: int = 0
@@ -175,7 +176,7 @@ class SynopsisFilter:
         }
 
     def push(self, stream: str, rows: pa.Table) -> None:
-        """Rows of one stream, with their timestamps in `ts`."""
+        """Takes rows of one stream, with their timestamps in `ts`."""
         if not rows.num_rows:
             return
         mine = self.streams[stream]
@@ -189,7 +190,7 @@ class SynopsisFilter:
         mine.boundary = max(mine.boundary, float(ts.max()) - self.slack)
 
     def promise(self, stream: str, boundary: float) -> None:
-        """Nothing of this stream comes before that time any more."""
+        """Promises that nothing of this stream comes before `boundary` any more."""
         mine = self.streams[stream]
         mine.boundary = max(mine.boundary, boundary)
 
@@ -201,7 +202,7 @@ class SynopsisFilter:
         return {name: stream.saved for name, stream in self.streams.items()}
 
     def release(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows that are decided and may join, by stream in order of arrival."""
+        """Yields the rows that are decided and may join, by stream in order of arrival."""
         for name, stream in self.streams.items():
             rows = self._decided(name, stream)
             if rows is None:
@@ -215,7 +216,7 @@ class SynopsisFilter:
         self.forget(self._earliest)
 
     def _decided(self, name: str, stream: _SentStream) -> pa.Table | None:
-        """The waiting rows before the first that has to wait on."""
+        """Returns the waiting rows before the first that has to keep waiting."""
         if not stream.waiting:
             return None
         rows = pa.concat_tables(stream.waiting)
@@ -226,8 +227,8 @@ class SynopsisFilter:
         return rows.slice(0, cut) if cut else None
 
     def limit(self, name: str) -> float:
-        """Rows of a stream before this time are decided. One that can be joined for ever is not to be
-        decided, and not to be held either."""
+        """Returns the time before which rows of a stream are decided. A partner that may come at
+        any later time is neither waited for nor decided."""
         return min(
             (
                 self.streams[partner.stream].boundary - partner.after
@@ -239,7 +240,7 @@ class SynopsisFilter:
         )
 
     def may_join(self, name: str, rows: pa.Table) -> Bools:
-        """True for each row that finds, in one way at least, all the partners it takes."""
+        """Returns which rows find, in at least one way, all the partners they need."""
         if name not in self.needs.ways:
             return np.ones(rows.num_rows, np.bool_)
         ts = np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
@@ -259,11 +260,11 @@ class SynopsisFilter:
         return keys.has(where, ts, partner.before, partner.after)
 
     def forget(self, earliest: Callable[[str], float]) -> None:
-        """Frees what no waiting or coming tuple asks for; `earliest`: of a stream none before that
-        time is yet to be decided."""
+        """Frees bits that no waiting or coming tuple asks for. `earliest` gives, for a stream, a
+        time before which none is still to be decided."""
         for (stream, column), keys in self.keys.items():
             asked = [
-                # One that looks back for ever asks when a key was first seen, which stays.
+                # A tuple that looks back for ever asks when a key was first seen, which is kept.
                 earliest(name) - (0 if math.isinf(partner.before) else partner.before)
                 for name, ways in self.needs.ways.items()
                 for way in ways
@@ -274,7 +275,7 @@ class SynopsisFilter:
             self.streams[stream].saved.synopsis_bytes += freed
 
     def _earliest(self, name: str) -> float:
-        """No tuple of a stream before this time is yet to be decided."""
+        """Returns a time before which no tuple of a stream is still to be decided."""
         stream = self.streams[name]
         first = [float(pc.min(part.column("ts")).as_py()) for part in stream.waiting]
         return min([stream.boundary, *first])

@@ -1,4 +1,4 @@
-"""X-SQL queries as joins across sites: each alias of FROM a site, its rows in blocks.
+"""X-SQL queries as joins across sites: each alias of FROM is a site, its rows come in blocks.
 
 before  SELECT * FROM R, S, T WHERE R.a = S.d AND S.e = T.f AND (R.b < T.g OR T.g IS NULL)
         WINDOW RANGE 100, RANGE 5, RANGE 0
@@ -7,7 +7,7 @@ after   streams R(a) 100, S(d, e) 5, T(f) 0; R.a = S.d, S.e = T.f; the condition
 
 With a block for each timestamp, or with `by_row`, the join's windows are those of X-SQL: a
 combination is a result if each of its rows was in its stream's window when the newest came. A row's
-payload is its place in its table and the columns that conditions and results read of it.
+payload is its place in its table, and the columns that conditions and results read.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from seustream.engine.stream.schema import arrow_type
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition over streams. `columns` are, for each of `streams`, what its rows carry after
-    their place."""
+    """A condition over streams. `columns` lists, for each of `streams`, the columns its rows carry
+    after their place."""
 
     streams: tuple[int, ...]
     condition: x.Expression
@@ -52,7 +52,7 @@ class Where:
             columns[column.source, column.name] = pa.array(values, column_type(column))
         doubts = Faults()
         held: list[bool] = holds(self.condition, leaves(columns), len(payloads), doubts).tolist()
-        # A fault is counted where results are made, so what has one goes on there.
+        # A fault is counted where results are made, so combinations with one go on to there.
         return [True] * len(payloads) if doubts.total else held
 
 
@@ -61,7 +61,8 @@ def column_type(column: x.ColumnReference) -> pa.DataType:
 
 
 def columns_read(query: Query, conditions: Sequence[x.Expression] | None = None) -> list[set[str]]:
-    """By source, the columns that some conditions read; without any, those of the results."""
+    """Returns, by source, the columns that some conditions read; without conditions, those of the
+    results."""
     if conditions is None:
         conditions = [item.expression for item in query.items] + list(query.group_by)
         conditions += [query.having] if query.having is not None else []
@@ -70,7 +71,7 @@ def columns_read(query: Query, conditions: Sequence[x.Expression] | None = None)
 
 
 def conditions_left(query: Query) -> list[x.Expression]:
-    """The conditions of a query that are no equalities of columns."""
+    """Returns the conditions of a query that are not equalities of columns."""
     return [
         term
         for term in x.conjuncts(query.where)
@@ -84,8 +85,8 @@ def join_of(
     carried: Sequence[tuple[str, ...]] = (),
     by_row: bool = False,
 ) -> EquiJoin:
-    """The join of a query whose condition equates columns of its streams. `names` of its streams
-    if not the aliases, `carried` if more than conditions read."""
+    """Returns the join of a query whose condition equates columns of its streams. `names` are the
+    streams' names if not the aliases; `carried` lists columns if more than conditions read."""
     others = conditions_left(query)
     if any(not x.sources(term) for term in others) and query.where != x.TRUE:
         raise BadQuery(f"query {query.name} has a condition without a column, which never changes")
@@ -117,7 +118,7 @@ def join_of(
 
 
 def rows_of(stream: SiteStream, table: pa.Table) -> list[SiteRow]:
-    """A table's rows with their keys and payloads, in its order."""
+    """Returns a table's rows with their keys and payloads, in the table's order."""
     keys = zip(*(_keys(table.column(name)) for name in stream.columns), strict=True)
     read = ["ts" if name == TIME_COLUMN.name else name for name in stream.carried]
     carried = zip(
@@ -130,7 +131,7 @@ def rows_of(stream: SiteStream, table: pa.Table) -> list[SiteRow]:
 
 
 def _keys(column: pa.ChunkedArray) -> list[object]:
-    """Keys as integers or texts; booleans and dates are joined by their numbers."""
+    """Returns keys as integers or texts; booleans and dates are joined by their numbers."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
@@ -146,7 +147,7 @@ def _times(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def blocks_of(
     stream: SiteStream, number: int, table: pa.Table, first: int = 0, most: int | None = None
 ) -> Iterator[BlockRows]:
-    """Rows in the order of their timestamps as blocks of the site with a number: one for each
+    """Yields rows, in the order of their timestamps, as blocks of site `number`: one block for each
     timestamp, or for every `most` rows; counted from `first`."""
     ts = _times(table)
     if np.any(ts[1:] < ts[:-1]):
@@ -163,11 +164,11 @@ def blocks_of(
 
 
 class BlockNumbers:
-    """The numbers given to blocks so far, in a file of one JSON array a line: batch, stream, closing
-    time, number. A feeder that fails in the middle of a batch runs it once more; sites ignore a block
-    they had before, which they recognise by its number. So numbers are on disk before any block goes
-    out. A last line without an end was being written when the power went, and is dropped: nothing
-    had been sent under it."""
+    """The numbers given to blocks so far, in a file of one JSON array per line: batch, stream,
+    closing time, number. A feeder that fails in the middle of a batch runs it once more; sites
+    ignore a block that they had before, which they recognise by its number. So numbers are on disk
+    before any block goes out. A last line without an end was being written when the power failed,
+    and is dropped: nothing had been sent under it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -197,7 +198,7 @@ class BlockNumbers:
         self._give(batch, stream, tau, no)
 
     def latest(self, stream: int, before: int) -> float:
-        """Returns when the last block of a stream closed, of the batches before one."""
+        """Returns when the last block of a stream closed in the batches before `before`."""
         ends = self.ends.get(stream, [])
         return next((tau for batch, tau in reversed(ends) if batch < before), -math.inf)
 
@@ -211,8 +212,8 @@ class BlockNumbers:
             ends.append((batch, tau))
 
     def of(self, batch: int, blocks: list[tuple[int, int]]) -> list[int]:
-        """Numbers of a batch's blocks, each by stream and closing time; new ones are on disk when
-        this returns."""
+        """Returns the numbers of a batch's blocks, given by stream and closing time; new numbers
+        are on disk when this returns."""
         lines = []
         for stream, tau in blocks:
             if (batch, stream, tau) not in self.given:
@@ -230,13 +231,13 @@ class BlockNumbers:
 def blocks_of_batch(
     join: EquiJoin, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
 ) -> list[BlockRows]:
-    """A micro-batch's rows, by stream, as blocks of `unit` ticks each that close at the unit's end;
-    in the order of their closing times, then streams."""
+    """Returns a micro-batch's rows, by stream, as blocks of `unit` ticks each that close at the
+    unit's end, in the order of their closing times, then streams."""
     if unit < 1:
         raise ValueError(f"unit = {unit}: want 1 tick or more")
     blocks: dict[tuple[int, int], list[SiteRow]] = {}
     for stream, table in tables.items():
-        # What comes after its time is part of the first block after those that have gone.
+        # Rows after their time join the first block that closes no earlier than those already sent.
         closing = np.maximum(-(-_times(table) // unit) * unit, numbers.latest(stream, batch))
         rows = rows_of(join.streams[stream], table)
         for row, tau in zip(rows, closing.astype(np.int64).tolist(), strict=True):

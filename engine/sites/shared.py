@@ -1,15 +1,15 @@
-"""Several queries over the same sites, and what they share.
+"""Several queries over the same sites, and the work they share.
 
 Queries over the same streams, equal in the same columns, are one join with several members: they
-share filter, order and probes. Others are planned separately, by centres at the same node; whatever
-one node has for another about a block goes as one message, and keys that several of them count,
-plan or delete are in it once:
+share filter, order and probes. Others are planned separately, by centres at the same node. All
+messages from one node to another about a block go as one, and keys that several of them count, plan
+or delete are in it once:
 
     R joined with S by a  ┐  one Delta of R's keys a      one Plan: keep these for the first,
     R joined with T by a  ┘  ─────────────▶ centre        those for the second ───▶ R
 
 So that they delete together, a stream's rows are stored for the largest window of any query that
-joins it by the same columns, and up to the lowest watermark of theirs.
+joins it by the same columns, and up to the lowest of their watermarks.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from seustream.engine.sites.store import Store
 
 @dataclass(frozen=True)
 class Group:
-    """Queries that differ in their windows alone. `sites[k]` is where stream k of the join is;
-    `members[m]` is a query and, for each of its streams, which of the join's it is."""
+    """Queries that differ only in their windows. `sites[k]` is the site of the join's stream k.
+    `members[m]` is a query and, for each of its streams, the number of that stream in the join."""
 
     join: EquiJoin
     sites: tuple[int, ...]
     members: tuple[tuple[int, tuple[int, ...]], ...]
 
     def columns(self, stream: int) -> tuple[str, ...]:
-        """By what a stream is joined."""
+        """Returns the columns by which a stream is joined."""
         return tuple(
             name
             for c in self.join.classes_of(stream)
@@ -48,7 +48,7 @@ class Group:
 
 
 def groups(sites: Sequence[SiteStream], queries: Sequence[EquiJoin]) -> list[Group]:
-    """Queries put together. Their streams are sites by name; each site at most once in a query."""
+    """Groups queries. Their streams are sites by name; a query may use each site at most once."""
     number = {stream.name: k for k, stream in enumerate(sites)}
     found: dict[tuple[object, ...], list[tuple[int, EquiJoin, tuple[int, ...]]]] = {}
     for q, join in enumerate(queries):
@@ -62,7 +62,7 @@ def groups(sites: Sequence[SiteStream], queries: Sequence[EquiJoin]) -> list[Gro
         classes = frozenset(
             frozenset((place[k], column) for k, column in group) for group in join.classes
         )
-        # Conditions name streams by their place: each such query is a group of its own.
+        # Conditions name streams by their place, so each query with any is a group of its own.
         own = (q,) if join.residuals else ()
         key = (tuple(number[names[k]] for k in order), classes, own, join.by_row)
         found.setdefault(key, []).append((q, join, place))
@@ -90,7 +90,8 @@ def _group(some: list[tuple[int, EquiJoin, tuple[int, ...]]], number: dict[str, 
 
 
 def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
-    """The time for which rows are stored, for all that are joined by the same columns."""
+    """Sets the time for which rows are stored, over all groups that join them by the same
+    columns."""
     horizons = tuple(
         max(
             member[j]
@@ -106,15 +107,15 @@ def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The messages one node sends another at a time, by group."""
+    """The messages that one node sends another at one time, by group."""
 
     parts: tuple[tuple[int, m.SiteMessage], ...]
 
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """Like `SiteLayout`, for several queries. Node k is site k; then the query node. It emits a query's
-    number and its results."""
+    """Like `SiteLayout`, for several queries. Node k is site k; the query node follows. It emits a
+    query's number and its results."""
 
     sites: tuple[SiteStream, ...]
     queries: tuple[EquiJoin, ...]
@@ -147,7 +148,8 @@ class SharedLayout:
         return self.costs.centre(range(len(self.sites)))
 
     def numbers(self, group: Group) -> tuple[int, ...]:
-        """A group's nodes, as it numbers them: its sites, the query node, the common centre."""
+        """Returns a group's nodes in its numbering: its sites, the query node, the common
+        centre."""
         rest = [node for node in (self.query_node, self.centre) if node not in group.sites]
         return (*group.sites, *dict.fromkeys(rest))
 
@@ -168,7 +170,7 @@ class SharedLayout:
 
 
 class SharedNode:
-    """One of the nodes: a `SiteNode` for each group it has a part in."""
+    """One of the nodes: a `SiteNode` for each group in which it has a part."""
 
     def __init__(self, layout: SharedLayout, number: int, emit: Emit, attempt: int = 0) -> None:
         self.layout, self.number = layout, number
@@ -185,7 +187,8 @@ class SharedNode:
             site.on_watermark = self._deleting(g)
 
     def _deleting(self, g: int) -> Callable[[float], None]:
-        """A site deletes what no group that joins it by the same columns needs."""
+        """Returns a function that deletes, at a site, rows that no group joining it by the same
+        columns needs."""
 
         def columns(group: int) -> tuple[str, ...]:
             return self.layout.groups[group].columns(self.sites[group].stream)
@@ -201,7 +204,7 @@ class SharedNode:
         return advance
 
     def submit(self, block: BlockRows, now: float) -> None:
-        """A block of this site, to every group that joins it."""
+        """Passes a block of this site to every group that joins it."""
         columns = self.layout.sites[self.number].columns
         for g, site in self.sites.items():
             places = [columns.index(c) for c in site.join.streams[site.stream].columns]
@@ -229,7 +232,7 @@ class SharedNode:
             node.set_costs(UnitCosts.of([[costs.w[a][b] for b in numbers] for a in numbers]))
 
     def drain(self) -> list[tuple[int, Bundle]]:
-        """One bundle for each node there are messages to."""
+        """Returns one bundle for each node to which there are messages."""
         bundles: dict[int, list[tuple[int, m.SiteMessage]]] = {}
         for g, node in self.members.items():
             for to, message in node.drain():
@@ -242,7 +245,7 @@ class SharedNode:
 
 
 def _in_order(group: Group, emit: Emit) -> Emit:
-    """Emits a query's results with its rows in the order of its own streams, their ids by site."""
+    """Emits a query's results with rows in the order of its own streams and ids by site."""
 
     def emit_of(member: int, result: Result) -> None:
         q, place = group.members[member]
@@ -263,7 +266,7 @@ def node_of(
     store: Store | None = None,
     attempt: int = 0,
 ) -> SiteNode | SharedNode:
-    """A node of a layout of one join, or of several."""
+    """Returns a node of a layout of one join, or of several."""
     if isinstance(layout, SharedLayout):
         return SharedNode(layout, number, emit, attempt)
     return SiteNode(layout, number, emit, store, attempt)

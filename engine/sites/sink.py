@@ -1,6 +1,6 @@
 """The query node: emits each combination once.
 
-Without a crash of the centre every combination comes once; a block planned anew after one may
+Without a crash of the centre, every combination comes once. A block planned again after a crash may
 find combinations again, which are recognised by their rows. A combination is remembered until no
 unfinished block can find it: until its window ends before the watermark.
 """
@@ -18,7 +18,8 @@ from seustream.engine.sites.outbox import Outbox
 
 
 class Sink:
-    """`emit` gets each result once per member query: the member and the rows, in stream order."""
+    """Receives results. `emit` gets each once per member query: the member and the rows, in stream
+    order."""
 
     def __init__(self, outbox: Outbox, emit: Callable[[int, Result], None]) -> None:
         self.outbox, self.emit = outbox, emit

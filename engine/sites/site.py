@@ -1,12 +1,13 @@
 """A site: keeps its stream's rows, asks the centre about each new block, probes for others.
 
 A block is PENDING until its plan arrives, PLANNED while its rows are on their way, then DONE and
-forgotten. Every row is stored at once, whatever the filter keeps: it may match later. The site
-sends a block's surviving rows to the first site of the order; each joins what arrives with its own
-rows up to the number the plan names (`visible`), so that a combination is found exactly once.
+forgotten. Every row is stored at once, even if the filter rejects it: it may match later. The site
+sends a block's surviving rows to the first site of the order. Each site joins arriving rows with
+its own rows up to the number that the plan gives (`visible`), so that a combination is found
+exactly once.
 
-Rows are deleted when their windows end before the watermark, which no unfinished or future block
-of any stream lies before.
+Rows are deleted when their windows end before the watermark. No unfinished or future block of any
+stream lies before it.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class _Open:
 
 
 class Site:
-    """The site of one stream. `on_plan` is called with each plan, `on_over` with each block whose
-    rows went somewhere, once nothing of it is under way any more; `on_watermark` decides what is
-    deleted as plans bring watermarks."""
+    """The site of one stream. `on_plan` is called with each plan. `on_over` is called with each
+    block whose rows went somewhere, once nothing of it is under way any more. `on_watermark`
+    decides what is deleted when plans bring watermarks."""
 
     def __init__(
         self,
@@ -94,12 +95,12 @@ class Site:
 
     @property
     def ready(self) -> bool:
-        """True if another block may come."""
+        """Returns whether another block may come."""
         return len(self.open) < self.layout.max_pending
 
     @property
     def low(self) -> float:
-        """No unfinished or future block of this stream lies before this time."""
+        """The time before which no unfinished or future block of this stream lies."""
         return self.open[self.first_open].begin if self.open else self.tau
 
     @property
@@ -107,7 +108,7 @@ class Site:
         return min(self.open, default=self.next)
 
     def submit(self, block: BlockRows) -> None:
-        """Takes a block whole or not at all; one with a number it had before is ignored."""
+        """Takes a block whole or not at all; ignores one whose number it had before."""
         if self.forgot and block.no is not None:
             self._resume(block.no)
         no = self.next if block.no is None else block.no
@@ -141,7 +142,7 @@ class Site:
             self._ask(no)
 
     def _admitted(self, rows: Sequence[SiteRow]) -> list[tuple[int, SiteRow]]:
-        """The rows, with their places, that conditions over this stream alone admit."""
+        """Returns the rows, with their places, that pass the conditions over this stream alone."""
         kept = list(enumerate(rows))
         for residual in self.join.residuals:
             if residual.streams == (self.stream,) and kept:
@@ -150,7 +151,8 @@ class Site:
         return kept
 
     def _stored(self, row: SiteRow, tau: float, tid: tuple[int, int, int]) -> Stored | None:
-        """The row as it is kept; None, and counted, if it can join nothing."""
+        """Returns the row in the form in which it is kept; counts it and returns None if it can
+        join nothing."""
         ends = tuple(row.t + windows[self.stream] for windows in self.join.windows)
         when = row.t if self.join.by_row else tau
         reason, values = "", None
@@ -183,7 +185,7 @@ class Site:
         self.outbox.repeat(self.epoch[1], m.Delta(*mine))
 
     def _answer_alone(self, no: int) -> None:
-        """One stream has nothing to join: every row is a result."""
+        """Answers a block of a join of one stream: every row is a result."""
         block = self.open[no]
         block.state = SiteState.PLANNED
         parts = [start(self.join, row) for row in block.rows]
@@ -192,7 +194,7 @@ class Site:
     # --- what the centre sends -------------------------------------------------
 
     def take(self, plan: m.Plan) -> list[Stored] | None:
-        """The rows of a block whose plan came; None if no plan is awaited for it."""
+        """Returns the rows of a block whose plan has come, or None if the block awaits no plan."""
         block = self.open.get(plan.no)
         if plan.epoch != self.epoch or block is None or block.state is not SiteState.PENDING:
             return None
@@ -227,7 +229,7 @@ class Site:
             self.outbox.reset_tries(wait.ref)
 
     def advance(self, watermark: float) -> None:
-        """Deletes what no window can reach any more, and sends the centre its keys."""
+        """Deletes rows that no window can reach any more, and sends the centre their keys."""
         if watermark <= self.watermark:
             return
         self.watermark = watermark
@@ -268,7 +270,7 @@ class Site:
     def on_probe(self, sender: int, probe: m.Probe) -> None:
         self.outbox.ack(sender, probe)
         key = (*probe.block, probe.position)
-        # Before the watermark every block is done: whatever comes of it is a repetition.
+        # Before the watermark every block is done, so any probe for one is a repetition.
         if key in self.probed or probe.tau < self.watermark:
             self.counters["repeated probes"] += 1
             return
@@ -330,18 +332,19 @@ class Site:
             self.asked = None
 
     def on_stale(self, sender: int, message: m.Stale) -> None:
-        """This site missed an epoch, which no centre will ask it about again."""
+        """Asks for a new centre: this site missed an epoch, about which no centre will ask it
+        again."""
         if message.epoch > self.epoch:
             self.outbox.repeat(message.epoch[1], m.Takeover(message.epoch))
 
     def _resume(self, no: int) -> None:
-        """The first block after a start without memory shows where the numbers are."""
+        """Learns the next number from the first block after a start without memory."""
         self.forgot, self.next = False, no
         if no:
             self.lose_store()
 
     def lose_store(self) -> None:
-        """The rows are gone, and what was under way with them; informs everyone concerned."""
+        """Drops the rows and everything under way with them; informs the nodes concerned."""
         self.store.clear()
         self.open.clear()
         self.planned = self.next - 1

@@ -1,6 +1,6 @@
 """A site's rows: found by key, deleted once no window can reach them.
 
-`Store` is what a site needs of whatever keeps its rows: `BlockStore` keeps them in memory,
+`Store` is the interface that a site needs. `BlockStore` keeps the rows in memory,
 `seustream.engine.sites.device_store.DeviceStore` on a device, here or behind a bridge.
 """
 
@@ -18,10 +18,10 @@ from seustream.engine.sites.model import EquiJoin, Partial, Stored, admitted, ex
 class Store(Protocol):
     def store(self, rows: Iterable[Stored]) -> None: ...
     def probe(self, parts: Iterable[Partial], visible: int) -> list[Partial]:
-        """Partials extended by stored rows of blocks up to number `visible`."""
+        """Returns partials extended by stored rows of blocks up to number `visible`."""
 
     def expire(self, watermark: float) -> list[Stored]:
-        """Deletes rows that end before a time, and hands them out."""
+        """Deletes and returns the rows that end before a time."""
 
     def rows(self) -> Iterator[Stored]: ...
     def clear(self) -> None: ...
@@ -38,7 +38,7 @@ class Ends:
             heapq.heappush(self.heap, (row.end, row.tid, row))
 
     def before(self, watermark: float) -> Iterator[Stored]:
-        """Takes out the rows that end before a time."""
+        """Removes and yields the rows that end before a time."""
         while self.heap and self.heap[0][0] < watermark:
             yield heapq.heappop(self.heap)[2]
 
@@ -73,7 +73,7 @@ class BlockStore:
         found = []
         for part in parts:
             known = [place for place, c in enumerate(self.classes) if part.values[c] is not None]
-            # The rarest value first: a row has to have all of them.
+            # Starts from the rarest value: a row has to have all of them.
             options = [
                 self.by_value[place].get(part.values[self.classes[place]], {})  # type: ignore[arg-type]  # known: not None
                 for place in known

@@ -1,8 +1,9 @@
 """Synopses: how many live rows of a stream have which key, exactly or nearly; the filter and the
 sizes of joins that follow from them.
 
-A kind says how a key becomes an entry on the wire and makes empty synopses. All of them keep one
-promise: they never count less than there is, so that what a filter drops could not have joined.
+A kind defines how a key becomes an entry on the wire, and makes empty synopses. All kinds keep one
+promise: they never count fewer rows than there are, so a row that the filter drops could not have
+joined.
 
 | kind | on the wire | counts |
 |---|---|---|
@@ -12,8 +13,9 @@ promise: they never count less than there is, so that what a filter drops could 
 | `CountingBloom(k, m)` | the key | whether there are any |
 
 A block's rows survive the filter if every other site has rows with their key. `size` of a set of
-visited sites is then known from counts alone: exactly while all streams share one class, else by
-assuming that classes are independent within a store. Sizes steer; only the filter drops rows.
+visited sites is then known from counts alone: exactly while all streams share one class, otherwise
+on the assumption that classes are independent within a store. Sizes only steer; only the filter
+drops rows.
 """
 
 from __future__ import annotations
@@ -37,20 +39,20 @@ class Synopsis(Protocol):
     def add(self, entry: Key, count: int = 1) -> None: ...
     def remove(self, entry: Key, count: int = 1) -> None: ...
     def count(self, entry: Key) -> int:
-        """At least the number of rows with this entry."""
+        """Returns at least the number of rows with this entry."""
 
     def has(self, entry: Key) -> bool:
-        """True if there may be a row with this entry."""
+        """Returns whether there may be a row with this entry."""
 
     def cells(self) -> Iterator[Sequence[tuple[Key, int]]]:
-        """The non-zero cells, once per independent table."""
+        """Yields the non-zero cells, once per independent table."""
 
 
 class SynopsisKind(Protocol):
-    """A way to keep synopses; sites and centre agree on one."""
+    """A way to keep synopses; sites and centre use the same one."""
 
     def entry(self, key: Key) -> Key:
-        """The part of a key that goes over the wire."""
+        """Returns the part of a key that goes over the wire."""
 
     def new(self) -> Synopsis: ...
 
@@ -146,7 +148,8 @@ class CountMin:
 
     @classmethod
     def sized(cls, error: float, doubt: float) -> CountMin:
-        """Over-counts by at most `error` times the rows, but for a part `doubt` of the keys."""
+        """Returns tables that over-count by at most `error` times the rows, except for a share
+        `doubt` of the keys."""
         return cls(max(1, math.ceil(math.log(1 / doubt))), math.ceil(math.e / error))
 
 
@@ -171,7 +174,7 @@ class _BloomTable:
         if any(self.counters[place] < min(count, SATURATED) for place in places):
             raise SynopsisUnderflow(f"{count} rows with {entry!r} left, fewer were there")
         for place in places:
-            # A counter that is full has forgotten how much it holds: it stays full.
+            # A full counter no longer knows how much it holds, so it stays full.
             if self.counters[place] < SATURATED:
                 self.counters[place] -= count
 
@@ -200,18 +203,18 @@ class CountingBloom:
 
     @classmethod
     def sized(cls, keys: int, rate: float) -> CountingBloom:
-        """For so many keys, with false positives at this rate."""
+        """Returns a filter for `keys` keys, with false positives at this rate."""
         m = math.ceil(-keys * math.log(rate) / math.log(2) ** 2)
         return cls(max(1, round(m / keys * math.log(2))), m)
 
     def rate(self, keys: int) -> float:
-        """False positives to expect with so many keys."""
+        """Returns the rate of false positives to expect with this many keys."""
         return (1 - math.exp(-self.k * keys / self.m)) ** self.k
 
 
 def overlap(synopses: Sequence[Synopsis], totals: Sequence[int]) -> float:
-    """The chance that a row of each has the same entry, estimated; the least of the estimates of
-    independent tables, each of which is too high if anything."""
+    """Estimates the chance that a row of each has the same entry. It is the least of the estimates
+    of independent tables, none of which is too low."""
     if not all(totals):
         return 0.0
     best = math.inf
@@ -231,11 +234,11 @@ def overlap(synopses: Sequence[Synopsis], totals: Sequence[int]) -> float:
 # --- the synopses of all sites -------------------------------------------------------
 
 Size: TypeAlias = Callable[[int], float]
-"""Rows after a set of sites, given as bits, has been visited."""
+"""Returns the number of rows after a set of sites, given as bits, has been visited."""
 
 
 class SiteSynopsis:
-    """The synopses of one site: one for each class of its stream, and its rows."""
+    """The synopses of one site: one for each class of its stream; and its number of rows."""
 
     def __init__(self, join: EquiJoin, stream: int, kind: SynopsisKind) -> None:
         self.classes = join.classes_of(stream)
@@ -266,7 +269,8 @@ class Synopses:
         self.sites = [SiteSynopsis(join, k, self.kind) for k in range(len(join))]
 
     def filter(self, source: int, block: Counts) -> dict[Entry, int]:
-        """The part of a block that can join: every other site with one of its classes has its value."""
+        """Returns the part of a block that can join: every other site with one of its classes has
+        its value."""
         classes = self.join.classes_of(source)
         others = [
             (place, self.sites[k].by_class[c])
@@ -282,7 +286,7 @@ class Synopses:
         }
 
     def sizes(self, source: int, survivors: Counts) -> Size:
-        """Sizes of the joins of a filtered block with sets of sites."""
+        """Returns the sizes of the joins of a filtered block with sets of sites."""
         if len(self.join.classes) <= 1:
             return self._exact(survivors)
         return self._estimate(source, survivors)

@@ -1,2 +1,2 @@
-"""Common parts of all operators: the contract, the order of time, the evaluator by columns, the form of a
-snapshot."""
+"""Common parts of all operators: the contract, the order of time, the column evaluator, the format
+of a snapshot."""

@@ -1,4 +1,5 @@
-"""The form of results: a query's own columns, then the times of its oldest and newest component."""
+"""The format of results: a query's own columns, then the times of its oldest and newest
+component."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from seustream.engine.stream.schema import arrow_type
 
 _KEPT = 4096
 _schemas: dict[int, tuple[Relation, pa.Schema, pa.Table]] = {}
-"""The schemas of late and tables without rows, by the number of their query, which is kept with them: a step asks for
-one."""
+"""The latest schemas and empty tables, by the id of their query, which is kept alive beside them;
+each step asks for one."""
 
 
 def result_schema(node: Relation) -> pa.Schema:
-    """The columns of a query's results: its SELECT list, then the two times."""
+    """Returns the columns of a query's results: its SELECT list, then the two times."""
     return _known(node)[1]
 
 
 def no_results(node: Relation) -> pa.Table:
-    """The results of a step that has none."""
+    """Returns the results of a step that has none."""
     return _known(node)[2]
 
 
@@ -40,13 +41,13 @@ def _known(node: Relation) -> tuple[Relation, pa.Schema, pa.Table]:
 
 
 def answer(node: Relation, columns: Sequence[Any]) -> pa.Table:
-    """Results from their columns, in the form in which those who read them want them."""
+    """Builds results from their columns, in the form that their readers expect."""
     return as_rows(node, pa.table(list(columns), schema=result_schema(node)))
 
 
 def as_rows(node: Relation, results: pa.Table) -> pa.Table:
-    """Results as those who read them want them: those of a definition are rows of the stream it
-    defines, at the time of their newest component."""
+    """Returns results in the form that their readers expect: those of a definition become rows of
+    the stream it defines, at the time of their newest component."""
     if node.defines is None:
         return results
     newest = results.num_columns - 1

@@ -1,6 +1,7 @@
 """Conversions of columns between types, and the row reference over columns.
 
-The values are those of `seustream.compiler.language.convert`. Arrow's cast is taken where it gives the same ones.
+The values are those of `seustream.compiler.language.convert`. Arrow's cast is used where it gives
+the same.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from seustream.compiler.language.types import MAX_PRECISION, Kind, Type, digits
 from seustream.engine.stream.schema import arrow_type
 
 _EXACT_DIGITS = 15
-"""Digits of a decimal whose unscaled value and power of ten a double holds: their quotient is the
-nearest double."""
+"""Decimals of up to this many digits have an unscaled value and a power of ten that doubles hold:
+their quotient is the nearest double."""
 
 _WIDER: dict[tuple[Kind, Kind], pa.DataType] = {
     (Kind.SMALLINT, Kind.INT): pa.int32(),
@@ -31,15 +32,15 @@ _WIDER: dict[tuple[Kind, Kind], pa.DataType] = {
     (Kind.BIGINT, Kind.DOUBLE): pa.float64(),
     (Kind.REAL, Kind.DOUBLE): pa.float64(),
 }
-"""Types that operands become most often, without any loss that would matter: a bigint becomes the
+"""The most frequent conversions of operands. They lose nothing that matters: a bigint becomes the
 nearest double."""
 
 _FEW = 32
-"""Rows up to which it does not pay to look for equal ones."""
+"""The most rows for which it does not pay to look for equal ones."""
 
 
 def convert(value: pa.Array, of: Type, to: Type) -> pa.Array:
-    """The column in another type, NULL where a value has none there."""
+    """Converts the column to another type; a value that has none there becomes NULL."""
     wider = _WIDER.get((of.kind, to.kind))
     if wider is not None:
         return cast(value, wider, False)
@@ -55,7 +56,7 @@ def convert(value: pa.Array, of: Type, to: Type) -> pa.Array:
 
 
 def _cast(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
-    """By Arrow; None where it has other values."""
+    """Converts by Arrow; returns None where Arrow's values differ."""
     wanted = arrow_type(to)
     if to.is_text:
         return _to_text(value, of, to)
@@ -101,12 +102,12 @@ def _to_inexact(value: pa.Array, of: Type, wanted: pa.DataType) -> pa.Array | No
     if of.is_decimal:
         found = _quotients(value, of)
         return None if found is None else cast(found, wanted, safe=False)
-    # A large integer has no exact double; the nearest is what SQL compares with.
+    # A large integer has no exact double; SQL compares with the nearest.
     return cast(cast(value, pa.float64(), safe=False), wanted, safe=False)
 
 
 def _quotients(value: pa.Array, of: Type) -> pa.Array | None:
-    """Decimals as doubles, exactly rounded, which Arrow's cast does not do."""
+    """Returns decimals as doubles, correctly rounded, which Arrow's cast does not do."""
     assert of.length is not None
     assert of.scale is not None
     if of.length > _EXACT_DIGITS:
@@ -127,7 +128,7 @@ def _to_decimal(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
     if of.is_integer:
         return cast(cast(value, pa.decimal128(19, 0)), wanted)
     if places < scale:
-        # Arrow rounds 9.5 of two digits to 0, hence the one more.
+        # Arrow rounds 9.5 with two digits to 0, hence one digit more.
         value = cast(value, pa.decimal128(precision + 1, scale))
         value = pc.round(value, ndigits=places, round_mode="half_towards_infinity")
     return cast(value, wanted)
@@ -139,7 +140,7 @@ def _options(to: pa.DataType, safe: bool) -> pc.CastOptions:
 
 
 def cast(value: pa.Array, to: pa.DataType, safe: bool = True) -> pa.Array:
-    """Arrow's cast, whose options take longer to make than a small column to cast."""
+    """Casts by Arrow with cached options: making them takes longer than casting a small column."""
     return pc.call_function("cast", [value], _options(to, safe))
 
 
@@ -149,8 +150,9 @@ def cast(value: pa.Array, to: pa.DataType, safe: bool = True) -> pa.Array:
 def each_row(
     compute: Callable[..., Any], arguments: Sequence[Any], to: pa.DataType, strict: bool
 ) -> pa.Array:
-    """The row reference over columns, of which one at least is an array. A function of one column
-    is asked for each distinct value. A strict one has no value where an argument has none."""
+    """Computes the row reference over columns, at least one of them an array. A function of one
+    column is called once per distinct value. A strict one has no value where an argument has
+    none."""
     varying = [place for place, a in enumerate(arguments) if not isinstance(a, pa.Scalar)]
     if strict and len(varying) == 1 and len(arguments[varying[0]]) > _FEW:
         column = arguments[varying[0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EngineError(Exception):
-    """Base of all; `hint` says what might help."""
+    """Base of all engine errors; `hint` says what might help."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

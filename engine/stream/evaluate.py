@@ -2,13 +2,13 @@
 
     column = evaluate(e, leaf, count, faults)
 
-`leaf` gives the column of a leaf, an Arrow array of `count` rows without NaN. Constants stay Arrow scalars
-for as long as they can. A node is one call of Arrow where the registry knows one with the same value, and
-otherwise, or where Arrow refuses, the row reference for each distinct value.
+`leaf` gives the column of a leaf, an Arrow array of `count` rows without NaN. Constants stay Arrow
+scalars for as long as they can. A node is one Arrow call where the registry has one with the same
+value. Otherwise, or where Arrow refuses, it is the row reference for each distinct value.
 
-**Faults** are looked for only where a result has more NULLs than an operand. They are masks of rows until
-the expression is done; AND, OR and CASE take out of the masks of their operands the rows in which these do
-not count (`seustream.compiler.language.faults`).
+**Faults** are looked for only where a result has more NULLs than an operand. They are masks of rows
+until the expression is done. AND, OR and CASE remove from the masks of their operands the rows in
+which these do not count (`seustream.compiler.language.faults`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Leaves = Callable[[Leaf], pa.Array]
 Column = Any
-"""An Arrow array, or an Arrow scalar that stands for as many equal values."""
+"""An Arrow array, or an Arrow scalar that stands for `count` equal values."""
 
 _COMPARE = {
     Condition.LT: pc.less,
@@ -51,11 +51,12 @@ _COMPARE = {
 }
 
 _REFUSED = (ValueError, NotImplementedError, TypeError)
-"""The exceptions that Arrow and the registry's columns raise where only the row reference has a value."""
+"""The exceptions that Arrow and the registry's columns raise where only the row reference has a
+value."""
 
 
 def evaluate(e: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> pa.Array:
-    """The expression's value in each of `count` rows, in its own type."""
+    """Returns the expression's value in each of `count` rows, in its own type."""
     if isinstance(e, Leaf):
         return leaf(e)
     work = _Evaluator(leaf, count, faults is not None)
@@ -76,9 +77,9 @@ def survivors(
     count: int,
     faults: Faults | None = None,
 ) -> Ints:
-    """Returns which of `count` rows all conditions hold for; `leaves` gives the columns of some of the
-    rows that a condition reads. Each condition is evaluated only in rows that are left; faults
-    count as in one AND of all."""
+    """Returns the rows, of `count`, for which all conditions hold; `leaves` gives the columns that
+    a condition reads, for some of the rows. Each condition is evaluated only in rows that are left;
+    faults count as in one AND of all."""
     left, those = np.arange(count), tuple(conditions)
     for number, condition in enumerate(those):
         work = _Evaluator(leaves(condition, left), len(left), faults is not None)
@@ -96,10 +97,11 @@ def _survivors_counting(
     whole: int,
     faults: Faults,
 ) -> Ints:
-    """The same of the rows `left` of the `whole`. A row stays until one condition is false without a
-    fault, or two are: only then do none of its faults count."""
+    """Returns the survivors of the rows `left` of the `whole`, counting faults. A row stays
+    until one condition is false without a fault, or two are false: only then do none of its
+    faults count."""
     true = np.ones(whole, np.bool_)
-    decider = np.full(whole, -1)  # the condition that is false in a row, but has a fault there
+    decider = np.full(whole, -1)  # the condition that is false in a row but has a fault there
     found: list[tuple[int, Place, Mask]] = []
     for number, condition in enumerate(conditions):
         work = _Evaluator(leaves(condition, left), len(left), True)
@@ -125,7 +127,7 @@ def _survivors_counting(
 
 
 def _report(faults: Faults, found: Iterable[tuple[Place, Mask]]) -> None:
-    """Counts the faults, that of the first row first."""
+    """Counts the faults, starting with the one that has the earliest row."""
     counts = [(int(mask.argmax()), place, int(mask.sum())) for place, mask in found if mask.any()]
     for first, place, rows in sorted(counts, key=lambda each: each[0]):
         faults.add(place, rows, first)
@@ -143,7 +145,7 @@ def _cached_scalar(value: x.Value, of: Type) -> pa.Scalar:
 
 
 def _scalar(value: x.Value, of: Type) -> pa.Scalar:
-    """A constant; equal ones are made once, except zeros, which differ in their sign."""
+    """Returns a constant; equal ones are made once, except zeros, which may differ in sign."""
     return _cached_scalar(value, of) if value else pa.scalar(value, arrow_type(of))
 
 
@@ -155,13 +157,13 @@ class _Evaluator:
         self.found: list[tuple[Place, Mask]] = []
 
     def array(self, value: Column) -> pa.Array:
-        """The column as an array."""
+        """Returns the column as an array."""
         if not isinstance(value, pa.Scalar):
             return value
         return pa.repeat(value, self.count) if value.is_valid else pa.nulls(self.count, value.type)
 
     def value(self, e: x.Expression) -> Column:
-        """The column of an expression."""
+        """Returns the column of an expression."""
         handler = _HANDLERS.get(type(e))
         if handler is None:
             assert isinstance(e, Leaf)
@@ -170,7 +172,7 @@ class _Evaluator:
         return column
 
     def operand(self, e: x.Expression, to: Type) -> Column:
-        """An operand in the type it is taken in."""
+        """Returns an operand, converted to type `to`."""
         value = self.value(e)
         return value if e.type == to else self.converted(value, e.type, to)
 
@@ -213,7 +215,7 @@ class _Evaluator:
         return result
 
     def _undecided(self, starts: list[int], values: list[Column], decisive: bool) -> None:
-        """Takes out of an operand's faults the rows that another operand decides."""
+        """Removes from an operand's faults the rows that another operand decides."""
         ends = [*starts[1:], len(self.found)]
         decides = [self._is(value, decisive) for value in values]
         deciding = np.sum(decides, axis=0)
@@ -222,12 +224,12 @@ class _Evaluator:
                 self._keep(start, end, deciding == own)
 
     def _is(self, value: Column, wanted: bool) -> Mask:
-        """Returns where a condition is true, or false."""
+        """Returns where a condition is true, or with `wanted` false where it is false."""
         array = self.array(value)
         return _true(array if wanted else pc.invert(array))
 
     def _keep(self, start: int, end: int, rows: Mask) -> None:
-        """Of the faults found from `start` to `end` only those in some rows."""
+        """Keeps, of the faults found from `start` to `end`, only those in these rows."""
         self.found[start:end] = [(place, mask & rows) for place, mask in self.found[start:end]]
 
     def negation(self, e: x.Not) -> Column:
@@ -272,7 +274,7 @@ class _Evaluator:
         return value
 
     def _reached(self, before: int, ends: list[int], whens: list[Column]) -> None:
-        """Keeps of each condition the faults where no earlier one is true, of each value those
+        """Keeps the faults of each condition where no earlier one is true, and those of each value
         where it is taken. `ends` are the places after each condition and value, and after ELSE."""
         left = np.ones(self.count, np.bool_)
         start = before
@@ -359,7 +361,7 @@ class _Evaluator:
         self._found(e, mask)
 
     def _note_lost(self, e: x.Call, given: list[Column], arguments: list[Column]) -> None:
-        """Notes the rows in which an argument lost its value on the way."""
+        """Notes the rows in which an argument lost its value in conversion."""
         mask = np.zeros(self.count, np.bool_)
         for before, after in zip(given, arguments, strict=True):
             mask |= _null(self.array(after)) & ~_null(self.array(before))
@@ -377,7 +379,7 @@ def _null(value: pa.Array) -> Mask:
 def _whole(
     implementation: ScalarFunction | Signature, to: Type, arguments: Sequence[Column], strict: bool
 ) -> pa.Array:
-    """The columns that an entry computes by itself."""
+    """Calls the column implementation of a registry entry."""
     assert implementation.columns is not None
     first = (pc, to) if implementation.typed else (pc,)
     value = implementation.columns(*first, *arguments)
@@ -388,7 +390,7 @@ def _whole(
 
 
 def real_only(value: pa.Array) -> pa.Array:
-    """The column with NULL for NaN."""
+    """Returns the column with NULL for NaN."""
     if not len(value):
         return value
     if native.real(value.buffers()[1], value.offset, len(value), value.type.bit_width // 8):

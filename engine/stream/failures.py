@@ -1,8 +1,8 @@
-"""Failures: queries of a run that cannot go on, and why.
+"""Failures: queries of a run that cannot go on, and the reasons.
 
-A query fails when its first fault is an error under `strict`, when a function of a user raises, or when
-what it asks for has no room. In a run of files that ends the run. In a bridge it ends that query and
-those that read its results; all others go on.
+A query fails when its first fault is an error under `strict`, when a user's function raises, or
+when it needs more room than there is. In a run of files, that ends the run. In a bridge, it ends
+that query and those that read its results; all others go on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from seustream.engine.stream.errors import EngineError
 
 
 class Containment:
-    """A part of a run in which a failure is that of some queries."""
+    """A part of a run in which an error is a failure of some queries."""
 
     __slots__ = ("_failures", "_queries")
 
@@ -33,14 +33,14 @@ class Containment:
 
 
 class Failures:
-    """Why queries failed, by name. Unless they are `contained`, a failure is raised."""
+    """The reasons why queries failed, by name. Unless `contained`, a failure is raised."""
 
     def __init__(self, contained: bool = False) -> None:
         self.contained = contained
         self.why: dict[str, str] = {}
 
     def of(self, *queries: str) -> Containment:
-        """Contains what fails meanwhile: it is a failure of these queries."""
+        """Contains errors in its block: they are failures of these queries."""
         return Containment(self, queries)
 
     def __contains__(self, query: str) -> bool:
@@ -48,7 +48,7 @@ class Failures:
 
 
 def reason(error: Exception) -> str:
-    """An error in one line, with its hint."""
+    """Returns an error as one line, with its hint."""
     hint = getattr(error, "hint", None)
     kind = "" if isinstance(error, EngineError) else f"{type(error).__name__}: "
     return f"{kind}{error!s:.2000}{f' ({hint})' if hint else ''}"

@@ -1,4 +1,4 @@
-"""Faults of the queries of an operator: what a report and a snapshot keep of them."""
+"""Faults of the queries of an operator, as a report and a snapshot keep them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from seustream.compiler.errors import SourceText
 from seustream.compiler.language.faults import Faults, Place
 
 Lines = dict[str, tuple[int, str]]
-"""By place, in words: how many faults, and the first row."""
+"""By place, in words: the number of faults, and the first row."""
 
 
 @dataclass
 class QueryFaults(Faults):
-    """The faults of one query. `lines` are they in words, with those of an earlier run."""
+    """The faults of one query. `lines` describes them in words, including those of an earlier
+    run."""
 
     source: SourceText = field(default_factory=lambda: SourceText(""))
     lines: Lines = field(default_factory=dict)
@@ -28,7 +29,7 @@ class QueryFaults(Faults):
 
 
 def located(place: Place, source: SourceText) -> str:
-    """`division by zero in R.a / R.b at 3:14`."""
+    """Describes a place: `division by zero in R.a / R.b at 3:14`."""
     if place.at is None:
         return str(place)
     line, column = source.position(place.at.start)
@@ -36,12 +37,12 @@ def located(place: Place, source: SourceText) -> str:
 
 
 def fault_report(faults: Mapping[str, QueryFaults]) -> dict[str, Lines]:
-    """By query, what there is to tell; also for a snapshot."""
+    """Returns the faults to report, by query; a snapshot keeps them too."""
     return {name: dict(one.lines) for name, one in faults.items() if one.lines}
 
 
 def restore(faults: Mapping[str, QueryFaults], lines: Mapping[str, Mapping[str, Any]]) -> None:
-    """Goes on counting from a snapshot; of queries that are gone nothing is kept."""
+    """Continues the counts of a snapshot; drops those of queries that are gone."""
     for name, before in lines.items():
         if name in faults:
             for place, (count, row) in before.items():

@@ -1,4 +1,4 @@
-"""Columns of numbers that grow at the end and are let go of at the front."""
+"""Columns of numbers that grow at the end and shrink at the front."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Numbers = npt.NDArray[Any]
 
 
 class Growing:
-    """An array of numbers. Appending costs the same however many there are."""
+    """An array of numbers. The cost of appending does not depend on its length."""
 
     __slots__ = ("_data", "_start", "_stop")
 
@@ -24,7 +24,7 @@ class Growing:
 
     @property
     def view(self) -> Numbers:
-        """The numbers, good until the next call of `append` or `drop`."""
+        """The numbers, valid until the next call of `append` or `drop`."""
         return self._data[self._start : self._stop]
 
     def append(self, numbers: Numbers) -> None:
@@ -39,7 +39,7 @@ class Growing:
         self._stop = end
 
     def drop(self, count: int) -> None:
-        """Lets go of so many numbers at the front."""
+        """Drops the first `count` numbers."""
         self._start += count
         if 4 * len(self) < len(self._data):
             kept = self.view

@@ -1,4 +1,4 @@
-"""The synchroniser on columns: Arrow tables in, slices of one total order out.
+"""The synchroniser on columns: takes Arrow tables, yields slices of one total order.
 
     merger = Merger(["R", "S"])
     merger.push("R", rows)              # as they arrive; a column ts, then R's own
@@ -7,14 +7,14 @@
     merger.stop("S")                    # S no longer holds the others back
 
 Order is by timestamp, then stream in the order of the names, then arrival. A tuple is released as
-soon as nothing can precede it any more, which is when `synchroniser` releases it.
+soon as nothing can precede it any more.
 
-A stream promises that its timestamps fall back by no more than `slack` behind the highest it has
-shown, nor below a boundary. What keeps the promise is put in order; what breaks it is late: counted
-and handed to `on_late`, never dropped silently.
+A stream promises that its timestamps fall back by no more than `slack` behind the highest so far,
+and not below a boundary. Rows that keep the promise are put in order. Rows that break it are late:
+they are counted and handed to `on_late`, never dropped silently.
 
-What waits is held in a few sorted runs a stream. A row is copied a bounded number of times, however
-many releases it waits for, and memory is proportional to the rows that wait.
+Waiting rows are held in a few sorted runs per stream. A row is copied a bounded number of times,
+however many releases it waits for, and memory is proportional to the rows that wait.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ END_OF_STREAM = FOREVER
 """The watermark after which nothing comes."""
 
 _LONG = 1 << 16
-"""Runs of so many rows are not joined to others."""
+"""Runs of this many rows are not joined to others."""
 
 _SHORT = 4
-"""So few runs are not joined, as they may be released together before that pays."""
+"""Up to this many runs are not joined, since they may be released together before that pays off."""
 
 
 class Slice:
-    """Consecutive tuples of the total order: per stream its rows in order, with timestamps and everything
-    else, and the stream of each tuple; None where all are of one stream."""
+    """Consecutive tuples of the total order: per stream its rows in order, with timestamps and
+    all other columns, and the stream of each tuple. `stream` may be None where all are of one
+    stream."""
 
     __slots__ = ("_stream", "rows")
 
@@ -63,7 +64,8 @@ class Slice:
         return self._stream
 
     def narrowed(self, names: Sequence[str], own: Sequence[str]) -> Slice:
-        """A slice of the streams `names` as one of some of them; the others have no rows in it."""
+        """Returns a slice of the streams `names` as a slice of `own` only; the others have no rows
+        in it."""
         if len(own) == len(names):
             return self
         places = [names.index(name) for name in own]
@@ -76,8 +78,8 @@ class Slice:
 
 
 class _Run:
-    """Rows in order, from `first` to `last`. `floor` is the least timestamp this run or any later one can have; `size`
-    the rows its buffers hold, waiting or not."""
+    """Rows in order, from `first` to `last`. `floor` is the least timestamp that this run or any
+    later one can have; `size` counts the rows in its buffers, waiting or not."""
 
     __slots__ = ("count", "first", "floor", "last", "rows", "size")
 
@@ -91,7 +93,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Queue:
-    """The rows that have arrived on one stream and are not yet released."""
+    """The rows that have arrived on one stream and are not released yet."""
 
     name: str
     runs: list[_Run] = field(default_factory=list)
@@ -117,12 +119,12 @@ class Merger:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """Returns how many tuples wait, by stream."""
+        """The number of waiting tuples, by stream."""
         return {q.name: sum(run.count for run in q.runs) for q in self.queues}
 
     @property
     def bound(self) -> tuple[int, int] | None:
-        """Nothing still to come is before this (timestamp, stream number); None while a stream
+        """The (timestamp, stream number) before which nothing is still to come; None while a stream
         has promised nothing, or when all have stopped."""
         least: tuple[int, int] | None = None
         for number, queue in enumerate(self.queues):
@@ -136,7 +138,7 @@ class Merger:
 
     @property
     def watermark(self) -> int:
-        """Nothing that is released later has a time at or before this."""
+        """The time at or before which nothing is released any more."""
         if len(self.queues) == 1:
             (queue,) = self.queues
             if queue.stopped:
@@ -149,21 +151,22 @@ class Merger:
         return END_OF_STREAM if ended else EARLIEST - 1
 
     def advance(self, name: str, watermark: int) -> None:
-        """Nothing at or before this time comes on a stream any more; `END_OF_STREAM` ends it."""
+        """Takes a stream's watermark: nothing at or before it comes any more; `END_OF_STREAM` ends
+        it."""
         if watermark == END_OF_STREAM:
             self.stop(name)
         elif watermark >= EARLIEST:
             self.boundary(name, watermark + 1)
 
     def waiting_rows(self, name: str, schema: pa.Schema) -> pa.Table:
-        """The tuples of a stream that wait, by timestamp and arrival."""
+        """Returns the waiting tuples of a stream, by timestamp and arrival."""
         rows = pa.concat_tables(
             [schema.empty_table(), *(run.rows for run in self.by_name[name].runs)]
         )
         return _sorted(rows)
 
     def push(self, name: str, rows: pa.Table) -> None:
-        """Takes rows of one stream in the order they arrive."""
+        """Takes rows of one stream in the order in which they arrive."""
         queue = self.by_name[name]
         if not rows.num_rows:
             return
@@ -173,7 +176,7 @@ class Merger:
         if known is None:
             known = first
         if ordered and first >= known and first >= floor:
-            # The usual case, in which nothing is compared with the highest before it.
+            # The usual case: it needs no comparison of each row with the highest before it.
             queue.highest = last
             self._promise(queue, last - self.slack)
             queue.runs.append(_Run(rows, first, last, floor))
@@ -183,7 +186,7 @@ class Merger:
         ts = timestamps(rows)
         highest: Ints = np.maximum(np.maximum.accumulate(ts), known)
         before: Ints = np.concatenate(([known], highest[:-1]))
-        # How far it fell back fits 64 bits without a sign, whatever the two timestamps are.
+        # The distance fallen back fits into 64 unsigned bits, for any two timestamps.
         late = (ts < before) & (before.view(np.uint64) - ts.view(np.uint64) > self.slack)
         if queue.promise is not None:
             # Only a boundary promises more than the highest timestamp does.
@@ -202,17 +205,17 @@ class Merger:
             _join_short(queue.runs)
 
     def boundary(self, name: str, t: int) -> None:
-        """Nothing later on this stream starts before t. One that promises less than the stream
-        already has changes nothing."""
+        """Promises that nothing later on this stream starts before t. A weaker promise than the
+        stream's present one changes nothing."""
         self._promise(self.by_name[name], t)
 
     def stop(self, name: str) -> None:
-        """Nothing more comes on this stream, or none of it matters; it no longer holds the
+        """Ends a stream: nothing more comes on it, or none of it matters. It no longer holds the
         others back."""
         self.by_name[name].stopped = True
 
     def release(self, most: int) -> Iterator[Slice]:
-        """All tuples that nothing can precede any more, in slices of at most `most`."""
+        """Yields all tuples that nothing can precede any more, in slices of at most `most`."""
         return self._of_one(most) if len(self.queues) == 1 else self._of_several(most)
 
     def _of_several(self, most: int) -> Iterator[Slice]:
@@ -229,7 +232,8 @@ class Merger:
         sizes = [0 if part is None else part.num_rows for part in parts]
         of = np.repeat(np.arange(len(parts)), sizes)
         if len(some) > 1:
-            # A stable sort keeps equal timestamps in stream order, and a stream in its own.
+            # A stable sort keeps equal timestamps in stream order, and each stream in its own
+            # order.
             ts = np.concatenate([timestamps(part) for part in some])
             of = of[np.argsort(ts, kind="stable")]
         taken = [0] * len(parts)
@@ -248,7 +252,7 @@ class Merger:
             yield Slice(tuple(pieces), mine if len(some) > 1 else None)
 
     def _of_one(self, most: int) -> Iterator[Slice]:
-        """Of a stream alone nothing need be put in an order."""
+        """Releases a single stream, which needs no merging."""
         queue = self.queues[0]
         if not queue.runs or (queue.promise is None and not queue.stopped):
             return
@@ -267,12 +271,13 @@ class Merger:
 
 
 def never_late(stream: str, rows: pa.Table) -> None:
-    """For a stream that is in order: a late row is a fault of ours, nothing to be lost silently."""
+    """Raises, for a stream that is in order: a late row is a bug in the engine and must not be lost
+    silently."""
     raise AssertionError(f"stream {stream}: {rows.num_rows} rows at or before the watermark")
 
 
 def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iterator[Slice]:
-    """Streams that are all there, each in order, as slices of one order."""
+    """Yields complete streams, each in order, as slices of one total order."""
     merger = Merger(names)
     for name in names:
         if name in rows:
@@ -282,7 +287,7 @@ def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iter
 
 
 def timestamps(rows: pa.Table) -> Ints:
-    """The times of rows; those of one chunk are not copied."""
+    """Returns the times of rows; those of one chunk are not copied."""
     ts = rows.column("ts")
     whole = ts.chunk(0) if ts.num_chunks == 1 else ts.combine_chunks()
     times: Ints = whole.to_numpy().astype(np.int64, copy=False)
@@ -290,7 +295,7 @@ def timestamps(rows: pa.Table) -> Ints:
 
 
 def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Table | None:
-    """Removes the rows of a stream that are within the bound, in order."""
+    """Removes and returns the rows of a stream that are within the bound, in order."""
     after = bound is None or stream <= bound[1]
     parts, keep = [], []
     for index, run in enumerate(runs):
@@ -318,7 +323,8 @@ def _place(run: _Run, t: int, after: bool) -> int:
 
 
 def _rest(run: _Run, cut: int) -> _Run:
-    """Returns what of a run still waits. It lets go of the buffers once most of them is released."""
+    """Returns the part of a run that still waits. Releases the buffers once most of their rows are
+    released."""
     rows, size = run.rows.slice(cut), run.size
     if 2 * rows.num_rows < size:
         rows, size = _copied(rows), rows.num_rows
@@ -326,8 +332,8 @@ def _rest(run: _Run, cut: int) -> _Run:
 
 
 def _join_short(runs: list[_Run]) -> None:
-    """Joins runs at the end like the digits of a binary counter, so that few remain and a row
-    is copied once for each doubling."""
+    """Joins runs at the end like the digits of a binary counter, so that few remain and a row is
+    copied once for each doubling."""
     while len(runs) > _SHORT and runs[-1].count >= runs[-2].count and runs[-1].size < _LONG:
         last, before = runs.pop(), runs.pop()
         rows = _joined([before.rows, last.rows])
@@ -336,7 +342,7 @@ def _join_short(runs: list[_Run]) -> None:
 
 
 def _joined(parts: list[pa.Table]) -> pa.Table:
-    """Sorted parts, given in the order of arrival, as one."""
+    """Joins sorted parts, given in the order of arrival, into one."""
     if len(parts) == 1:
         return parts[0]
     return _sorted(pa.concat_tables(parts).combine_chunks())

@@ -1,7 +1,7 @@
 """Columns as the numbers that kernels compare.
 
-Two values of one type are equal where their numbers are. `ordered` numbers have the order of the values,
-too; texts, and decimals of more digits than 64 bits hold, have only `Codes`.
+Two values of one type are equal exactly where their numbers are. `ordered` numbers also have the
+order of the values. Texts, and decimals with more digits than 64 bits hold, have only `Codes`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from seustream.hdl.isa import Condition
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Numbers = tuple[Ints, Flags]
-"""Numbers, and where there is none: None if there are all."""
+"""Numbers, and flags of those that exist; None if all do."""
 
 Key = tuple[x.Expression, Type]
-"""An expression, and the type its values are compared in."""
+"""An expression, and the type in which its values are compared."""
 
 _MANY = 1000
-"""So few numbers are sorted as they are."""
+"""Fewer numbers than this are sorted directly."""
 _WHOLE = (
     Kind.SMALLINT,
     Kind.INT,
@@ -52,17 +52,17 @@ _SIGN = np.int64(np.iinfo(np.int64).max)
 
 
 def is_ordered(of: Type) -> bool:
-    """Tells the types that have ordered numbers."""
+    """Returns whether a type has ordered numbers."""
     return of.kind in _WHOLE or of.is_inexact or (of.is_decimal and (of.length or 0) <= 18)
 
 
 def has_numbers(of: Type) -> bool:
-    """Tells the types that have numbers at all."""
+    """Returns whether a type has numbers at all."""
     return is_ordered(of) or of.is_text or of.is_decimal
 
 
 def comparable(e: x.Expression) -> bool:
-    """Tells the comparisons that kernels make: of numbers, which both sides always have."""
+    """Returns whether kernels can make a comparison: both sides always have numbers."""
     if not isinstance(e, x.Compare) or e.condition not in _COMPARED:
         return False
     by_value = e.condition in (Condition.EQ, Condition.NE)
@@ -72,13 +72,13 @@ def comparable(e: x.Expression) -> bool:
 
 
 def converted(key: Key) -> x.Expression:
-    """The expression in the type it is compared in."""
+    """Returns the expression in the type in which it is compared."""
     e, of = key
     return x.Cast(e, of, quiet=True) if e.type != of else e
 
 
 def numbers(column: pa.Array, codes: native.Codes) -> Numbers:
-    """The numbers of a column; those of texts and of wide decimals are their codes."""
+    """Returns the numbers of a column; texts and wide decimals are numbered by their codes."""
     found = np.empty(len(column), np.int64)
     flags = np.empty(len(column), np.uint8) if column.null_count else None
     schema, cells = column.__arrow_c_array__()
@@ -88,13 +88,14 @@ def numbers(column: pa.Array, codes: native.Codes) -> Numbers:
 
 @functools.cache
 def stored_as(of: pa.DataType) -> str:
-    """The NumPy type of the buffer of an Arrow column whose values have 1, 2, 4 or 8 bytes."""
+    """Returns the NumPy type of the buffer of an Arrow column whose values have 1, 2, 4 or 8
+    bytes."""
     kind = "f" if pa.types.is_floating(of) else "i"
     return f"{kind}{of.bit_width // 8}"
 
 
 def stored(column: pa.Array) -> npt.NDArray[Any]:
-    """The values of such a column, without a copy; of NULL any."""
+    """Returns the values of such a column, without a copy; those of NULLs are arbitrary."""
     data = column.buffers()[1]
     if data is None:
         return np.empty(0, stored_as(column.type))
@@ -105,16 +106,17 @@ def stored(column: pa.Array) -> npt.NDArray[Any]:
 def as_column(
     values: npt.NDArray[Any], of: pa.DataType = _INT64, nulls: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Such values as a column again, without a copy, which takes a third of the time of `pyarrow.array` where they
-    are few."""
+    """Turns such values into a column again, without a copy. With few values, that takes a third of
+    the time of `pyarrow.array`."""
     validity = None if nulls is None else pa.array(~nulls).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(of, len(values), [validity, data])
 
 
 def order_of(numbers: Ints) -> Ints:
-    """The places of numbers from 0 on in their order, of equal ones in theirs. Two bytes at a time, as many are
-    sorted in a fraction of the time that numbers of eight bytes take."""
+    """Returns the places of numbers from 0 up in sorted order, equal ones in order of place.
+    Many numbers are sorted two bytes at a time, in a fraction of the time that eight-byte
+    numbers take."""
     if len(numbers) < _MANY or (most := int(numbers.max())) >= 1 << 32:
         return np.argsort(numbers, kind="stable")
     order = np.argsort(numbers.astype(np.uint16), kind="stable")
@@ -124,14 +126,14 @@ def order_of(numbers: Ints) -> Ints:
 
 
 def of_doubles(doubles: npt.NDArray[np.float64]) -> Ints:
-    """Integers in the order of doubles that are numbers and no negative zeros."""
+    """Returns integers in the order of doubles, none of them NaN or negative zero."""
     bits: Ints = doubles.view(np.int64)
     negative = bits < 0
     return np.where(negative, bits ^ _SIGN, bits) if negative.any() else bits
 
 
 def together(columns: list[Numbers], codes: native.Codes) -> Numbers:
-    """Numbers that are equal where those of all columns are."""
+    """Returns numbers that are equal where those of all columns are."""
     if len(columns) == 1:
         return columns[0]
     values = np.stack([mine for mine, _ in columns], axis=1)

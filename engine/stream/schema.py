@@ -10,7 +10,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Kind, Type
 
 TABLE_TIME = -(1 << 63) + 1
-"""The time of every row of a table: before those of streams."""
+"""The time of every row of a table, before all times of streams."""
 
 _ARROW: dict[Kind, pa.DataType] = {
     Kind.SMALLINT: pa.int16(),
@@ -30,7 +30,7 @@ _ARROW: dict[Kind, pa.DataType] = {
 
 
 def arrow_type(of: Type) -> pa.DataType:
-    """The type of a column of such values."""
+    """Returns the Arrow type of a column of this type."""
     if of.kind is Kind.DECIMAL:
         return pa.decimal128(of.length, of.scale)
     if of.element is not None:
@@ -39,8 +39,8 @@ def arrow_type(of: Type) -> pa.DataType:
 
 
 def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
-    """The rows of a stream that names the column of its time, with it as their column ts as well; NULL where
-    there is none."""
+    """Adds the column ts to the rows of a stream that names its time column; ts is NULL where the
+    time is."""
     folded = [name.lower() for name in rows.column_names]
     time = rows.column(folded.index(str(stream.time).lower()))
     if pa.types.is_timestamp(time.type):
@@ -50,7 +50,7 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
 
 
 def under(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """The columns of rows, in their order, as those of a schema, cast where types differ."""
+    """Returns rows under the names and types of a schema, column by column."""
     if rows.schema.equals(schema):
         return rows
     return pa.Table.from_arrays(rows.columns, schema=schema)
@@ -58,6 +58,6 @@ def under(schema: pa.Schema, rows: pa.Table) -> pa.Table:
 
 @functools.lru_cache(maxsize=1024)
 def stream_schema(stream: Stream) -> pa.Schema:
-    """The columns of a stream's rows: their time, and its own."""
+    """Returns the columns of a stream's rows: their time, and its own columns."""
     fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
     return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])

@@ -1,9 +1,9 @@
-"""The form in which every operator keeps its state: one codec, versioned and checked.
+"""The format in which every operator saves its state: one codec, versioned and checked.
 
     magic 4 · format version 2 · length of the header 8 · header (JSON) · Arrow tables · digest 16
 
-The header names the kind of operator and the version of its state, holds what JSON can say, and gives
-each table's length. The digest is over all before it: a flipped bit is found, never believed.
+The header names the kind of operator and the version of its state, holds the JSON values, and gives
+each table's length. The digest covers everything before it, so a flipped bit is found.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seustream.engine.stream.errors import EngineError
 MAGIC = b"SEUS"
 VERSION = 1
 _DIGEST = 16
-_LENGTH = 14  # of what stands before the header
+_LENGTH = 14  # bytes before the header
 
 
 class SnapshotDamaged(EngineError):
-    """Bytes that are no snapshot of this kind and version."""
+    """Bytes that are not a snapshot of this kind and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class Snapshot:
 
 
 def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
-    """The state in `data`; raises `SnapshotDamaged` unless it is whole, of this kind and version."""
+    """Returns the state in `data`; raises `SnapshotDamaged` unless it is whole, of this kind and
+    version."""
     header, rest = _opened(data)
     if (header["kind"], header["version"]) != (kind, version):
         has = f"{header['kind']} {header['version']}"
@@ -67,13 +68,14 @@ def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
 
 
 def plain_of(data: bytes) -> dict[str, Any]:
-    """The plain values of a state of any kind."""
+    """Returns the plain values of a state of any kind."""
     plain: dict[str, Any] = _opened(data)[0]["plain"]
     return plain
 
 
 def _opened(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header of a state, and the bytes of its tables; raises `SnapshotDamaged` unless it is whole."""
+    """Returns the header of a state and the bytes of its tables; raises `SnapshotDamaged` unless it
+    is whole."""
     if len(data) < _LENGTH + _DIGEST or data[:4] != MAGIC:
         raise SnapshotDamaged("this is no snapshot")
     if (found := int.from_bytes(data[4:6], "little")) != VERSION:

@@ -1,9 +1,10 @@
-"""Aggregates at many points at once, of members that each count for a span of points.
+"""Aggregates at many points at once, over members that each count for a span of points.
 
-Points are numbered 0 to n - 1. Member m counts at the points first[m] <= p < last[m]. Whatever slides
-(windows, lifetimes, groups) becomes such spans, and every aggregate is a few passes over columns:
-counts and sums add at the first point and take away at the last; least and greatest write each span
-as two blocks of a power of two and push the blocks down, O((members + points) log span).
+Points are numbered 0 to n - 1. Member m counts at the points first[m] <= p < last[m]. Everything
+that slides (windows, lifetimes, groups) becomes such spans, and every aggregate is a few passes
+over columns. Counts and sums add at the first point and subtract at the last. Minimum and maximum
+write each span as two blocks of a power of two and push the blocks down, O((members + points) log
+span).
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
 def integer_sums(
     values: Ints, first: Ints, last: Ints, n: int
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Exact, and where a sum does not fit 64 bits. Sums modulo 2^64 are right wherever the sum
-    itself fits, which its double tells."""
+    """Returns exact sums, and where a sum does not fit 64 bits. Sums modulo 2^64 are right wherever
+    the sum itself fits, which a sum of doubles shows."""
     found = _running(values, first, last, n)
     wrong = np.zeros(n, np.bool_)
     if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
@@ -40,9 +41,9 @@ def integer_sums(
 
 
 def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
-    """Sums of doubles, exact to about 2^-80 of the greatest value: in between they are whole numbers,
-    so that what has gone leaves nothing behind. What is not finite counts for itself: it must not spoil
-    the points at which it does not count."""
+    """Returns sums of doubles, exact to about 2^-80 of the greatest value. Intermediate results are
+    integers, so members that have left leave no trace. Values that are not finite are counted
+    separately, so that they do not spoil the points at which they do not count."""
     finite = np.isfinite(values)
     if finite.all():
         return _fixed_point(values, first, last, n)
@@ -56,7 +57,8 @@ def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
 
 
 def _fixed_point(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
-    """Each value as two numbers of `bits` bits below the greatest's exponent; sums of them fit."""
+    """Splits each value into two integers of `bits` bits below the greatest exponent; their sums
+    fit."""
     largest = float(np.abs(values).max(initial=0.0))
     if not largest:
         return np.zeros(n)
@@ -72,7 +74,7 @@ def _fixed_point(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
 
 
 def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
-    """Sums modulo 2^64."""
+    """Returns sums modulo 2^64."""
     if n == 1:
         return np.array([values[first < last].sum()], np.int64)
     change = np.zeros(n + 1, np.int64)
@@ -83,12 +85,12 @@ def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
 
 
 class Blocks:
-    """Spans as pairs of blocks of a power of two, for the least and greatest of any values."""
+    """Spans as pairs of blocks of a power of two, for minima and maxima of any values."""
 
     def __init__(self, first: Ints, last: Ints) -> None:
         held = np.flatnonzero(last > first)
         length = (last - first)[held]
-        # A few distinct levels, as small numbers: they are sorted by their digits.
+        # There are few distinct levels, all small, so they are sorted by their digits.
         level = (np.frexp(length.astype(np.float64))[1] - 1).astype(np.int8)
         order = np.argsort(level, kind="stable")
         self.members = held[order]
@@ -97,7 +99,8 @@ class Blocks:
         self.edges = np.searchsorted(level[order], np.arange(self.top + 2))
 
     def extremes(self, values: npt.NDArray[Any], n: int, greatest: bool) -> npt.NDArray[Any]:
-        """The least or greatest value at each point; at points without members whatever."""
+        """Returns the least or greatest value at each point; points without members get an
+        arbitrary one."""
         pick = np.maximum if greatest else np.minimum
         if np.issubdtype(values.dtype, np.floating):
             nothing = values.dtype.type(-np.inf if greatest else np.inf)
@@ -106,7 +109,7 @@ class Blocks:
             nothing = values.dtype.type(limits.min if greatest else limits.max)
         values = values[self.members]
         found = np.full(n, nothing, values.dtype)
-        # `found[p]` is of the blocks of this level's size that begin at p.
+        # `found[p]` is over the blocks of this level's size that begin at p.
         for k in range(self.top, -1, -1):
             if k < self.top:
                 half = 1 << k

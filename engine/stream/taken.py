@@ -1,6 +1,7 @@
-"""Some rows of a column.
+"""Takes some rows of a column.
 
-A kernel takes them in a fiftieth of the code that Arrow's own function runs through, which counts where steps are small.
+A kernel does this in a fiftieth of the code that Arrow's own function runs through, which matters
+where steps are small.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Places = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
 class _Made:
-    """A column that a kernel has made, as Arrow asks for it."""
+    """A column made by a kernel, in the form in which Arrow imports it."""
 
     __slots__ = ("_capsules",)
 
@@ -30,12 +31,12 @@ class _Made:
 
 
 def taken(column: pa.Array, places: Places) -> pa.Array:
-    """The rows of a column in some places, all of which there are."""
+    """Returns the rows of a column in some places, all of which exist."""
     return of_pieces([column], places)
 
 
 def of_pieces(pieces: Sequence[pa.Array], places: Places) -> pa.Array:
-    """The same of a column in pieces, of which there is one at least."""
+    """Returns the rows in some places of a column in pieces, at least one."""
     cells = tuple([piece.__arrow_c_array__() for piece in pieces])
     together: Any = np.ascontiguousarray(places)
     found = native.taken(cells, together)

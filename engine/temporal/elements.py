@@ -1,8 +1,8 @@
 """Elements of a stream: values with a lifetime, and the marks between them.
 
-Time is a signed 64-bit number of milliseconds since the epoch; additions saturate at `FOREVER`.
-An interval [ts, te) has ts <= te; with ts = te it is an *instant*, in no snapshot. A stream never
-falls in the key (ts, te).
+Time is a signed 64-bit number of milliseconds since the epoch; additions saturate at `FOREVER`. An
+interval [ts, te) has ts <= te; with ts = te it is an *instant*, which is in no snapshot. The key
+(ts, te) of a stream's elements never decreases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seustream.engine.stream.operator import EARLIEST as EARLIEST
 from seustream.engine.stream.operator import FOREVER as FOREVER
 
 Value = language.Value
-"""A value of an attribute, NULL is None."""
+"""A value of an attribute; NULL is None."""
 
 EPOCH = datetime.datetime(1970, 1, 1)
 LEAST_MOMENT = (datetime.datetime.min - EPOCH) // datetime.timedelta(milliseconds=1)
@@ -42,8 +42,8 @@ class ElementKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StreamElement:
-    """One element. `values` are the leaves in order, of an INSERTION; `schema` that of a HEADER,
-    whatever the layer above takes for one."""
+    """One element. `values` are the leaves of an INSERTION, in order. `schema` is the schema of a
+    HEADER, in any form that the layer above uses."""
 
     kind: ElementKind
     ts: int = 0
@@ -65,6 +65,7 @@ class StreamElement:
 
 
 def milliseconds(moment: datetime.datetime) -> int | float:
-    """A DATETIME in milliseconds since the epoch, with a fraction where it has microseconds."""
+    """Returns a DATETIME in milliseconds since the epoch, with a fraction where it has
+    microseconds."""
     microseconds = (moment - EPOCH) // datetime.timedelta(microseconds=1)
     return microseconds // 1000 if microseconds % 1000 == 0 else microseconds / 1000

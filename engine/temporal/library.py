@@ -1,4 +1,4 @@
-"""Calls into libraries of users: what goes wrong there is the library's, with file and line."""
+"""Calls to libraries of users: errors there are reported as the library's, with file and line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class LibraryFailed(ValueError):
-    """A function of a library raised something, or broke its contract."""
+    """A function of a library raised an error, or broke its contract."""
 
 
 @contextlib.contextmanager
 def calling(shown: str) -> Iterator[None]:
-    """Names the function, and the line of the library that failed."""
+    """Names the function, and the line of the library, in an error raised within the block."""
     try:
         yield
     except LibraryFailed:
@@ -32,7 +32,7 @@ def calling(shown: str) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Names a fault of a function that raised: the same for all rows of one cause."""
+    """Names the fault of a function that raised: the same for all rows with one cause."""
     return f"{type(error).__name__} ({_line(error)})"
 
 
@@ -42,7 +42,8 @@ def _line(error: Exception) -> str:
 
 
 def ints(shown: str, found: object) -> Ints:
-    """Returns what a library gave as numbers of rows or as times."""
+    """Returns a library's result as row numbers or times; raises `LibraryFailed` unless it is a
+    column of integers."""
     array = np.asarray(found)
     if array.ndim != 1 or (len(array) and not np.issubdtype(array.dtype, np.integer)):
         raise LibraryFailed(f"{shown}: want a column of integers, got {array.dtype} {array.shape}")
@@ -50,7 +51,7 @@ def ints(shown: str, found: object) -> Ints:
 
 
 def lifetimes(shown: str, found: Lifetimes) -> tuple[Ints, Ints, Ints]:
-    """The columns of what a window gave, of one length."""
+    """Returns the columns that a window gave, checked for equal length."""
     which, ts, te = (ints(shown, each) for each in found)
     if not len(which) == len(ts) == len(te):
         lengths = f"{len(which)}, {len(ts)} and {len(te)}"
@@ -59,14 +60,15 @@ def lifetimes(shown: str, found: Lifetimes) -> tuple[Ints, Ints, Ints]:
 
 
 def wrong_lifetime(shown: str, was: int, ts: int, te: int) -> str | None:
-    """Returns what is wrong with the lifetime [ts, te) of a tuple that began at `was`."""
+    """Describes the error in the lifetime [ts, te) of a tuple that began at `was`, or returns
+    None."""
     if ts < was:
         return f"{shown}: [{ts}, {te}) begins before its tuple, which begins at {was}"
     return f"{shown}: [{ts}, {te}) ends before it begins" if te < ts else None
 
 
 def candidates(shown: str, index: JoinIndex, values: Sequence[Any]) -> tuple[Ints, Ints]:
-    """Places and numbers an index gives for columns of values."""
+    """Returns the places and numbers that an index gives for columns of values."""
     with calling(shown):
         places, numbers = index.candidates(*values)
     found = ints(shown, places), ints(shown, numbers)

@@ -1,5 +1,5 @@
-"""State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts, times,
-decimals, columns. Nothing else is taken, and nothing is executed when it is read.
+"""State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts,
+times, decimals, columns. Nothing else is accepted, and reading executes nothing.
 
     plain({"total": (1.5, 2), "ends": deque([7])})
     == {"dict": [["total", {"tuple": [1.5, 2]}], ["ends", {"deque": [7]}]]}
@@ -26,11 +26,11 @@ _DTYPES = ("int64", "float64", "bool", "object")
 
 
 class Unsavable(TypeError):
-    """State that no snapshot can hold."""
+    """State that a snapshot cannot hold."""
 
 
 def plain(value: Any) -> Any:
-    """Raises `Unsavable`."""
+    """Returns a value as plain JSON values; raises `Unsavable` if it cannot."""
     if value is None or isinstance(value, str | bool | int | float):
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.generic):
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(saved: Any) -> Any:
-    """Returns what `plain` was given."""
+    """Returns the value that `plain` was given."""
     if not isinstance(saved, dict):
         return saved
     if "column" in saved:

@@ -41,14 +41,16 @@ class NodeFailed(EngineError):
 
 class TemporalNode:
     """An APAS query over streams of points, or of intervals where a stream has a column te. Its
-    results are rows of the stream it defines: the begin is the time, the end a column, NULL where
-    it never ends. They go by the name of the query and a #, since another query may have the name
-    of that stream. Of a query that is asked for, they are tuples as `result_schema` has them.
+    results are rows of the stream it defines: the begin is the time and the end a column, NULL
+    where the row never ends. They are given under the name of the query and a #, since another
+    query may have the name of that stream. Results of a query that is asked for are tuples in the
+    form of `result_schema`.
 
-    Rows of one time are taken in the order of their ends, so that the order in which they arrive
-    does not matter; one that ends before it begins is refused, counted and handed to `on_refused`.
-    Inside, a network of operators is stepped through, about `step_rows` at a time; memory is that of
-    what lives in windows and of one step. `on_output` takes what each node gives."""
+    Rows of one time are taken in the order of their ends, so that their order of arrival does not
+    matter. A row that ends before it begins is refused, counted and handed to `on_refused`. Inside,
+    a network of operators is run in steps of about `step_rows` rows. Memory holds the rows that
+    live in windows, and one step. `on_output` takes the output of each node.
+    """
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class TemporalNode:
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self.inputs}
         self._marks = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
         self._watermark = BEGIN_OF_TIME
-        self._reached = BEGIN_OF_TIME  # up to where the inputs have been run
+        self._reached = BEGIN_OF_TIME  # the time up to which the inputs have been run
 
     @property
     def watermark(self) -> int:
@@ -81,7 +83,7 @@ class TemporalNode:
 
     @property
     def bad_keys(self) -> int:
-        """Tuples with a time-table's key 0."""
+        """The number of tuples with a time-table's key 0."""
         return sum(getattr(operator, "bad_keys", 0) for operator in self.operators)
 
     def push(self, input: str, rows: pa.Table) -> None:
@@ -119,7 +121,7 @@ class TemporalNode:
                 yield f"{self.compiled.name}#", _rows(table)
 
     def _released(self, name: str, mark: int) -> IntervalBatch:
-        """The rows up to a time that have not been taken yet, by (ts, te)."""
+        """Returns the rows up to a time that have not been taken yet, by (ts, te)."""
         node = self.plan.nodes[self.plan.sources[name]]
         assert isinstance(node, n.StreamNode)
         if not self._waiting[name]:
@@ -132,7 +134,7 @@ class TemporalNode:
         ends = next((c for c in stream.columns if c.name == END and c.type.is_integer), None)
         ts = te = rows["ts"].to_numpy()
         if ends is not None:
-            # Without one a row of a base stream is a point; the result of a query never ends.
+            # Without an end, a row of a base stream is a point, and a result of a query never ends.
             none = rows["ts"] if stream.defined_by is None else pa.scalar(FOREVER)
             te = pc.coalesce(rows[END].cast(pa.int64()), none).to_numpy()
         batch = IntervalBatch(
@@ -155,7 +157,7 @@ class TemporalNode:
         return batch.take(order[~wrong[order]])
 
     def _step(self, sources: dict[str, IntervalBatch], bound: int, last: bool) -> IntervalBatch:
-        """The results of what starts before a bound."""
+        """Returns the results of everything that starts before a bound."""
         outputs: list[IntervalBatch] = []
         promises: list[int] = []
         for number, (node, operator) in enumerate(
@@ -200,7 +202,7 @@ class TemporalNode:
             self.on_output(number, out)
 
     def snapshot(self) -> bytes:
-        """Raises `NodeFailed` for a state of a library's that no snapshot can hold."""
+        """Packs the state; raises `NodeFailed` if a library's state cannot be saved."""
         tables = {
             f"waiting {name}": pa.concat_tables(parts)
             for name, parts in self._waiting.items()
@@ -229,7 +231,7 @@ class TemporalNode:
             ) from None
 
     def restore(self, snapshot: bytes) -> None:
-        """Of another text it begins anew."""
+        """Restores a snapshot; with the snapshot of another query text the node starts afresh."""
         state = unpack(snapshot, "temporal", _VERSION)
         if state.plain["text"] != self.compiled.source.text.strip():
             return
@@ -270,7 +272,7 @@ def _operator(node: n.Node, plan: n.Network, faults: Faults) -> o.ColumnarOperat
 
 
 def result_schema(tree: Node) -> pa.Schema:
-    """The columns of the results of a query that is asked for: ts, te, and its leaves by path."""
+    """Returns the columns of a requested query's results: ts, te, and its leaves by path."""
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESERVED]
     leaves = [
         pa.field(".".join(path), arrow_type(type))
@@ -280,7 +282,7 @@ def result_schema(tree: Node) -> pa.Schema:
 
 
 def _rows(results: pa.Table) -> pa.Table:
-    """Results in the order of their begin, with their end."""
+    """Returns results in the order of their begin, with their end."""
     end = pc.if_else(pc.equal(results["te"], FOREVER), pa.scalar(None, pa.int64()), results["te"])
     table = results.set_column(1, "te", end)
     return table.take(pa.array(np.argsort(table["ts"].to_numpy(), kind="stable")))

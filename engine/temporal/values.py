@@ -1,7 +1,7 @@
-"""Values as channels carry them, in JSON, and as the engine has them.
+"""Converts values between the JSON of channels and the engine's form.
 
-A DATETIME travels as milliseconds since the epoch, with a fraction if it has microseconds; an INTERVAL as
-milliseconds; a DATE, a TIME and a DECIMAL as text; NULL as null. NaN is NULL.
+A DATETIME travels as milliseconds since the epoch, with a fraction if it has microseconds; an
+INTERVAL as milliseconds; a DATE, a TIME and a DECIMAL as text; NULL as null. NaN is NULL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NoSuchValue(ValueError):
 
 
 def taken(value: Any, of: Type) -> Any:
-    """A value of a type, as it came; raises `NoSuchValue`."""
+    """Converts an incoming value to a type; raises `NoSuchValue` if the type has no such value."""
     if value is None or value != value:
         return None
     found = _taken(value, of)
@@ -74,7 +74,7 @@ def _float(value: float) -> Any:
 
 
 def _single(value: Any) -> Any:
-    """The nearest real of 32 bits."""
+    """Returns the nearest 32-bit real."""
     try:
         return value if value is _NO else struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -111,7 +111,7 @@ def _decimal(value: Any, of: Type) -> Any:
 
 
 def shown_value(value: Any) -> Any:
-    """A value as JSON takes it."""
+    """Returns a value in the form that JSON takes."""
     match value:
         case datetime.datetime():
             return milliseconds(value)

@@ -1,1 +1,2 @@
-"""MATCH_RECOGNIZE: conditions and measures in columns, around the compiled search (`kernels.native.Rows`)."""
+"""MATCH_RECOGNIZE: conditions and measures in columns around the compiled search
+(`kernels.native.Rows`)."""

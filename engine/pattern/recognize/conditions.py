@@ -1,8 +1,8 @@
-"""DEFINE, sorted by when it can be decided.
+"""DEFINE conditions, sorted by when they can be decided.
 
-about the row at hand and its neighbours    once a row, in columns: bits
-a comparison with another row of the match  both sides once a row, in columns; compared by the search
-all else                                    asked for by the search, by the row reference
+about the present row and its neighbours    evaluated once per row, in columns, as bits
+a comparison with another row of the match  both sides once per row, in columns; the search compares
+everything else                             the search calls back; the row reference evaluates it
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seustream.engine.stream.numbers import has_numbers, is_ordered, numbers
 from seustream.hdl.isa import Condition
 
 _LABEL = 63
-"""The bits of a label that are its variable."""
+"""The bits of a label that hold its variable."""
 
 
 def aggregates(e: x.Expression) -> Iterator[rows.RowAggregate]:
@@ -46,13 +46,13 @@ def _labelled(e: x.Expression) -> bool:
 
 @dataclass
 class Conditions:
-    """The conditions of a query over a log. Faults are counted in `faults`, if it is one: those
-    of an expression about single rows once for every row, all others where they are tried."""
+    """The conditions of a query over a log. Faults are counted in `faults`, if given: those of an
+    expression about single rows once per row, all others where they are tried."""
 
     log: RowLog
     query: rows.RowQuery
     faults: Faults | None
-    only: rows.Definition | None = None  # all of the query, or one that is to be explained
+    only: rows.Definition | None = None  # None for all of the query, or the one to explain
     sides: list[tuple[x.Expression, Type]] = field(default_factory=list)
     tests: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -77,13 +77,14 @@ class Conditions:
 
     @property
     def recalls(self) -> bool:
-        """Returns whether no condition speaks of another row of the match."""
+        """Returns whether no condition mentions another row of the match."""
         return not any(self.asked)
 
     # --- about the row at hand ------------------------------------------------
 
     def _is_alone(self, e: x.Expression, own: int) -> bool:
-        """Returns whether it speaks of the row at hand, or of rows that have a place beside it."""
+        """Returns whether an expression is about the present row, or about rows at a fixed place
+        beside it."""
         for leaf in x.leaves(e):
             if not isinstance(leaf, rows.At) or leaf.first or leaf.back:
                 return False
@@ -92,7 +93,7 @@ class Conditions:
         return True
 
     def _at_hand(self, e: x.Expression, own: int) -> x.Expression:
-        """The same of cells of the row at hand, except for what is beside it."""
+        """Rewrites an expression to cells of the present row, except for the rows beside it."""
         if isinstance(e, rows.At):
             return e if e.offset else self._at_hand(e.part, own)
         if isinstance(e, rows.Label):
@@ -106,7 +107,7 @@ class Conditions:
         return self.log.values(e.part, self.log.step(at, e.offset), self.leaf, self.faults)
 
     def may(self, at: Ints) -> Ints:
-        """For each row the variables it may be, as bits."""
+        """Returns for each row the variables it may be, as bits."""
         found: Ints = np.zeros(len(at), np.int64)
         for variable, condition in enumerate(self._alone):
             if condition is None:
@@ -126,7 +127,7 @@ class Conditions:
     # --- comparisons with other rows ------------------------------------------
 
     def _compares(self, e: x.Expression, own: int) -> bool:
-        """Makes a test of a comparison, if its sides are values of one row each, or constants."""
+        """Adds a test for a comparison, if its sides are constants or values of one row each."""
         if not isinstance(e, x.Compare) or not has_numbers(e.of):
             return False
         if not is_ordered(e.of) and e.condition not in (Condition.EQ, Condition.NE):
@@ -159,7 +160,8 @@ class Conditions:
         raise AssertionError(e)
 
     def values(self, at: Ints) -> tuple[Ints, npt.NDArray[np.uint8]]:
-        """The values that tests compare, and their flags; where one may be a fault, it is asked for."""
+        """Returns the values that tests compare, and their flags; the search asks back for possible
+        faults."""
         found: Ints = np.zeros((len(at), len(self.sides)), np.int64)
         flags = np.ones((len(at), len(self.sides)), np.uint8)
         for column, (e, _) in enumerate(self.sides):
@@ -173,7 +175,7 @@ class Conditions:
     # --- what is asked for ----------------------------------------------------
 
     def ask(self, variable: int, number: int, members: bytes, labels: bytes) -> bool:
-        """Returns whether the newest row of a match so far may be its variable."""
+        """Returns whether the newest row of a match so far may be `variable`."""
         at = self.log.at(np.frombuffer(members, np.int64)).tolist()
         path = Path(at, (np.frombuffer(labels, np.int32) & _LABEL).tolist(), number)
         true = True
@@ -250,14 +252,14 @@ class Conditions:
 
 @dataclass(slots=True)
 class Path:
-    """A match so far: its rows by position, the variable of each, and its number."""
+    """A match so far: its rows by position, their variables, and its number."""
 
     members: list[int]
     labels: list[int]
     number: int
 
     def index(self, at: rows.At) -> int | None:
-        """Returns which of its rows navigation means, before its offset."""
+        """Returns the index of the row that a navigation refers to, before its offset."""
         own = [index for index, label in enumerate(self.labels) if at.among >> label & 1]
         if at.back >= len(own):
             return None
@@ -266,7 +268,7 @@ class Path:
 
 @dataclass(slots=True)
 class PathRow:
-    """A row, by position; `index` is where it is, or would be, in the match."""
+    """A row, by position in the log; `index` is its place in the match, or beside it."""
 
     path: Path
     index: int

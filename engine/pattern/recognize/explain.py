@@ -1,4 +1,5 @@
-"""Facts of MATCH_RECOGNIZE for EXPLAIN: the pattern as an automaton, and when each condition is decided."""
+"""Facts of MATCH_RECOGNIZE for EXPLAIN: the pattern as an automaton, and when each condition is
+decided."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ _MATCH = "match"
 _MOST_STATES = 40
 
 Way = tuple[str, str, str, tuple[str, ...]]
-"""Kind, from, to, conditions."""
+"""Kind, source, target, conditions."""
 
 
 def row_automaton(query: RowQuery) -> tuple[list[str], list[Way]]:
-    """The rows of the pattern as states, `A` and `A:2` where a variable stands twice, and the ways
-    between them, the preferred ones first. A pattern with too many states has only the match."""
+    """Returns the rows of the pattern as states, `A` and `A:2` where a variable occurs twice, and
+    the ways between them, preferred ones first. A pattern with too many states is reduced to the
+    match."""
     steps = RowProgram(query.pattern).steps
     names: dict[int, str] = {}
     count: dict[int, int] = {}
@@ -42,7 +44,7 @@ def row_automaton(query: RowQuery) -> tuple[list[str], list[Way]]:
 
 
 def _after(steps: Sequence[tuple[int, int, int]], place: int) -> Iterator[int]:
-    """The rows or the match that may come from a step on, in the order of preference."""
+    """Yields the rows, or the match, that may follow a step, in order of preference."""
     waiting, seen = [place], set()
     while waiting:
         at = waiting.pop()
@@ -59,7 +61,7 @@ def _after(steps: Sequence[tuple[int, int, int]], place: int) -> Iterator[int]:
 
 
 def decided(query: RowQuery) -> Iterator[tuple[str, str, str]]:
-    """The conditions of DEFINE: the moment at which each is decided, its variable, its text."""
+    """Yields the conditions of DEFINE: when each is decided, its variable, and its text."""
     for definition in query.definitions:
         own = Conditions(RowLog(), query, None, definition)
         terms = len(x.conjuncts(definition.condition))

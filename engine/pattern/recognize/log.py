@@ -1,4 +1,5 @@
-"""The rows that matches may still need, in columns, each with its neighbours in the partition."""
+"""The rows that matches may still need, in columns, with the neighbours of each in its
+partition."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.taken import of_pieces
 
 Leaves = Callable[[x.Leaf, Ints], pa.Array]
-"""The column of a leaf for some rows, by position."""
+"""Returns the column of a leaf for some rows, given by position."""
 
 
 _LOOSE = 8
-"""Pieces that are not joined yet, at least."""
+"""The fewest pieces that are left unjoined."""
 
 
 class RowLog:
     """Rows numbered in their order. `before` and `after` are the numbers of a row's neighbours in
-    their partition, -1 where there is none; all else goes by position."""
+    its partition, -1 where there is none. Everything else addresses rows by position."""
 
     def __init__(self) -> None:
         self._clear()
@@ -55,13 +56,13 @@ class RowLog:
 
     @property
     def batch(self) -> EventBatch | None:
-        """All rows as one piece."""
+        """All rows in one piece, or None if there are none."""
         if len(self._pieces) > 1:
             self._pieces = [concat(*self._pieces)]
         return self._pieces[0] if self._pieces else None
 
     def append(self, batch: EventBatch, number: Ints, key: Ints, before: Ints) -> Ints:
-        """The positions of the new rows."""
+        """Appends rows and returns their positions."""
         first = len(self)
         self._grow(batch, number, key, before, np.full(len(number), -1, np.int64))
         earlier = self.at(before)
@@ -80,7 +81,8 @@ class RowLog:
         else:
             pieces[-1] = batch
         if len(pieces) > 2 * _LOOSE:
-            # The newest pieces, and those before that are not far larger: so a row is copied few times.
+            # Joins the newest pieces, with earlier ones not far larger: each row is copied only a
+            # few times.
             count, place = len(batch), len(pieces) - 1
             while place and (len(pieces) - place < _LOOSE or len(pieces[place - 1]) <= 2 * count):
                 place -= 1
@@ -88,7 +90,7 @@ class RowLog:
             pieces[place:] = [concat(*pieces[place:])]
 
     def keep(self, numbers: Ints) -> None:
-        """Forgets all other rows."""
+        """Forgets all rows but these."""
         rows = self.at(np.sort(numbers))
         kept = [column.view[rows] for column in self._own.values()]
         batch = self.batch
@@ -97,7 +99,7 @@ class RowLog:
             self._grow(batch.take(rows), *kept)
 
     def at(self, numbers: Ints) -> Ints:
-        """The positions of rows, -1 of those that are not here."""
+        """Returns the positions of rows, -1 for those not in the log."""
         if not len(self):
             return np.full(len(numbers), -1, np.int64)
         own = self.number
@@ -106,7 +108,8 @@ class RowLog:
         return np.where(own[found] == numbers, found, -1)
 
     def step(self, rows: Ints, offset: int) -> Ints:
-        """The rows so many further on in their partitions, or with a negative offset back."""
+        """Returns the rows `offset` further on in their partitions, or further back if it is
+        negative."""
         links = self._own["before" if offset < 0 else "after"].view
         for _ in range(abs(offset)):
             there = rows >= 0
@@ -121,15 +124,15 @@ class RowLog:
         return of_pieces([piece.columns[attribute] for piece in self._pieces], rows)
 
     def cell(self, attribute: str, row: int) -> Any:
-        """One value."""
+        """Returns one value."""
         return self.cells(attribute, np.array([row]))[0].as_py()
 
     def arrival(self, row: int) -> int:
-        """The number of a row by arrival, which is how faults name it."""
+        """Returns the arrival number of a row, by which faults name it."""
         return int(self._seq.view[row])
 
     def values(self, e: x.Expression, rows: Ints, leaf: Leaves, faults: Faults | None) -> pa.Array:
-        """An expression in some rows; NULL where there is no row."""
+        """Evaluates an expression in some rows; the value is NULL where there is no row."""
         there = rows >= 0
         whole = bool(there.all())
         some = rows if whole else rows[there]

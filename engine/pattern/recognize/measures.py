@@ -1,4 +1,4 @@
-"""The columns of matches, for all matches at once."""
+"""Computes the columns of matches, for all matches at once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _LABEL, _EXCLUDED = 63, 64
 
 @dataclass
 class Matches:
-    """The matches that the search found. `kind`, `number`, `start` and `count` are of each match, `members` and
-    `labels` the rows of all matches one after the other, by position in the log."""
+    """The matches that the search found. `kind`, `number`, `start` and `count` are per match.
+    `members` and `labels` are the rows of all matches, one match after the other, by position in
+    the log."""
 
     kind: Ints
     number: Ints
@@ -50,8 +51,8 @@ class Matches:
 
 @dataclass
 class GivenRows:
-    """The rows that are given: each belongs to a match, is about a row of the log, and has a row
-    at hand among all `members`, -1 where the match has none."""
+    """The rows to give out. Each belongs to a match (`owner`) and is about a row of the log
+    (`row`). `hand` is its present row among all `members`, or -1 where the match has none."""
 
     owner: Ints
     row: Ints
@@ -59,7 +60,7 @@ class GivenRows:
 
 
 def given(found: Matches, give: Give, log: RowLog) -> GivenRows:
-    """The rows for matches, in the order of their times."""
+    """Returns the rows to give out for matches, in the order of their times."""
     ends = found.ends
     some = found.count > 0
     if give is Give.ONE:
@@ -87,7 +88,7 @@ def given(found: Matches, give: Give, log: RowLog) -> GivenRows:
 
 
 def _ordered(of: GivenRows, log: RowLog, found: Matches) -> GivenRows:
-    """By time; of one row, matches in the order in which they begin."""
+    """Sorts rows by time; for the same row, matches come in the order in which they begin."""
     order = np.lexsort((found.start[of.owner], of.row))
     return GivenRows(of.owner[order], of.row[order], of.hand[order])
 
@@ -100,7 +101,7 @@ class MeasureColumns:
         self.names = pa.array([name.upper() for name in query.variables], pa.string())
 
     def columns(self, found: Matches, of: GivenRows) -> Iterator[pa.Array]:
-        """The columns of the rows that are given."""
+        """Yields the columns of the rows to give out."""
         at = _Hand(self, found, of)
         blank = found.kind[of.owner] == _UNMATCHED
         for output in self.query.outputs:
@@ -113,7 +114,7 @@ class MeasureColumns:
 
 @dataclass
 class _Hand:
-    """Rows that are given, as what measures read."""
+    """The rows to give out, in the form that measures read."""
 
     of: MeasureColumns
     found: Matches
@@ -150,7 +151,8 @@ class _Hand:
         raise AssertionError(e)
 
     def _rows_of(self, among: int) -> tuple[Ints, Ints]:
-        """The members matched to some variables, and how many there are before each member."""
+        """Returns the members matched to some variables, and how many of them precede each
+        member."""
         if among not in self._inside:
             inside = (among >> (self.found.labels & _LABEL) & 1).astype(bool)
             counts = np.concatenate([[0], np.cumsum(inside)])
@@ -180,7 +182,7 @@ class _Hand:
         mine, counts = self._rows_of(e.among)
         if not e.final and self.of.query.give is not Give.ONE:
             return self._running(e, mine, counts)
-        # One value a match, the same for all its rows.
+        # One value per match, the same for all its rows.
         owners, which = np.unique(self.results.owner, return_inverse=True)
         low, high = counts[self.found.begins[owners]], counts[self.found.ends[owners]]
         flat = mine[runs(low, high - low)]
@@ -190,7 +192,7 @@ class _Hand:
         return value.take(pa.array(which))
 
     def _running(self, e: rows.RowAggregate, mine: Ints, counts: Ints) -> pa.Array:
-        """The value after each row of a match, one row after the other."""
+        """Aggregates row by row: the value after each row of a match."""
         fold, entry = Fold(e), Fold(e).entry
         members = _MatchMembers(self.of, self.found, mine, self.found.members[mine])
         given = [values(values_of(a, members, self.of.faults)) for a in fold.arguments]
@@ -227,8 +229,8 @@ class _Hand:
 
 
 class _MatchMembers:
-    """Rows of matches as bindings of an aggregate: `flat` is where each stands among all members, -1
-    of a row beside its match, `row` its position in the log."""
+    """Rows of matches as bindings of an aggregate. `flat` is the place of each among all members,
+    or -1 for a row beside its match; `row` is its position in the log."""
 
     def __init__(self, of: MeasureColumns, found: Matches, flat: Ints, row: Ints) -> None:
         self.size = len(row)
@@ -239,7 +241,7 @@ class _MatchMembers:
         return _MatchMembers(self._of, self._found, self._flat[rows], self._row[rows])
 
     def some(self, rows: Bools, e: x.Leaf) -> pa.Array:
-        """The column of a leaf for some of the rows."""
+        """Returns the column of a leaf for some of the rows."""
         return self.kept(rows).leaf(e)
 
     def leaf(self, e: x.Leaf) -> pa.Array:

@@ -1,8 +1,8 @@
-"""MATCH_RECOGNIZE on a stream: rows in by columns, the search, matches out by columns.
+"""MATCH_RECOGNIZE on a stream: rows go in as columns, the search runs, matches come out as columns.
 
-A row is judged, once and in columns, as soon as the rows that NEXT looks at are there: which
-variables it may be. The search of its key then goes on where it stood, and rows that no match can
-need any more are forgotten.
+A row is judged, once and in columns, as soon as the rows that NEXT refers to have arrived: judging
+finds the variables it may be. The search of its key then continues from where it stood, and rows
+that no match can need any more are forgotten.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from seustream.engine.pattern.recognize.measures import Matches, MeasureColumns,
 from seustream.engine.pattern.recognize.program import RowProgram
 from seustream.engine.stream.schema import arrow_type
 
-_SKIPS = (Skip.PAST_LAST, Skip.NEXT, Skip.TO_FIRST, Skip.TO_LAST)  # as the search numbers them
-_STUCK = 2  # matches of this kind and above ended in a SKIP that leads nowhere
+_SKIPS = (Skip.PAST_LAST, Skip.NEXT, Skip.TO_FIRST, Skip.TO_LAST)  # numbered as in the search
+_STUCK = 2  # kinds from here on are matches whose SKIP leads nowhere
 _SLACK = 1024
-"""Rows that may be kept beyond twice as many as needed."""
+"""Rows that may be kept beyond twice the number needed."""
 
 
 class RowOperator:
-    """A MATCH_RECOGNIZE query on a stream. `late` is drop or error. Faults are counted in
-    `faults`, or raised there."""
+    """A MATCH_RECOGNIZE query on a stream. `late` is drop or error. Faults are counted in `faults`,
+    or raised there."""
 
     engine = "rows"
 
@@ -65,7 +65,7 @@ class RowOperator:
         self._nothing = output.schema(query).empty_table()
         self._keys = PartitionKeys(query.partition)
         self._numbered = 0
-        self._waiting: Ints = np.zeros(0, np.int64)  # rows that are not judged yet, by number
+        self._waiting: Ints = np.zeros(0, np.int64)  # rows not judged yet, by number
         self._oldest: int | None = None
         offsets = [at.offset for at in _navigated(query, False)]
         self._ahead = max([0, *offsets])
@@ -100,19 +100,19 @@ class RowOperator:
     # --- rows in, matches out -------------------------------------------------
 
     def push_table(self, rows: pa.Table) -> None:
-        """Rows of the stream, with a column ts (int64)."""
+        """Takes rows of the stream, with a column ts (int64)."""
         self._arrivals.push(rows, self.watermark)
 
     @property
     def output_watermark(self) -> int:
-        """Every later result has a time above this."""
+        """The output watermark: every later result has a time above it."""
         if self._oldest is None or self.watermark == END_OF_STREAM:
             return self.watermark
         return min(self.watermark, self._oldest - 1)
 
     def advance_table(self, watermark: int) -> tuple[pa.Table, Ints]:
-        """Moves the watermark; the rows of the matches that are certain by now, in the order of
-        their times, and these."""
+        """Moves the watermark. Returns the rows of the matches that are certain by now, in the
+        order of their times, and these times."""
         if watermark < self.watermark:
             raise ValueError(f"the watermark goes back from {self.watermark} to {watermark}")
         self.watermark = watermark
@@ -142,7 +142,8 @@ class RowOperator:
         self._waiting = np.concatenate([self._waiting, number])
 
     def _judge(self) -> None:
-        """Tells the search what rows may be, once what NEXT looks at has come."""
+        """Passes the search the variables of rows, once the rows that NEXT refers to have
+        arrived."""
         if not len(self._waiting):
             return
         at = self._log.at(self._waiting)
@@ -186,13 +187,13 @@ class RowOperator:
             self._keep(kept)
 
     def _needed(self) -> int:
-        """The number of rows that are still needed: after the end none, though the search keeps those
-        that PREV of a next row would look at."""
+        """Returns the number of rows still needed. At the end it is none, although the search keeps
+        those that PREV of a next row would refer to."""
         kept, self._oldest = self._search.forget()
         return 0 if self.watermark == END_OF_STREAM else kept
 
     def _keep(self, count: int) -> None:
-        """Keeps so many rows in the log, those that the search keeps, or none."""
+        """Keeps in the log the `count` rows that the search keeps, or none."""
         numbers = np.empty(count, np.int64)
         if count:
             self._search.kept(numbers)
@@ -202,7 +203,7 @@ class RowOperator:
 
     @property
     def held(self) -> int:
-        """The rows kept, and those that wait."""
+        """The number of rows kept and rows waiting."""
         return len(self._log) + self._arrivals.held
 
     @property
@@ -218,7 +219,8 @@ class RowOperator:
         return self.watermark + 1 if self.held else None
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain values, for JSON: the rows that are kept, and where each key stands."""
+        """Returns the state as plain values, for JSON: the kept rows, and the progress of each
+        key."""
         kept = self._needed()
         places = np.empty((self._search.count(), 4), np.int64)
         self._search.places(places)
@@ -235,8 +237,8 @@ class RowOperator:
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Goes on where a snapshot was taken; of a fresh operator with the same query. The search for
-        the match that was begun is done again."""
+        """Continues from a snapshot, in a fresh operator of the same query. A match that was being
+        searched is searched again."""
         if self._arrivals.arrived:
             raise ValueError("an operator is restored before it is used")
         self.watermark = stored["watermark"]
@@ -259,7 +261,7 @@ class RowOperator:
 
 
 def _navigated(query: rows.RowQuery, measures: bool) -> list[rows.At]:
-    """The rows that DEFINE, or the measures, look at."""
+    """Returns the rows that DEFINE, or the measures, navigate to."""
     expressions = (
         [output.expression for output in query.outputs]
         if measures
@@ -269,7 +271,7 @@ def _navigated(query: rows.RowQuery, measures: bool) -> list[rows.At]:
 
 
 def _written(batch: EventBatch | None, *own: Ints) -> str:
-    """Rows as text."""
+    """Writes rows as text."""
     if batch is None:
         return ""
     names = ["ts", "seq", *("number", "key")[: len(own)]]

@@ -1,4 +1,4 @@
-"""A row pattern as the program that the search runs.
+"""Compiles a row pattern to the program that the search runs.
 
 before  A+? (B | C)
 after   0 row A   1 try 2, then 0   2 try 3, then 5   3 row B   4 to 6   5 row C   6 match
@@ -31,7 +31,7 @@ class Code(enum.IntEnum):
 
 @dataclass
 class RowProgram:
-    """The steps of a pattern, and how many marks they set."""
+    """The steps of a pattern, and the number of marks they set."""
 
     pattern: RowPattern
     steps: list[tuple[int, int, int]] = field(default_factory=list)
@@ -91,7 +91,8 @@ class RowProgram:
             self._leave([self._iteration(pattern) for _ in range(more)], pattern)
 
     def _iteration(self, pattern: rows.Repeat) -> int:
-        """One more time, which must have rows; gives the step that decides whether at all."""
+        """Adds one more iteration, which must consume rows; returns the step that decides whether
+        to enter."""
         split = self._step(Code.SPLIT)
         if not rows.nullable(pattern.part):
             self._add(pattern.part)
@@ -103,7 +104,7 @@ class RowProgram:
         return split
 
     def _leave(self, splits: list[int], pattern: rows.Repeat) -> None:
-        """Lets the steps that decide leave for what comes now."""
+        """Points the exits of these splits to the next step."""
         for split in splits:
             ways = (split + 1, len(self.steps))
             self.steps[split] = (Code.SPLIT, *(reversed(ways) if pattern.reluctant else ways))

@@ -22,8 +22,9 @@ def choose(
     in_order: bool,
     leaves: Sequence[int] | None = None,
 ) -> Index:
-    """The list for keyed streams, for aggregates that cannot merge; else a
-    structure for each aggregate, its own if a library gives one. `in_order` says that te never falls."""
+    """Returns the list for keyed streams and for aggregates that cannot merge. Otherwise returns
+    one structure per aggregate, its own if a library gives one. `in_order` says that te never
+    decreases."""
     own = [function.index() for function in functions]
     able = all(f.merges or index is not None for f, index in zip(functions, own, strict=True))
     if deletes or not able:

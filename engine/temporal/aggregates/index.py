@@ -1,7 +1,7 @@
 """The aggregate index as a list of disjoint elements: Algorithms 6 and 7, corrected.
 
-At instant t the value is the aggregate of all tuples with ts <= t < te, and there is none where
-there are no tuples. Per tuple: `reorganise(ts)`, then `change`.
+At instant t the value is the aggregate of all tuples with ts <= t < te; where there are no tuples
+there is none. For each tuple, `reorganise(ts)` is called, then `change`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ Result = tuple[int, int, Values]
 
 class Index(Protocol):
     def reorganise(self, now: int) -> list[Result]:
-        """The results that lie before `now`; touching equal ones are one."""
+        """Returns the results that lie before `now`; equal results that touch are merged."""
 
     def change(self, v: tuple[Values, ...], s: int, e: int, sign: int = 1) -> None:
-        """Adds (or with sign -1 withdraws) a tuple on [s, e): what each partial takes of it."""
+        """Adds a tuple on [s, e), or with sign -1 withdraws it; `v` holds its values for each
+        partial."""
 
     def save(self) -> Any:
-        """Its state, for a snapshot."""
+        """Returns the state, for a snapshot."""
 
     def load(self, saved: Any) -> None:
-        """Goes on from a state."""
+        """Continues from a saved state."""
 
 
 def merged(results: list[Result]) -> list[Result]:
-    """Touching neighbours with equal values joined."""
+    """Merges neighbours that touch and have equal values."""
     out: list[Result] = []
     for start, end, values in results:
         if out and out[-1][1] == start and same(out[-1][2], values):
@@ -44,13 +45,13 @@ def merged(results: list[Result]) -> list[Result]:
 
 
 def same(a: Values, b: Values) -> bool:
-    """Equal; NULL is NULL."""
+    """Compares values; NULL equals NULL."""
     return a == b
 
 
 class Partials:
-    """The partials of a node as one aggregate over their states. A NULL among its values keeps
-    a tuple out of a partial; the state is None until one counts."""
+    """The partials of a node as one aggregate over their states. A tuple with a NULL among its
+    values does not count for a partial; the partial's state is None until a tuple counts."""
 
     def __init__(self, functions: Sequence[Aggregate], leaves: Sequence[int]) -> None:
         self.functions, self.leaves = tuple(functions), tuple(leaves)
@@ -68,7 +69,8 @@ class Partials:
         )
 
     def remove(self, state: Values, v: tuple[Values, ...]) -> Values:
-        """Leaves in what cannot be taken out; source tuples are not kept."""
+        """Removes a tuple from the partials that support it; the others keep it, as tuples are not
+        stored."""
         return tuple(
             f.remove(s, each) if f.removes and None not in each else s
             for f, s, each in zip(self.functions, state, v, strict=True)
@@ -119,7 +121,7 @@ class ListIndex:
         first = self._at(s)
         last = self._at(e)
         cur, new = s, []
-        # All states are computed before any is stored: one that has no value changes nothing.
+        # All states are computed before any is stored: if one has no value, nothing changes.
         for x in self.pieces[first:last]:
             if cur < x.start:
                 new.append(self._gap(cur, x.start, v, sign))
@@ -143,11 +145,11 @@ class ListIndex:
         return Piece(start, end, self.partials.init(v), 1)
 
     def _at(self, t: int) -> int:
-        """The place of the first piece that starts at or after t."""
+        """Returns the place of the first piece that starts at or after t."""
         return bisect.bisect_left(self.pieces, t, key=lambda piece: piece.start)
 
     def _cut(self, t: int) -> None:
-        """Splits the piece that strictly contains t; both keep state and n."""
+        """Splits the piece that strictly contains t; both parts keep state and n."""
         place = self._at(t) - 1
         if place >= 0 and self.pieces[place].end > t:
             x = self.pieces[place]

@@ -1,4 +1,4 @@
-"""Structures of one aggregate over the tuples that live: added with their te, expired by it.
+"""Structures of one aggregate over the live tuples: added with their te, expired by it.
 
 Without deletions every live tuple has begun, so the value from now on is a suffix over te.
 """
@@ -28,12 +28,12 @@ class Live(Protocol):
         """Forgets the tuples that end at te; none ends earlier."""
 
     def final(self) -> Values:
-        """Asked only while some tuple lives."""
+        """Returns the aggregate; called only while some tuple lives."""
 
 
 class RunningTotal(Saved):
-    """Aggregates of all languages that can remove: the state of all, and what each te takes away.
-    O(1) a tuple beside the caller's heap."""
+    """Registry aggregates that can remove: the state of all tuples, and the tuples to remove at
+    each te. O(1) per tuple, besides the caller's heap."""
 
     fixed = frozenset({"function"})
 
@@ -57,7 +57,7 @@ class RunningTotal(Saved):
 
 
 class Staircase(Saved):
-    """min, max: values by te, strictly worsening. A new tuple removes those it dominates."""
+    """min, max: values by te, strictly worsening. A new tuple removes those that it dominates."""
 
     fixed = frozenset({"greatest", "better"})
 
@@ -66,7 +66,7 @@ class Staircase(Saved):
         self.better: Callable[[Any, Any], bool] = operator.gt if greatest else operator.lt
         self.ends: list[int] = []
         self.values: list[Any] = []
-        self.first = 0  # what is before is expired
+        self.first = 0  # earlier ones have expired
 
     def add(self, te: int, v: Values) -> None:
         value = v[0]
@@ -93,7 +93,7 @@ class Staircase(Saved):
 
 
 class TwoStacks(Saved):
-    """Any `merge`, where te never falls: a queue whose aggregate is at hand. Amortised O(1)."""
+    """Any `merge`, where te never decreases: a queue whose aggregate is at hand. Amortised O(1)."""
 
     fixed = frozenset({"function"})
 
@@ -101,7 +101,7 @@ class TwoStacks(Saved):
         self.function = function
         self.back: deque[tuple[int, Any]] = deque()
         self.all_back: Any = None
-        self.front: list[tuple[int, Any]] = []  # each with those behind it merged in
+        self.front: list[tuple[int, Any]] = []  # each merged with those behind it
 
     def add(self, te: int, v: Values) -> None:
         state = self.function.init(v)
@@ -138,8 +138,8 @@ class TwoStacks(Saved):
 
 
 class MergeHeap(Saved):
-    """Any `merge`, any te: a heap on te whose every node has the merged state of all below it.
-    Adding and expiring mend the paths that changed, O(log k) merges."""
+    """Any `merge`, any te: a heap on te in which every node has the merged state of its subtree.
+    Adding and expiring repair the paths that changed, with O(log k) merges."""
 
     fixed = frozenset({"function"})
 
@@ -211,7 +211,7 @@ class MergeHeap(Saved):
 
 
 class LiveEnds(Saved):
-    """The times at which something ends, and how many tuples then: a heap of distinct te."""
+    """The times at which tuples end, and how many at each: a heap of distinct te."""
 
     def __init__(self) -> None:
         self.heap: list[int] = []

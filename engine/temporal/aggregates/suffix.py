@@ -1,4 +1,4 @@
-"""The aggregate index for streams without deletions, O(log k) a tuple with k live ends."""
+"""The aggregate index for streams without deletions: O(log k) per tuple with k live ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seustream.engine.temporal.aggregates.live import Live, LiveEnds
 
 
 class SuffixCounts:
-    """Counts of the tuples that live and count for one aggregate, by their ends."""
+    """Counts the live tuples that count for one aggregate, by their ends."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -22,15 +22,15 @@ class SuffixCounts:
         self.ending[te] = self.ending.get(te, 0) + 1
 
     def expire(self, te: int) -> bool:
-        """Returns whether some end at te."""
+        """Returns whether any tuple ends at te."""
         gone = self.ending.pop(te, 0)
         self.n -= gone
         return gone > 0
 
 
 class SuffixIndex:
-    """Agrees with `ListIndex` as long as nothing is withdrawn and every tuple starts where the
-    index was reorganised to."""
+    """Agrees with `ListIndex` as long as nothing is withdrawn and every tuple starts at the time to
+    which the index was last reorganised."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class SuffixIndex:
         self.nothing = tuple(f.none(n) for f, n in zip(functions, leaves, strict=True))
         self.counts = tuple(SuffixCounts() for _ in parts)
         self.ends = LiveEnds()
-        self.start = 0  # of what has not been told
+        self.start = 0  # start of the results not given yet
 
     def reorganise(self, now: int) -> list[Result]:
         out: list[Result] = []

@@ -1,6 +1,7 @@
-"""The temporal algebra on columns: what carries volume.
+"""The temporal algebra on columns, for high volume.
 
-spans     aggregates over tuples that each count for a span of points; nothing is per tuple
-evaluate  APAS expressions over whole columns
-network   an APAS network a batch at a time
+batch      insertions in columns
+evaluate   APAS expressions over whole columns
+operators  the interface of an operator, and the simple operators
+join, aggregate, lifetimes   the other operators
 """

@@ -40,14 +40,15 @@ Column = npt.NDArray[Any]
 
 
 class ColumnarAggregate:
-    """All segments between two changes at once: each tuple counts for the span of segments it
-    lives in. Segments are cut where a tuple starts, and touching equal ones of one cut are one."""
+    """Computes all segments between two changes at once: each tuple counts for the span of segments
+    it lives in. Segments are cut where a tuple starts; equal segments that touch within one cut are
+    merged."""
 
     def __init__(self, node: n.AggregateNode, faults: Faults) -> None:
         self.node, self.faults = node, faults
-        self.start = EARLIEST  # of what has not been told
+        self.start = EARLIEST  # start of the results not given yet
         self.ts = self.te = np.empty(0, np.int64)
-        self.values: list[list[pa.Array]] | None = None  # what each partial takes, by leaf
+        self.values: list[list[pa.Array]] | None = None  # the arguments of each partial, by leaf
 
     @classmethod
     def can(cls, node: n.AggregateNode) -> bool:
@@ -127,8 +128,8 @@ class ColumnarAggregate:
     def _final(
         self, partial: PartialAggregate, columns: list[pa.Array], lo: Ints, hi: Ints, live: Ints
     ) -> list[pa.Array]:
-        """The leaves of a result at each segment. A tuple with a NULL among its values does not
-        count."""
+        """Returns the leaves of a result at each segment. A tuple with a NULL among its values does
+        not count."""
         whole = np.ones(len(lo), np.bool_)
         for column in columns:
             if column.null_count:
@@ -183,15 +184,15 @@ class ColumnarAggregate:
 
 
 class IndexedAggregate:
-    """The aggregates that only an index keeps, tuple by tuple: those of users without `over`, those
-    of all languages that have no form on columns, and any of a time-table, whose rows end early."""
+    """Aggregates that need an index, tuple by tuple: those of users without `over`, those of the
+    registry without a column form, and any aggregate of a time-table, whose rows end early."""
 
     def __init__(self, node: n.AggregateNode, in_order: bool, faults: Faults) -> None:
         self.node, self.faults = node, faults
         functions = [partial.aggregate for partial in node.partials]
         leaves = [len(group) for group in node.results]
         self.index = choose(functions, node.side.key is not None, in_order, leaves)
-        self.table: dict[int, tuple[int, Values]] = {}  # by key, the end and what is aggregated
+        self.table: dict[int, tuple[int, Values]] = {}  # by key, the end and the aggregated values
         self.reached: int | None = None
         self.bad_keys = 0
 
@@ -236,8 +237,8 @@ class IndexedAggregate:
             self.index.change(values, ts, te, sign)
 
     def _keyed(self, key: int, values: Values | None, ts: int, te: int) -> None:
-        """A row of a time-table: it ends the one of its key, or, with the key's sign, moves its
-        end. `values` are None where the condition on the row does not hold."""
+        """Takes a row of a time-table. It ends the row of its key or, if the key is negative, moves
+        that row's end. `values` is None where the condition on the row does not hold."""
         self.bad_keys += key == 0
         end, before = self.table.get(abs(key), (ts, None))
         if end <= ts:
@@ -265,7 +266,7 @@ class IndexedAggregate:
 
 
 def _arguments(node: n.AggregateNode, x: IntervalBatch, faults: Faults) -> list[list[pa.Array]]:
-    """Returns what each partial aggregate takes of the tuples."""
+    """Returns the arguments of each partial aggregate for the tuples."""
     evaluator, found = Evaluator(node.frame, x.array, len(x), faults), []
     for partial in node.partials:
         evaluator.steps(partial.before)
@@ -276,7 +277,7 @@ def _arguments(node: n.AggregateNode, x: IntervalBatch, faults: Faults) -> list[
 def _mapped(
     node: n.AggregateNode, starts: Ints, ends: Ints, finals: Sequence[pa.Array], faults: Faults
 ) -> IntervalBatch:
-    """The tuples of segments, whose partial results are `finals`."""
+    """Returns the tuples of segments whose partial results are `finals`."""
     array: list[Any] = [starts, ends] + [starts] * (node.width - 2)
     places = [place for group in node.results for place in group]
     for place, column in zip(places, finals, strict=True):
@@ -303,7 +304,7 @@ def _has_columns(partial: PartialAggregate) -> bool:
 
 
 def _equal_to_the_one_before(column: pa.Array) -> Mask:
-    """Of every row but the first; NULL is NULL."""
+    """Returns whether each row but the first equals the one before it; NULL equals NULL."""
     a, b = column.slice(1), column.slice(0, len(column) - 1)
     equal = np.asarray(pc.fill_null(pc.equal(a, b), False))
     if column.null_count:
@@ -313,7 +314,7 @@ def _equal_to_the_one_before(column: pa.Array) -> Mask:
 
 
 def _summed(values: Column, lo: Ints, hi: Ints, n: int) -> tuple[Column, Mask]:
-    """Sums, and where there is none."""
+    """Returns sums, and where there is none."""
     if values.dtype == np.float64:
         found = spans.sums(values, lo, hi, n)
         return found, np.isnan(found)
@@ -321,7 +322,7 @@ def _summed(values: Column, lo: Ints, hi: Ints, n: int) -> tuple[Column, Mask]:
 
 
 def _mean(sums: Column, live: Ints) -> Column:
-    """Sums by counts, rounded once."""
+    """Divides sums by counts, rounding once."""
     counts = np.maximum(live, 1)
     found: Column = sums / counts
     if sums.dtype == np.int64:
@@ -332,12 +333,12 @@ def _mean(sums: Column, live: Ints) -> Column:
 
 
 def _extreme(column: pa.Array, lo: Ints, hi: Ints, live: Ints, greatest: bool) -> pa.Array:
-    """The least or greatest value at each segment, NULL where none counts."""
+    """Returns the least or greatest value at each segment, NULL where none counts."""
     n, none = len(live), live == 0
     of = column.type
     if pa.types.is_floating(of) or pa.types.is_int64(of):
         return pa.array(spans.extremes(np.asarray(column), lo, hi, n, greatest), of, mask=none)
-    # Others by their rank among the distinct ones.
+    # Other types go by their rank among the distinct values.
     distinct = pc.unique(column)
     order = pc.sort_indices(distinct)
     if not len(distinct):

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class IntervalBatch:
-    """Times as numpy columns, values as Arrow arrays."""
+    """Times as NumPy columns, values as Arrow arrays."""
 
     ts: Ints
     te: Ints
@@ -30,7 +30,7 @@ class IntervalBatch:
 
     @property
     def array(self) -> tuple[Any, ...]:
-        """ts, te and the columns, as edges and expressions count them."""
+        """ts, te and the columns, as edges and expressions number them."""
         return (self.ts, self.te, *self.columns)
 
     def take(self, which: Ints | slice) -> IntervalBatch:
@@ -39,23 +39,23 @@ class IntervalBatch:
         )
 
     def only(self, rising: Ints) -> IntervalBatch:
-        """The rows at these places, each greater than the one before it."""
+        """Returns the rows at these places, which are strictly increasing."""
         return self if len(rising) == len(self) else self.take(rising)
 
     def picked(self, columns: Sequence[int]) -> IntervalBatch:
-        """The columns of an edge; a time among them is a DATETIME from here on."""
+        """Returns the columns of an edge; a time among them is a DATETIME from here on."""
         array = self.array
         return IntervalBatch(
             self.ts, self.te, tuple(moments(array[at]) if at < 2 else array[at] for at in columns)
         )
 
     def elements(self) -> list[tuple[Any, ...]]:
-        """Rows (ts, te, values…) as Python values."""
+        """Returns rows (ts, te, values…) as Python values."""
         columns = [self.ts.tolist(), self.te.tolist(), *(c.to_pylist() for c in self.columns)]
         return list(zip(*columns, strict=True))
 
     def save(self) -> tuple[Any, ...]:
-        """The rows, for a snapshot."""
+        """Returns the rows, for a snapshot."""
         return (self.ts, self.te, self.columns)
 
     @classmethod

@@ -1,4 +1,5 @@
-"""APAS's leaves over whole columns, for the evaluator of all languages (`seustream.engine.stream.evaluate`)."""
+"""APAS's leaves over whole columns, for the evaluator of all languages
+(`seustream.engine.stream.evaluate`)."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from seustream.engine.temporal.elements import LATEST_MOMENT, LEAST_MOMENT
 
 Ints = npt.NDArray[np.int64]
 Array = Sequence[Any]
-"""ts and te as numpy columns, then Arrow arrays."""
+"""ts and te as NumPy columns, then Arrow arrays."""
 
 
 class Evaluator:
-    """Evaluates over the incoming columns; writes go to `out` by place."""
+    """Evaluates over the incoming columns; results are written to `out` by place."""
 
     def __init__(self, frame: n.Places, columns: Array, count: int, faults: Faults) -> None:
         self.frame, self.columns, self.count, self.faults = frame, columns, count, faults
@@ -62,7 +63,8 @@ class Evaluator:
     def _call(
         self, name: str, function: object, arguments: Sequence[Expression], types: Sequence[Type]
     ) -> list[pa.Array]:
-        """A library's function, row by row; of NULL it is NULL, and where it raises, which is a fault."""
+        """Calls a library's function, row by row. It is NULL for a NULL argument, and where it
+        raises, which is a fault."""
         assert isinstance(function, Scalar)
         values = [self.value(argument).to_pylist() for argument in arguments]
         nothing = (None,) * len(types)
@@ -80,7 +82,8 @@ class Evaluator:
 
 
 def moments(times: Ints) -> pa.Array:
-    """Times of tuples as DATETIMEs: NULL of what lies beyond the years 1 to 9999, such as never."""
+    """Converts times of tuples to DATETIMEs. Times outside the years 1 to 9999, such as never,
+    become NULL."""
     far = (times < LEAST_MOMENT) | (times > LATEST_MOMENT)
     some = bool(far.any())
     return pa.array(
@@ -89,7 +92,7 @@ def moments(times: Ints) -> pa.Array:
 
 
 def holds(filter: n.Filter, columns: Array, count: int, faults: Faults) -> Ints:
-    """The rows for which all conditions hold."""
+    """Returns the rows for which all conditions hold."""
 
     def leaves(condition: Expression, left: Ints) -> Leaves:
         if len(left) == count:
@@ -101,12 +104,12 @@ def holds(filter: n.Filter, columns: Array, count: int, faults: Faults) -> Ints:
 
 
 def _interval_of(columns: Array) -> Callable[[int], str]:
-    """Names a row by its lifetime."""
+    """Returns a function that names a row by its lifetime."""
     return lambda row: f"[{columns[0][row]},{columns[1][row]})"
 
 
 class Taken(Sequence[Any]):
-    """Some rows of columns, taken where they are asked for."""
+    """Some rows of columns, each column taken when it is asked for."""
 
     def __init__(self, columns: Array, rows: Ints) -> None:
         self.columns, self.rows = columns, rows
@@ -119,12 +122,12 @@ class Taken(Sequence[Any]):
 
 
 def only(column: Any, rising: Ints) -> Any:
-    """The values at these places, each greater than the one before it."""
+    """Returns the values at these places, which are strictly increasing."""
     return column if len(rising) == len(column) else taken(column, rising)
 
 
 def taken(column: Any, rows: Ints | slice) -> Any:
-    """Some rows of a column."""
+    """Returns some rows of a column."""
     if isinstance(column, np.ndarray):
         return column[rows]
     if isinstance(rows, slice):
@@ -134,7 +137,7 @@ def taken(column: Any, rows: Ints | slice) -> Any:
 
 
 def mapped(map: n.Map, columns: Array, count: int, faults: Faults) -> list[pa.Array]:
-    """The result's columns, without ts and te."""
+    """Returns the result's columns, without ts and te."""
     evaluator = Evaluator(map.frame, columns, count, faults)
     with faults.naming(_interval_of(columns)):
         evaluator.steps(map.steps)
@@ -142,14 +145,15 @@ def mapped(map: n.Map, columns: Array, count: int, faults: Faults) -> list[pa.Ar
 
 
 def for_library(shown: str, columns: Sequence[pa.Array]) -> list[npt.NDArray[Any]]:
-    """Columns without NULL as libraries see them."""
+    """Returns columns in the form that libraries expect; raises `LibraryFailed` if one has a
+    NULL."""
     if any(column.null_count for column in columns):
         raise library.LibraryFailed(f"{shown}: an argument is NULL")
     return [as_numpy(column) for column in columns]
 
 
 def as_numpy(column: pa.Array) -> npt.NDArray[Any]:
-    """A column without NULL in numpy."""
+    """Returns a column without NULL as a NumPy array."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return np.asarray(column)

@@ -27,15 +27,16 @@ Bools = npt.NDArray[np.bool_]
 _Side = tuple[IntervalBatch, Ints, Ints, Bools]
 _PAIRS_AT_ONCE = 1 << 20
 _FEW_PAIRS = 4
-"""As many pairs a row are looked through sooner than sorted by their lifetimes."""
+"""Up to this many pairs per row, scanning is faster than sorting by lifetimes."""
 
 
 class ColumnarJoin:
-    """New rows of each side meet all rows of the other that are stored or new; a pair is one
-    wherever lifetimes overlap. What comes of it is put in the order of the order buffer.
+    """Joins new rows of each side with all stored and new rows of the other, wherever their
+    lifetimes overlap. Results are put in the order of the order buffer.
 
-    A row of a time-table holds until the next one of its key has come; one that ends it early is
-    stored with the values it had, and meets nothing by itself."""
+    A row of a time-table holds until the next row of its key has come. A row that ends it early is
+    stored with the values it had, and meets nothing by itself.
+    """
 
     def __init__(self, node: n.JoinNode, faults: Faults) -> None:
         self.node, self.faults = node, faults
@@ -44,7 +45,7 @@ class ColumnarJoin:
         self.stored: list[IntervalBatch] | None = None
         self.order: list[Ints] = [np.empty(0, np.int64), np.empty(0, np.int64)]
         self.arrived = self.bad_keys = 0
-        self.quiet = Faults()  # terms of stored rows are evaluated again and again
+        self.quiet = Faults()  # terms of stored rows are evaluated repeatedly
         self.indexes: list[JoinIndex] = []
         if node.index is not None:
             with library.calling(node.index.name):
@@ -53,7 +54,7 @@ class ColumnarJoin:
                 ]
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
-        # The place of every row in the synchronised order: it says which of a pair came last.
+        # The place of every row in the synchronised order tells which row of a pair came last.
         ts = np.concatenate([x.ts for x in inputs])
         te = np.concatenate([x.te for x in inputs])
         rank = np.empty(len(ts), np.int64)
@@ -104,8 +105,8 @@ class ColumnarJoin:
         return pairs, bound
 
     # --- rows to be met -------------------------------------------------------
-    # Of each: its place in the order, up to which place it is met, and whether it meets nothing
-    # that came before it.
+    # Each row has its place in the order, the place up to which it is met, and a mark if it meets
+    # nothing that came before it.
 
     def _added(self, i: int, old: IntervalBatch, x: IntervalBatch, rank: Ints) -> _Side:
         kept = self._guarded(i, x)
@@ -162,8 +163,8 @@ class ColumnarJoin:
         return side, np.array(order, np.int64), np.array(until, np.int64), np.array(mute, np.bool_)
 
     def _guarded(self, i: int, x: IntervalBatch) -> Ints:
-        """The rows that satisfy the condition on their side. The terms are evaluated for their
-        faults alone."""
+        """Returns the rows that satisfy the condition on their side. The terms are evaluated only
+        to count their faults."""
         for term in self.terms[i]:
             if not isinstance(term.conditions[0], LeafRead):
                 Evaluator(term.frame, x.array, len(x), self.faults).value(term.conditions[0])
@@ -190,7 +191,8 @@ class ColumnarJoin:
     def _served(
         self, sides: list[IntervalBatch], orders: list[Ints], fresh: list[int]
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Places of pairs that may match of which one at least is new, as the index finds them."""
+        """Yields the places of pairs that may match and have at least one new row, as the index
+        finds them."""
         new = [side.take(slice(cut, None)) for side, cut in zip(sides, fresh, strict=True)]
         (mine, columns), (its, others) = (self._indexed(i, batch) for i, batch in enumerate(new))
         self._insert(self.indexes[1], orders[1][fresh[1] :][its], others)
@@ -208,7 +210,8 @@ class ColumnarJoin:
             yield lefts[part], rights[part]
 
     def _indexed(self, side: int, batch: IntervalBatch) -> tuple[Ints, list[Column]]:
-        """The rows without NULL, which alone match anything, and what the index takes of them."""
+        """Returns the rows without NULL, as others match nothing, and the index's arguments for
+        them."""
         assert self.node.index is not None
         arguments = self.node.index.left if side == 0 else self.node.index.right
         columns = [
@@ -232,8 +235,8 @@ class ColumnarJoin:
     def _candidates(
         self, side: int, numbers: Ints, columns: list[Column], count: int
     ) -> tuple[Ints, Ints]:
-        """Places of probes, and for each the place of a row of the side; what was deleted there
-        is passed over."""
+        """Returns places of probes, and for each the place of a row of the side; rows deleted there
+        are skipped."""
         if not count or not len(numbers):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         probes, found = library.candidates(self._index_name, self.indexes[side], columns)
@@ -248,15 +251,16 @@ class ColumnarJoin:
     def _pairs(
         self, sides: list[IntervalBatch], orders: list[Ints], fresh: list[int]
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Places of pairs with equal terms of which one at least is new, by sorting one side; so many
-        at once that memory holds them, whatever the join selects."""
+        """Yields the places of pairs with equal terms and at least one new row, by sorting one
+        side. Parts are small enough for memory, however selective the join is."""
         codes = self._codes(sides)
         old = (codes[0][: fresh[0]], codes[1])
         new_left, new_right = (fresh[0], 0), (0, fresh[1])
         return _gathered(chain(_matches(sides, codes, new_left), _matches(sides, old, new_right)))
 
     def _codes(self, sides: list[IntervalBatch]) -> tuple[Ints, Ints]:
-        """A number for each row's terms, equal where all terms are; -1 where one is NULL."""
+        """Returns a number for each row's terms, equal where all terms are; -1 where one is
+        NULL."""
         counts = [len(side) for side in sides]
         code = np.zeros(sum(counts), np.int64)
         null = np.zeros(sum(counts), np.bool_)
@@ -289,8 +293,8 @@ class ColumnarJoin:
 def _met(
     orders: Sequence[Ints], until: Sequence[Ints], mute: Sequence[Bools], left: Ints, right: Ints
 ) -> Bools:
-    """Returns which pairs meet: the later row of two comes while the other still holds, and does
-    not only move an end."""
+    """Returns which pairs meet: the later row comes while the earlier one still holds, and does
+    more than move an end."""
     a, b = orders[0][left], orders[1][right]
     silent = np.where(a > b, mute[0][left], mute[1][right])
     found: Bools = (a < until[1][right]) & (b < until[0][left]) & ~silent
@@ -298,15 +302,15 @@ def _met(
 
 
 def keys_of(x: IntervalBatch, key: int) -> Ints:
-    """The keys of a time-table; 0 stands for none, and so does NULL."""
+    """Returns the keys of a time-table; 0 stands for no key, and so does NULL."""
     return np.asarray(x.array[key].fill_null(0), dtype=np.int64)
 
 
 def _matches(
     sides: Sequence[IntervalBatch], codes: tuple[Ints, Ints], begin: tuple[int, int]
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of equal codes from these places on, among them all whose lifetimes overlap, in parts
-    of bounded size; one part at least."""
+    """Yields pairs of equal codes from these places on, including all whose lifetimes overlap, in
+    parts of bounded size; at least one part."""
     probes = np.arange(begin[0], len(codes[0]))
     order = begin[1] + np.argsort(codes[1][begin[1] :], kind="stable")
     sought, found = codes[0][probes], codes[1][order]
@@ -332,7 +336,7 @@ def _matches(
 
 
 def _gathered(parts: Iterable[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
-    """The parts, neighbours put together while they are few."""
+    """Yields the parts, joining neighbours while they are small."""
     kept: list[tuple[Ints, Ints]] = []
     for part in parts:
         if kept and sum(len(left) for left, _ in (*kept, part)) > _PAIRS_AT_ONCE:
@@ -350,11 +354,12 @@ def _joined(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 def _overlapping(
     sides: Sequence[IntervalBatch], codes: tuple[Ints, Ints], probes: Ints, order: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """The right rows in an order in which those that a probe may overlap are neighbours, and for each
-    probe the first of them and how many they are.
+    """Returns the right rows in an order in which those that a probe may overlap are neighbours,
+    and for each probe the first of them and their number.
 
-    By code and begin: those that begin before the probe ends are a prefix of its code's, and so are
-    those that all end before it begins."""
+    The order is by code and begin. The rows that begin before the probe ends are a prefix of its
+    code's rows, and so are those that all end before it begins.
+    """
     order = order[np.lexsort((sides[1].ts[order], codes[1][order]))]
     found, sought = codes[1][order], codes[0][probes]
     last = _latest(found, sides[1].te[order])
@@ -364,7 +369,7 @@ def _overlapping(
 
 
 def _latest(codes: Ints, te: Ints) -> Ints:
-    """The latest end so far within each code; the codes are sorted."""
+    """Returns the latest end so far within each code; the codes are sorted."""
     by_end = np.argsort(te, kind="stable")
     place = np.empty(len(te), np.int64)
     place[by_end] = np.arange(len(te))
@@ -375,9 +380,9 @@ def _latest(codes: Ints, te: Ints) -> Ints:
 
 
 def _below(codes: Ints, times: Ints, sought: Ints, until: Ints, equal: bool) -> Ints:
-    """For each pair (sought, until) how many of the sorted pairs (code, time) are less; with `equal`
-    equal ones count too."""
-    # Of equal pairs those that count come first.
+    """Returns, for each pair (sought, until), how many of the sorted pairs (code, time) are less;
+    with `equal`, equal ones count too."""
+    # Among equal pairs, those that count come first.
     after = np.repeat([0, 1] if equal else [1, 0], [len(codes), len(sought)])
     keys = (after, np.concatenate((times, until)), np.concatenate((codes, sought)))
     place = np.lexsort(keys)

@@ -19,8 +19,8 @@ Ints = npt.NDArray[np.int64]
 
 
 class ColumnarLifetimes:
-    """Tuples wait until the window knows their lifetimes, then until nothing that begins earlier
-    can come; they leave in the order of their new (ts, te)."""
+    """Holds tuples until the window knows their lifetimes, and then until nothing that begins
+    earlier can come; gives them out in the order of their new (ts, te)."""
 
     def __init__(self, node: n.LifetimesNode, faults: Faults) -> None:
         self.node, self.faults = node, faults

@@ -2,9 +2,9 @@
 
     process(inputs, bound) -> output, promise
 
-`inputs` hold, of each input, everything that starts before `bound` and was not given before;
-`promise` says that nothing later in the output starts before it. Results and their order are those of
-the definition, tuple at a time, which the tests have (`tests/engine/temporal/reference`).
+`inputs` hold, for each input, everything that starts before `bound` and was not given before.
+`promise` says that nothing later in the output starts before it. Results and their order are those
+of the tuple-at-a-time definition, which the tests contain (`tests/engine/temporal/reference`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ Output = tuple[IntervalBatch, int]
 
 class ColumnarOperator(Protocol):
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
-        """`last` says that nothing comes any more; `bound` is then past all time."""
+        """Takes the next insertions. With `last`, nothing comes any more, and `bound` is past all
+        time."""
 
     def save(self) -> Any:
-        """Returns what it remembers between two calls, in what `saving` takes."""
+        """Returns the state it remembers between two calls, as values that `saving` takes."""
 
     def load(self, saved: Any) -> None:
-        """Goes on from what was remembered."""
+        """Continues from a saved state."""
 
 
 class Stateless:
@@ -44,11 +45,11 @@ class Stateless:
         return None
 
     def load(self, saved: Any) -> None:
-        """There is nothing to."""
+        """Does nothing: no state is saved."""
 
 
 class ColumnarSetEnd(Stateless):
-    """te := ts + size, as far as there is time."""
+    """te := ts + size, saturated at the end of time."""
 
     def __init__(self, node: n.SetEndNode) -> None:
         self.size = node.size
@@ -64,7 +65,7 @@ class ColumnarSetEnd(Stateless):
 
 
 class ColumnarMerge(Stateless):
-    """The order (ts, te, input, arrival). Numbers may be narrower in an input."""
+    """Merges in the order (ts, te, input, arrival). Numbers may be narrower in an input."""
 
     def __init__(self, node: n.MergeNode) -> None:
         self.types = [arrow_type(of) for _, of in node.leaves]
