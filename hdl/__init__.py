@@ -1,12 +1,12 @@
-"""The WJASIP stream-join processor, and the contract everyone shares.
+"""The WJASIP stream-join processor, and the contract that all rooms share.
 
-Three plain-Python modules are that contract; nothing in them is written down
+Three plain-Python modules are that contract; nothing in them is defined
 anywhere else:
 
 * `isa`     the 20-bit instructions, field by field;
 * `config`  the build parameters of a device and its limits;
-* `device`  what a device is to its host: tables it loads, batches it takes,
-  results it gives.
+* `device`  the interface of a device to its host: tables it loads, batches it
+  accepts, results it returns.
 
-The processor itself, one component a file, is written in Amaranth beside them.
+The processor itself is written in Amaranth beside them, one component per file.
 """

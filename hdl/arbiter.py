@@ -1,4 +1,4 @@
-"""Turns among several that want the same."""
+"""Round-robin arbitration among several requesters."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 
 class RoundRobin(wiring.Component):
-    """Grants one of several requests; who was served last comes last.
+    """Grants one of several requests; the requester served last has the lowest priority.
 
     latency     0 cycles
-    throughput  1 grant a cycle
+    throughput  1 grant per cycle
 
-    requests   who wants
-    enable     one may be granted now
-    granted    who gets it, one-hot
+    requests   in: a bit per requester
+    enable     in: one may be granted in this cycle
+    granted    out: the requester that is granted, one-hot; 0 if none
     """
 
     def __init__(self, count: int) -> None:
@@ -24,7 +24,7 @@ class RoundRobin(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Those after the one served last, in order; then all.
+        # Requesters after the one served last come first, in order; then all.
         behind = Signal(self.count)
         later = Signal(self.count)
         m.d.comb += later.eq(self.requests & behind)
@@ -41,5 +41,5 @@ class RoundRobin(wiring.Component):
 
 
 def lowest(bits: Value) -> Value:
-    """The lowest bit that is 1, alone; without the carry chain of an addition."""
+    """Keeps only the lowest bit that is 1; without the carry chain of an adder."""
     return Cat(bits[i] & ~bits[:i].any() for i in range(len(bits)))

@@ -1,4 +1,4 @@
-"""Join area: one stream's window, and all that happens to the probes that come to it."""
+"""Join area: the window of one stream, and the pipeline that joins incoming probes with it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class JoinArea(wiring.Component):
     """probe FIFO -> probe loader -> scanner (window buffer, factor array, equality index)
     -> execution unit -> router
 
-    Function, latency and throughput are those of its parts. All but the window buffer can be
-    taken back to the last probe that was finished (`rewind`), so that no probe ever stands in
-    the way of one that is nearer to the output.
+    Function, latency and throughput are those of its parts. All of them except the window buffer can be
+    rolled back to the last probe that was finished (`rewind`), so that no probe ever blocks one that
+    is nearer to the output.
 
-    write, half        tables, and which half of them is in use
-    now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier
-    fetch ... fetched  of the window buffer, for the tuple fetch; `coming`: in the next cycle
-    request, answering, data   to and from the tuple fetch, for a probe's data, there a cycle later
+    write, half        in: table bus, and which half of the tables is in use
+    now ... bits       of the window buffer, for the sequencer; `check` is a cycle earlier than there
+    fetch ... fetched  of the window buffer, for the tuple fetch; `coming`, in: attributes are fetched in the next cycle
+    request, answering, data   out, in, in: to and from the tuple fetch; a probe's data, a cycle after `answering`
     push ... room      of the probe FIFO, for router and sequencer
-    emit ... roomy     a joined tuple for the router; `taking` is in the cycle before it is granted
-    commit, committed  a probe of this context is done
-    keys               what goes into the indexes, with `store` or a cycle after `rewrite`
-    rewrite            new selection bits for a stored tuple, which is indexed again
-    pairs              pulse with the number of pairs a finished probe was compared in
-    hits               pulse: a pair is taken for execution
-    stalled, rewound   an instruction waits for the router; a probe is left
-    meters             of its units: are they busy, are they blocked
-    executed, trace    of the execution unit
+    emit ... roomy     out, in: a joined tuple for the router; `taking` comes in the cycle before the grant
+    commit, committed  out: pulse: a probe of this context is done
+    keys               in: attributes for the indexes, valid with `store` or a cycle after `rewrite`
+    rewrite            in: new selection bits for a stored tuple, which is also indexed again
+    pairs              out: number of pairs that a probe was compared in, for one cycle when it is done, otherwise 0
+    hits               out: pulse: a pair is taken for execution
+    stalled, rewound   out: a joined tuple waits for the router; pulse: a probe is left
+    meters             out: for each unit, whether it is busy and whether it is blocked
+    executed, trace    out: of the execution unit
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -101,14 +101,14 @@ class JoinArea(wiring.Component):
         rewind = execution.rewind
         m.submodules.scanner = ResetInserter(rewind)(scanner)
 
-        # What goes to all areas goes by registers of each, for they are far from each other.
+        # Broadcast signals are registered in each area, because the areas are far from each other.
         self._half, self._bus = Signal(), write_signature().flip().create()
-        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        # Copy for the block RAM, which lies elsewhere. A different reset value keeps synthesis from merging the two.
         self._half_read = Signal(init=1)
         m.d.sync += [self._half.eq(self.half), self._half_read.eq(self.half)]
         for name in write_signature().members:
             m.d.sync += getattr(self._bus, name).eq(getattr(self.write, name))
-        # ... and a cycle later for registers that are tables.
+        # ... and a cycle later for the tables that are made of registers.
         self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
         m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
         late = ("check", "flow", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
@@ -157,7 +157,7 @@ class JoinArea(wiring.Component):
         ]
         wiring.connect(m, loader.request, wiring.flipped(self.request))
 
-        # Loader to scanner, which announces each probe to the execution unit.
+        # Loader to scanner; each probe is announced to the execution unit when the scanner takes it.
         wiring.connect(m, loader.staged, scanner.staged)
         probe = loader.staged.payload
         m.d.comb += [
@@ -216,13 +216,13 @@ class JoinArea(wiring.Component):
         for number, unit in enumerate((window, loader, scanner, execution)):
             m.d.sync += self.meters[number].eq(Cat(unit.working, unit.blocked))
 
-        # How many pairs each probe under way was compared in.
+        # Number of pairs that each probe in flight was compared in.
         m.submodules.tallies = tallies = memory.Memory(
             shape=layouts.pointer_bits, depth=KNOWN, init=[]
         )
         write, read = tallies.write_port(), tallies.read_port(domain="comb")
         first, end = Signal(range(KNOWN)), Signal(range(KNOWN))
-        # A probe is done long after the scanner is done with it.
+        # A probe is done long after the scanner is done with it, so these may be registered.
         ended, tally = Signal(), Signal(layouts.pointer_bits)
         m.d.sync += [ended.eq(scanner.ended & ~rewind), tally.eq(scanner.tally)]
         m.d.comb += [
@@ -239,7 +239,7 @@ class JoinArea(wiring.Component):
         return m
 
     def _retention(self, m: Module) -> None:
-        """Retention of the window; two halves, as all tables."""
+        """Loads the retention of the window; in two halves, like all tables."""
         half_before = Signal()
         m.d.sync += [half_before.eq(self._half), self.window.forget.eq(self._half != half_before)]
         to_range, to_rows = self._mine(m, Target.RANGE), self._mine(m, Target.ROWS)
@@ -260,13 +260,15 @@ class JoinArea(wiring.Component):
                 ]
 
     def _mine(self, m: Module, target: Target) -> Signal:
-        """A word for a table of this area that is made of registers, with `_address`, `_data`."""
+        """Returns a pulse: a word for this table of the area arrives, with `_address` and `_data`. For tables made
+        of registers."""
         bus, mine = self._bus, Signal(name=f"to_{target.name.lower()}")
         m.d.sync += mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == target))
         return mine
 
     def _plans(self, m: Module, scanner: Scanner, loader: ProbeLoader) -> None:
-        """Tables by route tag: what the loader does with a probe, and which of its pairs the scanner is to find."""
+        """Adds the tables by route tag: what the loader does with a probe, and which of its pairs the scanner is
+        to find."""
         bus, layouts = self._bus, self.layouts
         interest, plan = layouts.interest, layouts.probe_plan
         worth = scanner.worth
@@ -289,7 +291,7 @@ class JoinArea(wiring.Component):
             ]
 
     def _indexes(self, m: Module, scanner: Scanner, loader: ProbeLoader) -> None:
-        """One chain table an indexed attribute; the scanner asks the one its probe is for."""
+        """Adds one equality index per indexed attribute; the scanner asks the one that its probe uses."""
         to_index, to_seed = self._mine(m, Target.INDEX), self._mine(m, Target.SEED)
         seed = Signal(seed_bits(self.config))
         for half in range(2):

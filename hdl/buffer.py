@@ -1,4 +1,4 @@
-"""Buffers on a stream: two places, so that no path of logic goes on behind it, and thousands in block RAM."""
+"""Stream buffers: a two-entry one that cuts combinational paths, and a deep one in block RAM."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 
 class StreamBuffer(wiring.Component):
-    """One place for a payload that goes on, one for the next if that is not taken. Payload, `valid` and
-    `ready` come out of registers.
+    """Two-entry skid buffer: one register for the payload on offer, one for the next if the first is not
+    taken. Payload, `valid` and `ready` all come from registers.
 
     latency     1 cycle
-    throughput  a payload a cycle
+    throughput  a payload per cycle
 
-    coming, going   the stream
+    coming, going   in, out: the stream
     """
 
     def __init__(self, shape: object) -> None:
@@ -41,17 +41,17 @@ class StreamBuffer(wiring.Component):
 
 
 _BLOCK = 2048
-"""Bytes of a block RAM of an ECP5, of nine bits each."""
+"""Bytes, of nine bits each, in a block RAM of an ECP5."""
 
 
 class BlockBuffer(wiring.Component):
-    """A FIFO of several block RAMs, one behind the other, each with a register right behind it, since it takes most of
-    a cycle of 8 ns. Side by side they would stand before a multiplexer.
+    """FIFO of several block RAMs in series, each followed directly by a register, because a block RAM takes most
+    of a cycle of 8 ns. In parallel, a multiplexer would follow them.
 
-    latency     3 cycles a block
-    throughput  a payload a cycle
+    latency     3 cycles per block
+    throughput  a payload per cycle
 
-    coming, going   the stream
+    coming, going   in, out: the stream
     """
 
     def __init__(self, shape: object, depth: int) -> None:
@@ -64,7 +64,7 @@ class BlockBuffer(wiring.Component):
         m = Module()
         before = wiring.flipped(self.coming)
         for number in range(self.blocks):
-            # One is in its register.
+            # One payload is in the FIFO's own output register.
             block = fifo.SyncFIFOBuffered(width=Shape.cast(self.shape).width, depth=_BLOCK + 1)
             m.submodules[f"block{number}"] = block
             register = stream.Signature(self.shape).create(path=(f"register{number}",))

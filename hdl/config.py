@@ -1,4 +1,4 @@
-"""Build parameters of a device, its limits, and the named configurations.
+"""Defines the build parameters of a device, its limits, and the named configurations.
 
 One object describes a device to the compiler (what fits), to the models (how
 wide, how deep) and to the hardware (what to elaborate).
@@ -11,21 +11,21 @@ import json
 from dataclasses import dataclass
 
 MAX_STREAMS = 4
-"""Two bits of stream number in a CMP."""
+"""Limited by the two bits of stream number in a CMP."""
 MAX_ATTRIBUTES = 4
-"""Two bits of attribute number in a CMP."""
+"""Limited by the two bits of attribute number in a CMP."""
 MAX_DEPTH = 1 << 20
-"""More tuples than any board's memory holds; keeps a slip of the pen from asking for them."""
+"""More tuples than any board's memory holds; catches typing errors."""
 
 CONTEXTS, EPOCHS = 128, 16
-"""Raw tuples in flight at once, and the epochs that they are counted by."""
+"""Raw tuples in flight at once, and the epochs by which they are counted."""
 _SPARE = 96
-"""Slots of a window buffer beyond those it keeps tuples in: for those that left, but that what is in
-flight sees. That is some 70 tuples when only one stream arrives."""
+"""Slots of a window buffer beyond its capacity, for tuples that have left but that raw tuples in flight
+still see. These are some 70 tuples when only one stream arrives."""
 
 
 class ConfigError(ValueError):
-    """A parameter no device can be built with; the message quotes the value."""
+    """A parameter that no device can be built with; the message quotes the value."""
 
 
 def _capacity(depth: int) -> int:
@@ -33,7 +33,7 @@ def _capacity(depth: int) -> int:
 
 
 def depth_for(tuples: int) -> int:
-    """The smallest depth that has room for so many tuples."""
+    """The smallest depth whose capacity is at least `tuples`."""
     depth = 2
     while _capacity(depth) < tuples:
         depth *= 2
@@ -44,23 +44,23 @@ def depth_for(tuples: int) -> int:
 class DeviceConfig:
     """Parameters of one device build.
 
-    streams             join areas, one a stream, 2 to 4
+    streams             join areas, one per stream, 2 to 4
     attribute_width     bits of an attribute: 8, 16 or 32
-    timestamp_width     bits of a timestamp counter, 16 to 64, compared serially
-    sequence_width      bits of a sequence number counter, 8 to 64, compared serially
+    timestamp_width     bits of a timestamp counter, 16 to 64; compared as serial numbers
+    sequence_width      bits of a sequence number counter, 8 to 64; compared as serial numbers
     depth               slots of a window buffer, a power of two; it keeps `capacity` tuples
-    lanes               window tuples a join area compares in one cycle, a power of two;
-                        0: no factor array, one serial execution unit compares too
-    indexes             equality indexes of a join area, one a window attribute, 0 to 4
+    lanes               window tuples that a join area compares per cycle, a power of two;
+                        0: no factor array, the serial execution unit also compares
+    indexes             equality indexes of a join area, each for one window attribute, 0 to 4
     comparisons         entries of a stream's selection table, 1 to 1024, in rows of `selectors`: its
                         comparisons and its admission masks (`Tables.selection_entries`)
-    selectors           entries that are looked at in one cycle: 1, 2, 4, 8 or 16
-    comparators         factors a lane compares in one cycle, of each attribute as many; an area
-                        with more of one attribute takes as many cycles a row as it needs
+    selectors           entries evaluated per cycle: 1, 2, 4, 8 or 16
+    comparators         factors that a lane compares per cycle, the same number for each attribute; a row of an
+                        area with more factors of one attribute takes several cycles
     probe_fifo_depth    probe tuples waiting before a join area
     output_fifo_depth   results waiting before the output
-    groups              places for groups of results, 0 or a power of two from 8 to 4096; without any, grouping is
-                        the host's
+    groups              table entries for groups of results, 0 or a power of two from 8 to 4096; with 0, the
+                        host does the grouping
     """
 
     name: str = "default"
@@ -78,7 +78,7 @@ class DeviceConfig:
     output_fifo_depth: int = 64
     groups: int = 512
 
-    # What the instruction format allows; the same for every build.
+    # Limits of the instruction format; the same for every build.
     attributes: int = MAX_ATTRIBUTES
     factors: int = 16
     scratch_registers: int = 16
@@ -135,40 +135,41 @@ class DeviceConfig:
 
     @property
     def longest_range(self) -> int:
-        """The longest RANGE window serial-number arithmetic can tell apart, in ticks."""
+        """The longest RANGE window that serial-number arithmetic can resolve, in ticks."""
         return (1 << (self.timestamp_width - 1)) - 1
 
     @property
     def longest_rows(self) -> int:
-        """The longest ROWS window serial-number arithmetic can tell apart, in tuples."""
+        """The longest ROWS window that serial-number arithmetic can resolve, in tuples."""
         return (1 << (self.sequence_width - 1)) - 1
 
     @property
     def capacity(self) -> int:
-        """Tuples a window buffer keeps: its slots, less those of tuples that have left but may
-        still be seen by raw tuples in flight. Without these to spare, each arrival at a full
-        window would wait for all before it; the smallest rings spare a quarter, and wait at times."""
+        """Tuples that a window buffer keeps: its slots, less spare ones for tuples that have left but may
+        still be seen by raw tuples in flight. Without the spare slots, each arrival at a full window would
+        wait for all raw tuples before it. The smallest rings spare a quarter, and wait at times."""
         return _capacity(self.depth)
 
     @property
     def bucket_bits(self) -> int:
-        """Of an index's buckets there are twice as many as slots, so that few tuples share one."""
+        """Width of a bucket number. An index has twice as many buckets as slots, so that few tuples share one."""
         return self.depth.bit_length()
 
     @property
     def kinds(self) -> int:
-        """A comparator serves the attributes that are its number modulo this: one, if there are
-        enough comparators. To choose among them takes more logic and wires than to compare."""
+        """Number of kinds of comparators: a comparator serves the attributes that are congruent to its number
+        modulo this, a single one if there are enough comparators. A multiplexer for several takes more logic and
+        wires than the comparison."""
         return min(self.comparators, MAX_ATTRIBUTES)
 
     @property
     def comparators_alike(self) -> int:
-        """Comparators of a lane for the same attribute."""
+        """Comparators of a lane that serve the same attributes."""
         return max(1, self.comparators // MAX_ATTRIBUTES)
 
     @property
     def turns(self) -> int:
-        """Cycles a row takes at most: when all factors are of one attribute."""
+        """The most cycles that a row takes, when all factors are of one attribute."""
         return -(-self.factors // self.comparators_alike)
 
     def to_json(self) -> dict[str, object]:
@@ -176,10 +177,10 @@ class DeviceConfig:
 
     @classmethod
     def from_json(cls, text: str) -> DeviceConfig:
-        """A configuration from JSON text; members left out keep their defaults."""
+        """Reads a configuration from JSON text; members left out keep their defaults."""
         try:
             data = json.loads(text)
-        except (ValueError, RecursionError) as error:  # the latter from too deep a nesting
+        except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
             raise ConfigError(f"not JSON: {error}") from None
         if not isinstance(data, dict):
             raise ConfigError("want a JSON object of parameters")
@@ -197,16 +198,16 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
     for config in (
         # The product: every X-SQL type of up to 32 bits is exact in the device.
         DeviceConfig(),
-        # The product on an ECP5-85, whose block RAM holds three areas of it, and whose wires half of the
+        # The product on an ECP5-85: its block RAM suffices for three areas, and its routing for half of the
         # comparators.
         DeviceConfig(name="default3", streams=3, groups=0, comparators=4),
-        # With groups, on the same part: half as deep.
+        # With groups, on the same part: half the depth.
         DeviceConfig(name="grouping", streams=3, depth=1024, comparators=4),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
         DeviceConfig(
             name="thesis", attribute_width=8, lanes=8, comparisons=256, selectors=1, groups=0
         ),
-        # The smallest: the thesis's own way of executing, one comparison at a time.
+        # The smallest: it executes as the thesis does, one comparison at a time.
         DeviceConfig(
             name="serial",
             attribute_width=8,
@@ -216,7 +217,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             selectors=1,
             groups=0,
         ),
-        # Small enough to fill, wrap and overflow within a short test.
+        # Small enough to fill, wrap around and overflow within a short test.
         DeviceConfig(
             name="tiny",
             attribute_width=16,

@@ -1,4 +1,4 @@
-"""Contexts: number the raw tuples in flight, and know which the oldest is."""
+"""Contexts: numbers the raw tuples in flight, and tracks the oldest one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from seustream.hdl.probe_fifo import IN_FLIGHT
 
 
 class Contexts(wiring.Component):
-    """Up to 128 raw tuples are in flight, each under a context number of its own. What is in flight is counted
-    by epochs of eight contexts that follow each other. An epoch is free again when nothing of it is in
-    flight, no context of it is to be given, and all older ones are free. When nothing is in flight, the
-    rest of an epoch is left out.
+    """Gives each raw tuple in flight, up to 128, a context number of its own. Tuples in flight are counted per
+    epoch of eight consecutive contexts. An epoch is free again when nothing of it is in flight, no context of
+    it is still to be given, and all older epochs are free. When nothing else is in flight, the rest of an epoch
+    is skipped.
 
-    latency     an epoch is free 7 cycles after the last of it is done
-    throughput  a context a cycle
+    latency     an epoch is free 7 cycles after its last tuple is done
+    throughput  a context per cycle
 
-    gives, gives_wide   pulse: the context goes to a raw tuple; the same, for registers that lie apart
-    number      the context that is given
-    numbered    one may be given in the next cycle
-    places      a cycle after `gives`: to how many places that raw tuple goes
-    sent, sent_context  so many more in flight, made by an area
-    done, done_contexts   per area, and the output: one less
-    busy, oldest        contexts were in flight a cycle ago; the first of the oldest epoch
-    flies       contexts are in flight
+    gives, gives_wide   in: pulse: the context goes to a raw tuple; a copy, for registers that are placed elsewhere
+    number      out: the context that is given
+    numbered    out: a context may be given in the next cycle
+    places      in: number of places that the raw tuple goes to, a cycle after `gives`
+    sent, sent_context  in: number of places that a tuple made by an area went to, and its context
+    done, done_contexts   in, per area and the output: one less in flight, of this context
+    busy, oldest        out: contexts were in flight a cycle ago; the first context of the oldest epoch
+    flies       out: contexts are in flight
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -57,11 +57,11 @@ class Contexts(wiring.Component):
         active = Signal(1 << EPOCH_BITS, name="active")
         number, oldest = self.number, Signal(EPOCH_BITS, name="oldest_epoch")
         epoch, open_ = number[within:], number[:within] != 0
-        here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the same, decoded
+        here = Signal(1 << EPOCH_BITS, init=1, name="here")  # the epoch, one-hot
         gave, was_here = Signal(name="gave"), Signal.like(here, name="was_here")  # a cycle before
         m.d.sync += [gave.eq(self.gives_wide), was_here.eq(here)]
         finished = self._count(m, active, gave, was_here)
-        # That one is finished comes late: one was given meanwhile, or it is about the epoch before.
+        # `finished` comes late: a context may have been given meanwhile, or it may refer to the epoch before.
         of_oldest, moved, ends, skips = Signal(), Signal(), Signal(), Signal()
         late = moved | (gave & of_oldest)
         m.d.sync += [of_oldest.eq(epoch == oldest), self.busy.eq(active.any())]
@@ -72,7 +72,8 @@ class Contexts(wiring.Component):
             ends.eq(finished.bit_select(oldest, 1) & ~late),
             skips.eq(ends & open_ & (epoch == oldest)),
         ]
-        # Whether this context is free, and the next epoch. Where the rest of one is left out all others are.
+        # Whether this context is free, and whether the next epoch is. When the rest of an epoch is skipped, all
+        # others are free.
         crosses, free, next_free = (
             number[:within].all(),
             Signal(name="free"),
@@ -99,13 +100,13 @@ class Contexts(wiring.Component):
         return m
 
     def _count(self, m: Module, active: Signal, gave: Signal, was_here: Signal) -> Signal:
-        """Counts what is in flight. Returns of which epochs nothing is, but for what was given meanwhile."""
+        """Counts tuples in flight. Returns the epochs that have none, apart from contexts given meanwhile."""
         config, within = self.config, CONTEXT_BITS - EPOCH_BITS
         levels = Layouts(config).levels
         most = (config.streams * levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + 2 * config.streams + 1)  # fmt: skip
-        # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
-        # a context longer. A raw tuple is counted when it goes.
+        # `done` is counted two cycles later than `sent`, so that it comes after the last tuple that its probe sent;
+        # this only keeps a context longer. A raw tuple is counted when it goes.
         sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
         m.d.sync += [sent.eq(self.sent), sent_context.eq(self.sent_context)]
         done, done_contexts = self.done, self.done_contexts
@@ -123,7 +124,7 @@ class Contexts(wiring.Component):
             less = sum(
                 done[i] & (done_contexts[i][within:] == number) for i in range(config.streams + 1)
             )
-            # A cycle later, all of it: a sum of so many would be a long way for one.
+            # Two pipeline stages: a sum of so many terms is too long a path for one cycle.
             change, began = (
                 Signal(signed(len(count)), name=f"change_{number}"),
                 Signal(name=f"began_{number}"),

@@ -1,4 +1,4 @@
-"""Control unit: takes commands, checks what they write, counts what happens."""
+"""Control unit: executes commands, checks the words they write, and counts events."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ COMMAND = data.StructLayout(
 RESPONSE = data.StructLayout({"verdict": 4, "data": DATA_BITS})
 
 METER = data.StructLayout({"busy": 1, "blocked": 1})
-"""Activity of a unit in a cycle. One that is neither is starved: nothing is there for it to do."""
+"""Activity of a unit in a cycle. A unit that is neither busy nor blocked is starved: it has no work."""
 
 COUNTED = [counter for counter in Counter if counter < Counter.STATE]
 
 
 class ControlUnit(wiring.Component):
-    """One command after the other, each with its answer. What it writes is in the half of
-    the tables not in use; COMMIT waits until nothing is in flight, exchanges the halves and
-    has the stored tuples worked out anew.
+    """Executes one command after the other and answers each. Words are written to the half of the tables that is
+    not in use; COMMIT waits until nothing is in flight, exchanges the halves and starts a replay, which evaluates
+    the stored tuples anew.
 
     latency     READ and refusals 6 cycles; COMMIT and RESET when the device is empty
     throughput  a WRITE in 6 cycles
 
-    commands, responses
-    write, half    a checked word for a table; which half is in use
-    pause          take no raw tuple
-    quiet          nothing is in flight
-    clear, forget  pulses: empty the windows; clock and counters too
-    replay, replaying   start a replay; it runs, which may be said a cycle late
-    events         what to add to each counter
-    occupancy      tuples stored, per stream
-    meters         of each unit, whether it is busy and whether it is blocked in this cycle
+    commands, responses   in, out: streams, one response per command
+    write, half    out: a checked word for a table; which half is in use
+    pause          out: take no raw tuple
+    quiet          in: nothing is in flight
+    clear, forget  out: pulses: empty the windows; also clear clock and counters
+    replay, replaying   out: pulse: start a replay; in: it runs, may be a cycle late
+    events         in: increment of each counter
+    occupancy      in: tuples stored, per stream
+    meters         in: for each unit, whether it is busy and whether it is blocked in this cycle
     """
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self.layouts = layouts = Layouts(config)
-        # More than one pair, or result, can be counted in a cycle.
+        # More than one pair or result can be counted in a cycle.
         self.event_bits = max(layouts.pointer_bits + 2, config.queries.bit_length())
         self.events_layout = data.StructLayout(
             {counter.name.lower(): self.event_bits for counter in COUNTED}
@@ -109,11 +109,11 @@ class ControlUnit(wiring.Component):
         m.d.comb += self.commands.ready.eq(~busy & ~self.responses.valid)
         with m.If(self.commands.valid & self.commands.ready):
             m.d.sync += [command.eq(self.commands.payload), busy.eq(1)]
-        # A word goes out a cycle after it was found good; the tables expect it from a register.
+        # A word goes out a cycle after its checks passed; the tables expect it from a register.
         m.d.comb += writing.eq(0)
         m.d.sync += self.write.valid.eq(0)
 
-        # The checks of a word take three cycles more, in steps from register to register.
+        # The checks of a word take three more cycles, as pipeline stages.
         looked = Signal(3)
         m.d.sync += looked.eq(Mux(busy & ~done, Cat(1, looked), 0))
         held = Signal()  # raw tuples are held for a COMMIT or RESET
@@ -184,7 +184,7 @@ class ControlUnit(wiring.Component):
                             with m.If(uncounted):
                                 m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
             with m.State("DRAIN"):
-                # Seen quiet while already paused: nothing can have come in since.
+                # Quiet is observed while raw tuples are held, so nothing can have come in since.
                 settled = Signal(3)
                 with m.If(self.quiet):
                     m.d.sync += settled.eq(settled + 1)
@@ -214,7 +214,7 @@ class ControlUnit(wiring.Component):
                     m.d.sync += held.eq(0)
                     m.d.comb += done.eq(1)
                     m.next = "COMMAND"
-        # The answer, from registers.
+        # The answer comes from registers.
         answer, answered = Signal(), Signal(Verdict)
         m.d.sync += [answer.eq(done), answered.eq(verdict)]
         with m.If(answer):
@@ -241,7 +241,7 @@ class ControlUnit(wiring.Component):
         counters: list[Value] = [Const(0, DATA_BITS)] * (Counter.OCCUPANCY + self.config.streams)
         for counter in COUNTED:
             value = Signal(48, name=counter.name.lower())
-            # Two steps, so that no long sum is in the way of the clock.
+            # Two pipeline stages keep the long sum off the critical path.
             event = Signal(self.event_bits, name=f"{counter.name.lower()}_event")
             m.d.sync += event.eq(getattr(self.events, counter.name.lower()))
             m.d.sync += value.eq(value + event)
@@ -260,10 +260,10 @@ class ControlUnit(wiring.Component):
     def _check(
         self, m: Module, command: data.View, writing: Signal, verdict: Signal, complete: Signal
     ) -> None:
-        """The verdict on a WRITE, and whether all tables that have an end have it."""
+        """Gives the verdict on a WRITE, and whether all tables that must end with a last entry do so."""
         config = self.config
         n = config.streams
-        programs, selections = Signal(n), Signal(n)  # have their end
+        programs, selections = Signal(n), Signal(n)  # per unit, the table has its last entry
         m.d.comb += complete.eq(programs.all() & selections.all())
         m.d.comb += verdict.eq(Verdict.OK)
         unit_is = 1 << command.unit
@@ -274,7 +274,7 @@ class ControlUnit(wiring.Component):
         def refuse(reason: Verdict) -> None:
             m.d.comb += verdict.eq(reason)
 
-        # A program and a selection table come in order, from their beginning to their end.
+        # A program or a selection table must be written in order, from its first entry to its last.
         expected = {
             target: Array(
                 Signal(ADDRESS_BITS + 1, name=f"{target.name.lower()}_next_{s}") for s in range(n)
@@ -284,7 +284,7 @@ class ControlUnit(wiring.Component):
         furthest = Array(Signal(ADDRESS_BITS, name=f"furthest_{s}") for s in range(n))
         compares = Array(Signal(range(config.factors + 2), name=f"cmps_{s}") for s in range(n))
 
-        # Addresses are looked at in two steps: the order of entries, then all the rest.
+        # Addresses are checked in two stages: first the order of entries, then everything else.
         address, unit = command.address, command.unit
         in_order, beyond = Signal(), Signal()
         m.d.sync += in_order.eq((address == 0) | (address == expected[Target.SELECTION][unit]))
@@ -338,7 +338,7 @@ class ControlUnit(wiring.Component):
         compares: Value,
         programs: Signal,
     ) -> None:
-        """The same that `seustream.compiler.wjasip.check` checks of a program, but for attributes."""
+        """Makes the same checks of a program as `seustream.compiler.wjasip.check`, except those of attributes."""
         config = self.config
         word, last = command.data[: isa.WORD_BITS], command.data[isa.WORD_BITS]
         address = command.address
@@ -387,7 +387,7 @@ class ControlUnit(wiring.Component):
         unit_is = 1 << command.unit
         with m.If(writing):
             m.d.sync += [
-                # After the last instruction only a new beginning is in order.
+                # After the last instruction only address 0, a new program, is in order.
                 expected.eq(Mux(last, (1 << ADDRESS_BITS + 1) - 1, address + 1)),
                 furthest.eq(reach),
                 compares.eq(count + word.matches(PATTERNS[isa.Cmp])),

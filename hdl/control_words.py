@@ -1,20 +1,20 @@
-"""Commands of a host to a WJASIP's control unit, and the answers.
+"""Defines the commands that a host sends to a WJASIP's control unit, and the answers.
 
-A command is one word of the control stream, answered by one word of the response
-stream. Tables go into the half of every memory that is not in use; `COMMIT` waits
-until nothing is in flight and exchanges the halves, `ABORT` forgets what was written.
-So whatever is refused leaves the running tables as they were.
+A command is one word of the control stream and is answered by one word of the response
+stream. Tables are written to the half of every memory that is not in use; `COMMIT` waits
+until nothing is in flight and exchanges the halves, `ABORT` discards what was written.
+A refusal therefore leaves the running tables as they were.
 
     BEGIN                       start writing tables
     WRITE   target unit address data
-    COMMIT  data[0]: empty the windows too
+    COMMIT  data[0]: also empty the windows
     ABORT
     RESET                       empty the windows, clear clock and counters
-    PAUSE / RESUME              hold raw tuples at the door / go on
-    READ    address             a counter, see `Counter`; those of units may be late by as many
-                                cycles as there are of them
+    PAUSE / RESUME              hold raw tuples at the input / go on
+    READ    address             a counter, see `Counter`; the counters of units may lag by as
+                                many cycles as there are of them
 
-`load_commands` turns the tables of an image into commands; `Verdict` says what the
+`load_commands` turns the tables of an image into commands; `Verdict` lists what the
 device may answer.
 """
 
@@ -47,27 +47,27 @@ class ControlOperation(enum.IntEnum):
 class Target(enum.IntEnum):
     """Targets of a WRITE. `unit` is an area or stream.
 
-    INSTRUCTION  address, word | LAST at the highest address; in order from 0
-    PROBE_PLAN   unit, route tag, which pairs of its probes are worth executing (`Layouts.interest`) and what the
-                 area does with them (`Layouts.probe_plan`)
-    DESTINATION  route tag, areas to probe | output (every unit at once)
-    QUERIES      route tag, set of queries; before it, as PART, the tag's first test of windows, and from
-                 `GROUP_PLAN_AT` on how its results are grouped (`Layouts.group_plan`)
-    RAW_ROUTE    unit, stores | group of the stream
-    TEST         test of windows, what it looks at and where it leads (`word_of`); before it, as
-                 PART, its higher limit and then its lower one
-    SELECTION    unit, entry of its selection table in order (`SelectionEntry`)
-    RANGE        unit, address: 0 none, 1 data ticks, 2 for ever
-    ROWS         unit, data rows
-    INDEX        unit, address: index, data: window attribute | enable << 2
-    TERMS        unit, route tag, of which factors all hold in a pair worth executing, in one of
-                 these conjunctions at least (`Layouts.terms`)
-    SEED         unit, data: seed of the hash of its indexes
-    JOIN_ROW     unit, row, under what a pair joins as which route tag (`Layouts.join_row`)
-    SET          set, its queries; before it, as PART, the test that follows
-    FILTER       unit, place of four selection bits << 4 | what they are: of the queries over this stream
-                 alone, those that need no other of them
-    PART         data of a table that is wider than a command, the last two are kept
+    INSTRUCTION  unit; address; word | LAST at the highest address; in order from 0
+    PROBE_PLAN   unit; route tag; which pairs of its probes are worth executing (`Layouts.interest`), and what the
+                 area does with these probes (`Layouts.probe_plan`)
+    DESTINATION  route tag; areas to probe | output (for all units at once)
+    QUERIES      route tag; set of queries. Before it, as PART: the tag's first window test and, from bit
+                 `GROUP_PLAN_AT` on, how its results are grouped (`Layouts.group_plan`)
+    RAW_ROUTE    unit; stores | group of the stream
+    TEST         number of a window test; what it compares and where it leads (`word_of`). Before it, as PART:
+                 its higher limit, then its lower one
+    SELECTION    unit; entries of its selection table, in order (`SelectionEntry`)
+    RANGE        unit; address: 0 none, 1 data ticks, 2 forever
+    ROWS         unit; data: rows
+    INDEX        unit; address: index; data: window attribute | enable << 2
+    TERMS        unit; route tag; conjunctions of factors, at least one of which holds in every pair worth
+                 executing (`Layouts.terms`)
+    SEED         unit; data: seed of the hash of its indexes
+    JOIN_ROW     unit; row; what a pair needs to join, and as which route tag (`Layouts.join_row`)
+    SET          set; its queries. Before it, as PART: the test that follows
+    FILTER       unit; index of four selection bits << 4 | their values; data: of the queries over this stream
+                 alone, those that need none of the four bits that are 0
+    PART         data of a table that is wider than a command; the last two are kept
     """
 
     INSTRUCTION = 0
@@ -89,23 +89,23 @@ class Target(enum.IntEnum):
 
 
 class Verdict(enum.IntEnum):
-    """The answer to a command."""
+    """Answer to a command."""
 
     OK = 0
     NOT_LOADING = 1  # WRITE, COMMIT or ABORT without BEGIN
-    LOADING = 2  # BEGIN or RESET in between
+    LOADING = 2  # BEGIN or RESET during a load
     BAD_TARGET = 3  # no such target or unit
-    BAD_ADDRESS = 4  # over the table, or an instruction or selection out of order
+    BAD_ADDRESS = 4  # beyond the table, or an instruction or selection entry out of order
     UNDEFINED_WORD = 5  # encodes no instruction
     BAD_JUMP = 6  # not forward
-    BAD_REGISTER = 7  # writes a register it must not
-    TOO_MANY_COMPARES = 8  # more CMPs than the factor array has comparators
+    BAD_REGISTER = 7  # writes a register that it must not write
+    TOO_MANY_COMPARES = 8  # more CMPs than the configuration has factors
     NO_LAST_NOP = 9  # the last instruction is no NOP, or a jump leads past it
-    INCOMPLETE = 10  # COMMIT while a program or a selection table lacks its end
+    INCOMPLETE = 10  # COMMIT while a program or a selection table lacks its last entry
 
 
 class Counter(enum.IntEnum):
-    """Counters that READ gives. The first group counts tuples, as `seustream.hdl.device.Status` does."""
+    """Counters that READ returns. The first group counts as `seustream.hdl.device.Status` does."""
 
     TAKEN = 0
     TICKS = 1
@@ -130,7 +130,7 @@ _UNITS, _UNITS_OF_AREA = (
 
 
 def units(config: DeviceConfig) -> list[str]:
-    """The parts of a processor whose cycles are counted; those of an area with its number."""
+    """Names the units of a processor whose cycles are counted; those of an area with its number."""
     areas = range(config.streams)
     own = [*_UNITS, "grouping"] if config.groups else _UNITS
     return [*own, *(f"{unit} {area}" for area in areas for unit in _UNITS_OF_AREA)]
@@ -139,13 +139,13 @@ def units(config: DeviceConfig) -> list[str]:
 FILTERED = 4
 """Selection bits that the output looks up at once."""
 FILTER_BITS = 6
-"""An address of these tables: which selection bits, and what they are."""
+"""Width of a FILTER address: which selection bits, and their values."""
 GROUP_PLAN_AT = 16
 TERMS = 4
-"""Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
+"""Conjunctions of factors per route tag; four of sixteen factors each fill a command's data."""
 ROW_BITS, ROWS_BITS = 7, 5
 JOIN_ROWS = 1 << ROW_BITS
-"""Rows of an area, in which its program is written once more for the tags for which there is room."""
+"""Join rows of an area, which restate its program for as many tags as there is room for."""
 NEEDS_BITS = (
     len(isa.FACTOR_REGISTERS)
     + len(isa.WINDOW_SELECTION_REGISTERS)
@@ -171,12 +171,12 @@ OPERATION_BITS, TARGET_BITS, UNIT_BITS, ADDRESS_BITS, DATA_BITS = 3, 4, 2, 10, 6
 
 @dataclass(frozen=True, slots=True)
 class SelectionEntry:
-    """An entry of a stream's selection table. One that `compares` takes part in a selection bit, which its place
-    in a row says, and of configurations with fewer selectors than bits the row's `group`: it must hold with
-    all others of the bit (`every`), or one of them must. It holds where the attribute is less
-    than the constant, or `equal` to it, or, `negated`, where it is not. One that `admits` has a mask in
-    `constant`: a tuple with all these bits comes in (`every`), or with one of them. One that does
-    neither is nothing."""
+    """An entry of a stream's selection table. An entry that `compares` contributes to a selection bit. Its place
+    in the row selects the bit, together with the row's `group` if there are fewer selectors than bits. The bit
+    needs all of its entries (`every`) or one of them. An entry holds if the attribute is less than the
+    constant, or with `equal` if it equals it; `negated` inverts this. An entry that `admits` has a mask in
+    `constant`: it admits a tuple with all of these bits (`every`), or with one of them. An entry that does
+    neither is empty."""
 
     compares: bool = False
     admits: bool = False
@@ -196,23 +196,23 @@ class SelectionEntry:
 
     @classmethod
     def of(cls, comparison: Comparison, every: bool, group: int, width: int) -> SelectionEntry:
-        """A comparison of attributes of so many bits. More than c is not less than c + 1, if there is one."""
+        """Encodes a comparison of attributes of `width` bits. `> c` becomes `not < c + 1`, if c + 1 fits."""
         is_, condition, constant = isa.Condition, comparison.condition, comparison.constant
         equal = condition in (is_.EQ, is_.NE)
         negated = condition in (is_.NE, is_.GE, is_.GT, is_.TRUE)
         if condition in (is_.GT, is_.LE):
             constant += 1
         if constant >> width:
-            # All are less than that, and not less than 0.
+            # Every value is less than this constant, and not less than 0.
             negated, constant = not negated, 0
         if condition in (is_.TRUE, is_.FALSE):
-            constant = 0  # none is less
+            constant = 0  # no value is less
         return cls(True, False, every, group, comparison.attribute, equal, negated, constant)
 
 
 def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) -> Iterator[Command]:
-    """Everything a device writes to take these tables, BEGIN and COMMIT left out. Unless `by_rows`
-    every pair runs the program, also where rows would do."""
+    """Lists all WRITE commands that load these tables, without BEGIN and COMMIT. Unless `by_rows`,
+    every pair runs the program, even if rows would do."""
     programs = [AreaProgram(area.program) for area in tables.areas]
     seed = seed_of(tables, config)
     for unit in range(config.streams):
@@ -234,7 +234,7 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
         areas = output = 0
         if tag in tables.routes:
             route = tables.routes[tag]
-            # A probe that nothing comes of need not be made.
+            # A probe that cannot join anything need not be sent.
             areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
             output = bool(route.queries) << config.streams
         yield Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, areas | output)
@@ -242,8 +242,8 @@ def load_commands(tables: Tables, config: DeviceConfig, by_rows: bool = True) ->
 
 
 def output_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
-    """Writes the tables of the output: the queries of each route tag, the tests of their windows, and the filters
-    of those over one stream."""
+    """Writes the tables of the output: the queries of each route tag, their window tests, and the filters
+    of the queries over one stream."""
     tests = WindowTests.of(tables, config.streams)
     for tag in range(config.tags):
         queries = 0
@@ -276,7 +276,7 @@ def _group_plan(grouped: Grouped | None) -> int:
 
 
 def _filters(tables: Tables, stream: int, queries: frozenset[int]) -> Iterator[Command]:
-    """Of all values of some selection bits, the queries over one stream whose filters they pass."""
+    """Lists, for every value of each four selection bits, the queries over one stream whose filters it passes."""
     for address in range(1 << FILTER_BITS):
         place, bits = divmod(address, 1 << FILTERED)
         missing = ~bits & (1 << FILTERED) - 1
@@ -290,7 +290,7 @@ def _part(data: int) -> Command:
 
 
 def word_of(test: WindowTest) -> int:
-    """Encodes a test without its limits: where it leads, and what it looks at (`Layouts.window_test`)."""
+    """Encodes a test without its limits: where it leads, and what it compares (`Layouts.window_test`)."""
     word = at = 0
     for step in test.steps:
         word |= (step.then | step.index << THEN_BITS) << at
@@ -304,7 +304,7 @@ def word_of(test: WindowTest) -> int:
 def _area(
     unit: int, area: Area, program: AreaProgram, led: set[int], config: DeviceConfig
 ) -> Iterator[Command]:
-    """`led`: the tags of which probes come here."""
+    """Writes the tables of an area; `led` is the set of tags whose probes are sent here."""
     last = len(area.program) - 1
     for address, word in enumerate(area.program):
         data = word | (LAST_WORD if address == last else 0)
@@ -337,7 +337,7 @@ def _probe_plan(
     rows: range,
     config: DeviceConfig,
 ) -> int:
-    """Plan of an area for probes of a tag, as in `Layouts.probe_plan`, after `Layouts.interest`."""
+    """Encodes an area's plan for probes of a tag: `Layouts.interest`, followed by `Layouts.probe_plan`."""
     interest = program.interest(tag)
     plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
     at = config.factors + 1
@@ -354,8 +354,8 @@ def _probe_plan(
 
 
 def _turns(program: AreaProgram, tag: int, by_rows: bool, config: DeviceConfig) -> range:
-    """The turns of a row in which factors are compared that say what a tag's pairs join: those of its rows, or
-    all that there are. A factor's turn is by how many before it are of the same kind."""
+    """The turns of a row that a tag's probes need: those that compare factors of its rows or, without rows, all
+    turns. The turn of a factor follows from the number of earlier factors of the same kind."""
     kinds = [cmp.window_attribute % config.kinds for cmp in program.compares]
     turns = [kinds[:n].count(kind) // config.comparators_alike for n, kind in enumerate(kinds)]
     if by_rows:
@@ -368,7 +368,7 @@ def _turns(program: AreaProgram, tag: int, by_rows: bool, config: DeviceConfig) 
 def _join_rows(
     program: AreaProgram, tags: set[int], config: DeviceConfig
 ) -> tuple[list[int], dict[int, range]]:
-    """Rows of an area, as in `Layouts.join_row`, and which of them are a tag's. A tag for which there
+    """The rows of an area, as in `Layouts.join_row`, and the range of rows of each tag. A tag for which there
     is no room is left to the program; without lanes there are no factors to decide by."""
     rows: list[int] = []
     places: dict[int, range] = {}
@@ -390,7 +390,7 @@ def _join_row(row: JoinRow) -> int:
 
 
 def _terms(program: AreaProgram, tag: int, config: DeviceConfig) -> int:
-    """Conjunctions as masks of factors; the first once more where there are fewer than places."""
+    """Encodes conjunctions as masks of factors; the first one is repeated to fill all places."""
     found = program.terms(tag, TERMS)
     masks = [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]
     masks += masks[:1] * (TERMS - len(masks))
@@ -398,20 +398,21 @@ def _terms(program: AreaProgram, tag: int, config: DeviceConfig) -> int:
 
 
 def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:
-    """The window attributes that the area's indexes serve, as many as it has."""
+    """The window attributes that the area's indexes serve, at most one per index."""
     guards = (area.factors[factor] for _, factor in sorted(area.guards.items()))
     return list(dict.fromkeys(guard.window_attribute for guard in guards))[: config.indexes]
 
 
 def _selection_table(tables: Tables, unit: int, config: DeviceConfig) -> list[SelectionEntry]:
-    """Rows of comparisons, each in the place of its selection bit, then the masks that admit, in the last place."""
+    """Lists the rows of comparisons, each in the place of its selection bit, then the admission masks, in the last
+    place."""
     places, width = config.selectors, config.attribute_width
     rows: list[list[SelectionEntry]] = []
     selections = tables.selections[unit]
     for group, first in enumerate(range(0, len(selections), places)):
         columns = []
         for selection in selections[first : first + places]:
-            # Of no comparisons at all, every one holds and none does.
+            # Without comparisons, "every one holds" is true and "one holds" is false.
             empty = isa.Condition.TRUE if selection.every else isa.Condition.FALSE
             comparisons = selection.comparisons or (Comparison(0, empty, 0),)
             columns.append(

@@ -1,4 +1,4 @@
-"""Row decider: joins pairs by the rows of their probe's route tag, without running the program."""
+"""Row decider: joins pairs by the join rows of their probe's route tag, without running the program."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seustream.hdl.table_bus import write_signature
 
 
 def join_layout(config: DeviceConfig) -> data.StructLayout:
-    """A joined tuple (`some`), the `end` of its probe, or both: its tag and slot, and where in the program or
-    in the rows it comes from (`pc`)."""
+    """Layout of a joined tuple (`some`), the `end` of its probe, or both: its tag and slot, and the instruction
+    or row that it comes from (`pc`)."""
     slot = Layouts(config).slot_bits
     return data.StructLayout(
         {"some": 1, "end": 1, "tag": TAG_BITS, "slot": slot, "pc": ADDRESS_BITS}
@@ -24,22 +24,22 @@ def join_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class RowDecider(wiring.Component):
-    """Looks up a row, and whether what it needs is there. The ends of probes pass by the same way,
-    so that nothing overtakes.
+    """Looks up a row and tests whether the pair has what it needs. The ends of probes go through the same
+    pipeline, so that nothing overtakes.
 
     latency     5 cycles
-    throughput  a row a cycle
+    throughput  a row per cycle
 
-    write, half    table of rows, and which half of it is in use
-    asked, row     pulse: this row for a pair
-    ended          pulse, with the last of them or alone: the end of a probe
-    has            what is there: outcomes of factors, selection bits (`Layouts.join_row`)
-    level          of the probe
-    slot, pc       of the pair, and which of its tag's rows it is
-    again          it was joined by this row before
-    came, found    pulse, with a joined tuple, an end, or both
-    its_level      with it
-    clear          pulse: forget what is under way
+    write, half    in: table bus with the rows, and which half of the table is in use
+    asked, row     in: pulse: test a pair by this row
+    ended          in: pulse, with the last `asked` of a probe or alone: the end of the probe
+    has            in: what the pair has: outcomes of factors, selection bits (`Layouts.join_row`)
+    level          in: level of the probe
+    slot, pc       in: slot of the pair, and number of the row among those of its tag
+    again          in: this row joined the pair before
+    came, found    out: pulse, with a joined tuple, an end, or both
+    its_level      out: level, valid with `came`
+    clear          in: pulse: flush the pipeline
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -77,7 +77,7 @@ class RowDecider(wiring.Component):
             write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.JOIN_ROW)),
         ]
 
-        # Stages: address, memory, row, verdict; the memory lies elsewhere.
+        # Pipeline stages: address, memory, row, verdict; registers around the memory, which lies elsewhere.
         pair = data.StructLayout(
             {
                 "asked": 1,
@@ -106,7 +106,7 @@ class RowDecider(wiring.Component):
         m.d.sync += [later.eq(former) for former, later in itertools.pairwise([first, *stages])]
         m.d.sync += [address.eq(self.row), row.eq(read.data)]
 
-        # The verdict; of several rows of a JOIN one is enough.
+        # The verdict; a JOIN takes part once, even if several of its rows hold.
         decided, joined = Signal(pair), Signal()
         holds, starts, tag = Signal(), Signal(), Signal(TAG_BITS)
         m.d.sync += [

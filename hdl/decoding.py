@@ -1,4 +1,4 @@
-"""Decodes an instruction's word in hardware: what `isa` states, as patterns and layouts."""
+"""Decodes an instruction word in hardware: the definitions of `isa`, as patterns and layouts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seustream.hdl import isa
 
 
 def _opcode(kind: type[isa.Instruction]) -> str:
-    """The pattern of an instruction's word: its fixed bits, and dashes for its members."""
+    """The pattern of an instruction word: its fixed bits, and dashes for its members."""
     return "".join(p if isinstance(p, str) else "-" * p[1] for p in kind.LAYOUT)
 
 
@@ -25,7 +25,7 @@ def _fields(kind: type[isa.Instruction]) -> data.FlexibleLayout:
 
 
 PATTERNS = {kind: _opcode(kind) for kind in isa.INSTRUCTIONS}
-"""Of each kind, what its words match."""
+"""Pattern that the words of each kind match."""
 
 FIELDS = {kind: _fields(kind) for kind in isa.INSTRUCTIONS}
-"""Of each kind, a view of its words."""
+"""Layout of the words of each kind."""

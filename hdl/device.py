@@ -1,48 +1,50 @@
-"""The contract between a device and its host: the tables it loads, the batches it takes, the
-results it gives back.
+"""Defines the contract between a device and its host: the tables that a device loads, the batches
+that it accepts and the results that it returns.
 
-Rules of the contract, the same for every device (models, RTL, board):
+The rules of the contract are the same for every device (models, RTL, board):
 
 1. *Order.* A batch is in arrival order: by timestamp, then source, then arrival.
-   Timestamps never fall, within a batch or from one batch to the next; a batch in
-   which they do is refused whole (`BatchRefused`).
-2. *Sequence numbers* count a source stream's tuples from 0, without gaps, whether
-   the device stores them or not. Streams of one `group` are copies of one source
-   (a self-join); a tuple on any of them moves the counter of all, so the copies of
-   a tuple come right after each other, in stream order.
-3. *Ticks.* A tuple with `admit` false only moves the clock and the counter: it is
-   neither stored nor probed. The host sends one where it deals with a tuple itself.
+   Timestamps never decrease, neither within a batch nor from one batch to the next; a
+   batch in which they do is refused as a whole (`BatchRefused`).
+2. *Sequence numbers* count a source stream's tuples from 0, without gaps, whether or
+   not the device stores them. Streams of one `group` are copies of one source
+   (a self-join); a tuple on any of them advances the counter of all, so the copies of
+   a tuple arrive back to back, in stream order.
+3. *Ticks.* A tuple with `admit` false only advances the clock and the sequence counter:
+   it is not stored and does not probe. The host sends one for each tuple that it handles
+   itself.
 4. *Results* of a raw tuple are complete when `push` returns or, for a pipelined
    device, after `flush`. Each combination is delivered once per route tag, as one record
    for all queries of the tag that it satisfies; a query with overlapping terms may see it
-   more than once, always for the same raw tuple. Their order within one raw tuple is free.
-   A query over one stream has a raw tuple for a result if it has the selection bits that the
-   query `needs`.
+   more than once, always for the same raw tuple. The order of the results of one raw tuple
+   is unspecified. For a query over a single stream, a raw tuple is itself a result if it has
+   all selection bits that the query `needs`.
 5. *Windows.* A result is delivered only if every component was in its stream's
    window of that query when the latest component arrived.
-6. *Overflow.* A device keeps `DeviceConfig.capacity` tuples a stream. When one more is
-   stored, the oldest, which some window could still reach, is reported in
-   `Results.handed_over`, never dropped silently. It leaves before the tuple that takes its
-   place probes.
-7. *Load.* `load` drains what is in flight, then swaps programs and tables and
-   keeps clock, counters and the stored tuples, whose selection bits are evaluated
-   anew; only an image with other streams or groups empties the windows and forgets
+6. *Overflow.* A device keeps `DeviceConfig.capacity` tuples per stream. When one more is
+   stored, the oldest, which some window could still reach, is evicted and reported in
+   `Results.handed_over`; it is never dropped silently. It leaves before the tuple that
+   displaces it probes.
+7. *Load.* `load` drains what is in flight, then swaps programs and tables. It keeps the
+   clock, the counters and the stored tuples, and evaluates the selection bits of these
+   tuples anew; only an image with other streams or groups empties the windows and resets
    the sequence numbers. An image that is refused (`LoadRefused`) leaves the device as
    it was. `reset` empties the windows.
 8. *Counters.* A device counts time modulo 2^`timestamp_width` and sequence numbers
-   modulo 2^`sequence_width`. It tells a stored tuple's age exactly up to
-   `longest_range` ticks, and its rank (the last sequence number of its source less its
-   own) up to `longest_rows`; windows longer than that are refused at `load`. When the
-   arrival of any raw tuple, of whatever stream, tick or not, takes a stored tuple over
-   one of the two, that tuple leaves, however large the step. If it is dead, past what its
-   area's `Retention` keeps, it is dropped, which comes first; if some window still keeps it
-   (UNBOUNDED, ROWS an old one, RANGE one of high rank) it is handed over as in an overflow,
-   before the arriving tuple probes. Timestamps and sequence numbers in results are whole,
-   64 bits, whatever their width inside.
-9. *Groups.* For a route tag that is `grouped`, a device may keep the results of the query that is named from
-   leaving, and give the groups that they form instead, in `Results.grouped`: before the first raw tuple of
-   another period, and when `push` returns or after `flush`. Or it delivers such a result as any other, as one that finds no room for
-   its group; each is in one of the two, and of each group there may be several records. They are counted as delivered.
+   modulo 2^`sequence_width`. It resolves a stored tuple's age exactly up to
+   `longest_range` ticks, and its rank (the last sequence number of its source minus its
+   own) up to `longest_rows`; `load` refuses windows longer than that. When the arrival of
+   any raw tuple, on any stream, tick or not, takes a stored tuple past either limit, that
+   tuple leaves, however large the step. A dead tuple, past what its area's `Retention`
+   keeps, is dropped; this is tested first. A tuple that some window still keeps
+   (UNBOUNDED; ROWS, an old tuple; RANGE, one of high rank) is handed over as in an overflow,
+   before the arriving tuple probes. Timestamps and sequence numbers in results are full
+   64-bit values, whatever their internal width.
+9. *Groups.* For a route tag that is `grouped`, a device may hold back the results of the named query and
+   return the groups that they form instead, in `Results.grouped`: before the first raw tuple of another
+   period, and when `push` returns or after `flush`. It may also deliver such a result like any other, for
+   example one that finds no room for its group. Each result is in exactly one of the two, and a group may
+   have several records. Grouped results count as delivered.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ Bools = npt.NDArray[np.bool_]
 BitMaps = npt.NDArray[np.uint64]
 
 NOT_IN_RESULT = -1
-"""Component sequence number of a stream that has no part in a result."""
+"""Component sequence number for a stream that takes no part in a result."""
 
 
 # --- tables: an image, decoded ------------------------------------------------
@@ -78,8 +80,8 @@ class WindowKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Window of a query over a stream, the tuples it still sees: newest - ts <= size for RANGE,
-    the last `size` tuples for ROWS."""
+    """Window of a query over a stream: the tuples that the query still sees. RANGE covers tuples with
+    newest - ts <= size, ROWS the last `size` tuples."""
 
     kind: WindowKind
     size: int = 0
@@ -95,8 +97,8 @@ UNUSED = Window(WindowKind.UNUSED)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Time for which a join area keeps a tuple (Large Window Only): while its age is at
-    most `range` ticks or it is among the last `rows`. None is for ever."""
+    """Time for which a join area keeps a tuple (Large Window Only): as long as its age is at
+    most `range` ticks or it is among the last `rows`. A `range` of None means forever."""
 
     range: int | None = -1
     rows: int = 0
@@ -116,7 +118,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`attribute condition constant`, on the encoded attribute of a raw tuple."""
+    """Comparison `attribute condition constant` on the encoded attribute of a raw tuple."""
 
     attribute: int
     condition: Condition
@@ -125,7 +127,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One selection bit: all of the comparisons, or any of them."""
+    """One selection bit: the AND of its comparisons (`every`), or their OR."""
 
     every: bool
     comparisons: tuple[Comparison, ...]
@@ -143,8 +145,8 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One row of an area's combination part: a probe tuple with route tag `pre_tag`
-    that agrees with a window tuple in all factors and selections goes on as `post_tag`."""
+    """One row of an area's combination part: a probe tuple with route tag `pre_tag` that satisfies
+    all factors and selections with a window tuple continues as `post_tag`."""
 
     pre_tag: int
     factors: tuple[int, ...]
@@ -155,12 +157,12 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A join area: what M3Join states (factors, combinations) and the program that does it.
+    """A join area: what M3Join states (factors, combinations) and the program that implements it.
 
     guards  route tag -> index of an EQ factor that every combination of that tag requires.
-            For a probe with the tag a device may look only at window tuples that have the
-            factor's attribute value, or may take no notice: the results are the same. A
-            device with room for few indexes may use the guards of some attributes only.
+            For a probe with the tag, a device may examine only the window tuples that have
+            the factor's attribute value, or may ignore the guard: the results are the same. A
+            device with few indexes may use the guards of some attributes only.
     """
 
     factors: tuple[Factor, ...] = ()
@@ -172,7 +174,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A row of the join routing table. `insert` is set in the rows of raw tuples, whose
+    """A row of the join routing table. `insert` is set only in the rows of raw tuples, whose
     tag is their stream number."""
 
     insert: bool = False
@@ -182,9 +184,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The groups that a route tag's results form for one of its queries: by the attribute `key` (its stream, its number), or
-    one group of all; with the sum, the least and the greatest of the attribute `value`, if there is one.
-    A period of so many ticks begins at `offset`, and others before and after it."""
+    """Groups that the results of a route tag form for one of its queries: by the attribute `key` (stream,
+    attribute number), or a single group without one. Each group has the sum, minimum and maximum of the
+    attribute `value`, if there is one. Periods are `period` ticks long and aligned to `offset`."""
 
     query: int
     key: tuple[int, int] | None
@@ -197,14 +199,14 @@ class Grouped:
 class Tables:
     """Everything a device loads.
 
-    groups      per stream, the source it is a copy of (rule 2)
+    groups      per stream, the source that it is a copy of (rule 2)
     selections  per stream, its selection bits
-    admission   per stream, masks of selection bits: a raw tuple that has all bits of
-                none of them is dropped at the door
-    windows     per query, per stream, the output window
-    filters     per query, the selection bits that a raw tuple needs to be a result of it by itself, 0
-                for a join; nothing at all if every query is a join
-    grouped     per route tag, the groups that a device forms of its results if it can (rule 9)
+    admission   per stream, masks of selection bits: a raw tuple that does not have all bits
+                of at least one mask is dropped on input
+    windows     per query and stream, the output window
+    filters     per query, the selection bits that a raw tuple needs to be a result by itself, 0 for
+                a join; empty if every query is a join
+    grouped     per route tag, the groups that a device forms from its results if it can (rule 9)
     """
 
     groups: tuple[int, ...]
@@ -221,11 +223,11 @@ class Tables:
         return len(self.groups)
 
     def needs(self, query: int) -> int:
-        """The selection bits that a raw tuple needs to be a result of a query."""
+        """The selection bits that a raw tuple needs to be a result of a query by itself."""
         return self.filters[query] if self.filters else 0
 
     def cuts(self, timestamp: Ints) -> Ints:
-        """The rows of a batch that are in another period of some groups than the row before."""
+        """Finds the rows of a batch at which the period of any grouping changes."""
         changes = np.zeros(max(len(timestamp) - 1, 0), np.bool_)
         for period, offset in {(one.period, one.offset) for one in self.grouped.values()}:
             number = (timestamp - offset) // period
@@ -233,20 +235,21 @@ class Tables:
         return np.flatnonzero(changes) + 1
 
     def masks(self, stream: int) -> list[tuple[int, bool]]:
-        """The admission masks of a stream, and whether a raw tuple must have all bits of it: those of one
-        bit are one mask, of which any bit is enough."""
+        """The admission masks of a stream, each with a flag: whether a raw tuple must have all of its bits.
+        Masks of a single bit are merged into one, of which any bit suffices."""
         return _merged(self.admission[stream])
 
     def selection_entries(self, stream: int, places: int) -> int:
-        """Entries of a stream's selection table in rows of so many."""
+        """Counts the entries of a stream's selection table with `places` entries per row."""
         bits = [len(selection.comparisons) for selection in self.selections[stream]]
         return selection_entries(bits, self.admission[stream], places)
 
 
 def selection_entries(bits: Iterable[int], admission: Iterable[int], places: int) -> int:
-    """Entries of a selection table in rows of so many, for bits of so many comparisons: a row for each
-    comparison of as many bits (none at all takes one, that always or never holds), and in the last place
-    the masks."""
+    """Counts the entries of a selection table with `places` entries per row. `bits` gives the number of
+    comparisons of each selection bit. A group of `places` bits takes as many rows as its largest bit has
+    comparisons; a bit without any takes one, which always or never holds. Each admission mask takes the
+    last place of a row."""
     sizes = [max(size, 1) for size in bits]
     groups = [sizes[first : first + places] for first in range(0, len(sizes), places)]
     masks = len(_merged(admission))
@@ -264,8 +267,8 @@ def _merged(admission: Iterable[int]) -> list[tuple[int, bool]]:
 
 
 class LoadRefused(ValueError):
-    """An image a device does not take. `reason` says why; `area` and `address` where,
-    if it is about a program."""
+    """An image that a device refuses. `reason` gives the cause; `area` and `address` give the
+    location if the cause is in a program."""
 
     def __init__(self, reason: str, area: int | None = None, address: int | None = None) -> None:
         self.reason, self.area, self.address = reason, area, address
@@ -280,7 +283,7 @@ class LoadRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Raw tuples in arrival order, in columns; `attributes` is n x 4."""
+    """Raw tuples in arrival order, by columns; `attributes` is n x 4."""
 
     stream: npt.NDArray[np.uint8]
     timestamp: Ints
@@ -310,14 +313,14 @@ class Batch:
 
 
 class NotLoaded(RuntimeError):
-    """A batch for a device that has no image yet."""
+    """A batch was pushed to a device that has no image yet."""
 
     def __init__(self) -> None:
         super().__init__("no image is loaded: call load() before push()")
 
 
 class BatchRefused(ValueError):
-    """A batch a device does not take. `row` is the first row at fault."""
+    """A batch that a device refuses. `row` is the first row at fault."""
 
     def __init__(self, reason: str, row: int) -> None:
         self.reason, self.row = reason, row
@@ -325,8 +328,8 @@ class BatchRefused(ValueError):
 
 
 def check_batch(batch: Batch, tables: Tables, config: DeviceConfig, now: int | None) -> None:
-    """Raises `BatchRefused` if a device must not take the batch; a device asks before it
-    touches the first row. `now` is the last timestamp it saw, None before the first."""
+    """Raises `BatchRefused` if a device must not accept the batch; a device calls it before it
+    processes the first row. `now` is the last timestamp it saw, None before the first."""
     if not len(batch):
         return
     foreign = np.flatnonzero(batch.stream >= tables.streams)
@@ -357,10 +360,10 @@ def _no_ints() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """Stored tuples that left early: stream, sequence number, and of the raw tuple whose
-    arrival displaced it, too, stream (`taker`) and sequence number (`taken_by`). A tuple
-    that left a full buffer was displaced by one of its own stream (rule 6), one that left
-    for the counters (rule 8) by one of any stream, ticks included."""
+    """Stored tuples that left early: stream and sequence number of each, and stream (`taker`) and
+    sequence number (`taken_by`) of the raw tuple whose arrival displaced it. A tuple that left
+    a full buffer was displaced by one of its own stream (rule 6). One that left because of the
+    counters (rule 8) was displaced by one of any stream, ticks included."""
 
     stream: Ints = field(default_factory=_no_ints)
     sequence: Ints = field(default_factory=_no_ints)
@@ -385,9 +388,9 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups of results (rule 9), in columns: the query; the code of the key, 0 without one; how many results, of
-    one period; sum, least and greatest of the codes of the value, 0 without one; the times of the oldest
-    component, and of the first of the results."""
+    """Groups of results (rule 9), by columns: the query; the code of the key, 0 without one; the number of
+    results, all of one period; sum, minimum and maximum of the codes of the value, 0 without one; the
+    timestamps of the oldest component and of the first result."""
 
     query: Ints = field(default_factory=_no_ints)
     key: Ints = field(default_factory=_no_ints)
@@ -402,11 +405,11 @@ class Groups:
         return len(self.query)
 
     def of(self, query: int) -> Groups:
-        """Those of a query."""
+        """Selects the groups of a query."""
         return self.some(np.flatnonzero(self.query == query))
 
     def some(self, rows: Ints) -> Groups:
-        """Some of them, in another order."""
+        """Selects rows, in the order given."""
         return Groups(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @classmethod
@@ -424,9 +427,9 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Join results in columns, a record for a combination: `queries` has a bit for each query that
-    it satisfies, one at least; `sequences` is m x 4, `NOT_IN_RESULT` where a stream has no part.
-    Its length is in records, those that are in `grouped` left out."""
+    """Join results by columns, one record per combination: `queries` has a bit for each query that
+    it satisfies, at least one; `sequences` is m x 4, `NOT_IN_RESULT` where a stream takes no part.
+    The length counts records, without the results in `grouped`."""
 
     queries: BitMaps = field(default_factory=lambda: np.empty(0, np.uint64))
     newest: Ints = field(default_factory=_no_ints)
@@ -440,7 +443,7 @@ class Results:
 
     @property
     def delivered(self) -> int:
-        """Counts results, a record once for each of its queries, and those in groups."""
+        """Counts results: a record once for each of its queries, plus those in groups."""
         return int(np.bitwise_count(self.queries).sum() + self.grouped.count.sum())
 
     def of(self, query: int) -> Bools:
@@ -449,7 +452,7 @@ class Results:
         return found
 
     def each(self) -> tuple[Ints, Ints]:
-        """Expands to one row a result: its record, and its query."""
+        """Expands to one row per result: the index of its record, and its query."""
         octets = self.queries.astype("<u8").view(np.uint8).reshape(-1, 8)
         record, query = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
         return record, query
@@ -471,14 +474,14 @@ class Results:
 
 @dataclass(slots=True)
 class Status:
-    """Counters since the last reset. All count tuples, but for `pairs`. A processor may count in `pairs` and
-    `circulated` what meets a tuple that died shortly before; such a combination is not delivered.
+    """Counters since the last reset. All except `pairs` count tuples. A processor may also count, in `pairs` and
+    `circulated`, combinations with a tuple that died shortly before; these are not delivered.
 
     taken       raw tuples pushed, ticks included
     ticks       of these, not admitted by the host
-    dropped     of these, dropped at the door by the selections
+    dropped     of these, dropped on input by the selections
     pairs       (probe, window) pairs compared
-    circulated  joined tuples handed back to the router
+    circulated  joined tuples sent back to the router
     delivered   results delivered, a record once for each of its queries
     handed_over stored tuples that left early
     occupancy   tuples stored now, per stream
@@ -497,11 +500,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class UnitCycles:
-    """Cycles of one unit of a processor since the last reset, in clock cycles.
+    """Clock cycles of one unit of a processor since the last reset, by state.
 
-    busy      it worked
-    starved   there was nothing for it to do
-    blocked   it had something, and waited for another unit
+    busy      the unit was working
+    starved   it had no work
+    blocked   it had work, but stalled on another unit
     """
 
     busy: int
@@ -510,34 +513,34 @@ class UnitCycles:
 
 
 class Clocked(Protocol):
-    """Counters of a device with a clock of its own, beside `Status`. The models have no clock."""
+    """Counters that a device with a clock of its own has besides `Status`. The models have no clock."""
 
     def counters(self) -> dict[str, int]:
-        """cycles, hits (pairs executed), stalls (cycles an instruction waited for the router),
-        rewinds (probes left for others)."""
+        """Gives cycles, hits (pairs executed), stalls (cycles that an instruction waited for the
+        router) and rewinds (probes set aside for others)."""
 
     def units(self) -> dict[str, UnitCycles]:
-        """Gives the cycles of each unit, by its name."""
+        """Gives the cycles of each unit, by name."""
 
 
 class Device(Protocol):
-    """A WJASIP, whatever it is made of."""
+    """A WJASIP, whether model, RTL or board."""
 
     @property
     def config(self) -> DeviceConfig: ...
 
     def load(self, image: bytes) -> None:
-        """Take an image; raises `LoadRefused` and stays as it was."""
+        """Load an image. Raises `LoadRefused` for one that it cannot take, and is then unchanged."""
 
     def push(self, batch: Batch) -> Results:
-        """Process raw tuples; gives the results known so far. Raises `NotLoaded` without
-        an image, `BatchRefused` for a batch it cannot take, and stays as it was."""
+        """Process raw tuples and return the results known so far. Raises `NotLoaded` without an image
+        and `BatchRefused` for a batch that it cannot take, and is then unchanged."""
 
     def flush(self) -> Results:
-        """Drain the pipeline; gives the remaining results."""
+        """Drain the pipeline and return the remaining results."""
 
     def status(self) -> Status:
         """Counters since the last reset."""
 
     def reset(self) -> None:
-        """Empty the windows, clear the clock and all counters; keeps the image."""
+        """Empty the windows and clear the clock and all counters; keep the image."""

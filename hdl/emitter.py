@@ -1,4 +1,4 @@
-"""Emitter: brings an area's joined tuples to the router, and gives way where it must."""
+"""Emitter: offers an area's joined tuples to the router, and gives way to higher levels when it must."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from seustream.hdl.decider import join_layout
 from seustream.hdl.layouts import FOLLOWING, TAG_BITS, Layouts
 
 _WAITING, _IN_FLIGHT = 32, 10
-"""Joined tuples that wait, and how many may come after it was seen that they do."""
+"""Depth of the queue of joined tuples, and how many may still arrive after it reported no room."""
 _PATIENCE_BITS = 3
 
 
 class Emitter(wiring.Component):
-    """A queue of joined tuples and ends of probes. What is first in it waits for room where its route
-    tag leads. While there is none, and probes of a higher level wait, it gives up: all that wait
-    are forgotten, and the probe is taken up again at the first of them.
+    """Queues joined tuples and ends of probes. The first in the queue waits for room at the destination of its
+    route tag. If there is none for a while, and probes of a higher level wait, it gives up: the queue is
+    flushed, and the probe will be resumed at the first tuple in it.
 
     latency     6 cycles to the request
-    throughput  a joined tuple a cycle, with the end of its probe or without, or such an end alone
+    throughput  a joined tuple per cycle, with or without the end of its probe, or such an end alone
 
-    came, found, level, room   a joined tuple, an end, or both, and of which level; there is room, late by
-                          `_IN_FLIGHT` of them
-    tag, leads            the destination of a tag, a cycle later
-    emit, emitting, destination, granted, roomy   the request, and the router's answer
-    follows, follows_to   the requests after it, the first and the second: if each is there already and of the
-                          same level, and where it goes; without a request, the first is the next one
-    higher                probes of a higher level wait
-    ends                  the probe is done with this cycle: the next request is of the one after it
-    commit                pulse, a cycle later
-    rewind                pulse: `emitting` was given up
+    came, found, level    in: pulse with a joined tuple, an end, or both, and its level
+    room                  out: there is room; may be late by `_IN_FLIGHT` entries
+    tag, leads            out, in: a route tag; its destination, a cycle later
+    emit, emitting, destination   out: the request to the router
+    granted, roomy        in: it is taken; there is room for it
+    follows, follows_to   out: for the first and the second request after this one, whether it is ready already and of
+                          the same level, and where it goes; without a request, the first is the next one
+    higher                in: probes of a higher level wait
+    ends                  out: the probe is done in this cycle: the next request belongs to the probe after it
+    commit                out: the same, a cycle later
+    rewind                out: pulse: `emitting` was given up
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -64,14 +65,14 @@ class Emitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shape, bits = join_layout(self.config), ceil_log2(_WAITING)
-        # `same`: it is of the level of the one that came before.
+        # `same`: it has the level of the entry that came before.
         waiting = data.StructLayout(
             {"join": shape, "to": Layouts(self.config).destination, "same": 1}
         )
         m.submodules.joins = joins = memory.Memory(shape=waiting, depth=_WAITING, init=[])
         write, read = joins.write_port(), joins.read_port(domain="comb")
         end, first = Signal(bits + 1), Signal(bits + 1)
-        # Stages: destination, register; then it waits.
+        # Pipeline stages: destination, register; then the queue.
         came, found = Signal(2), [Signal(shape, name=f"found{stage}") for stage in range(2)]
         to, same = Signal(waiting["to"].shape), Signal()
         level, level_before = Signal.like(self.level), Signal.like(self.level)
@@ -97,8 +98,8 @@ class Emitter(wiring.Component):
             m.d.sync += level_before.eq(level)
         m.d.sync += self.room.eq((end - first)[: bits + 1] <= _WAITING - _IN_FLIGHT)
 
-        # Stages: out of the queue, what follows, request. An end alone goes with what is before it of its
-        # probe, if that is not a request yet, else makes way in a cycle.
+        # Pipeline stages: out of the queue, what follows, request. A lone end is merged with the tuple of its
+        # probe before it, if that is not a request yet; otherwise it takes a cycle of its own.
         item, following = Signal(waiting), Signal(waiting)
         have, have_following, here = Signal(), Signal(), Signal()
         load, goes_on, moves, leaves = Signal(), Signal(), Signal(), Signal()
@@ -143,14 +144,14 @@ class Emitter(wiring.Component):
         with m.Elif(gives_up):
             m.d.sync += self.emit.eq(0)
 
-        # Giving up, after the router has had time to see that there is room.
+        # Give up only after the router has had time to see that there is room.
         stuck = Signal(_PATIENCE_BITS)
         waits = self.emit & ~self.roomy & ~self.granted
         with m.If(waits & self.higher):
             m.d.sync += stuck.eq(stuck + 1)
         with m.Else():
             m.d.sync += stuck.eq(0)
-        # From a register, for it reaches far; the request is withdrawn meanwhile.
+        # `rewind` comes from a register, for it has a high fan-out; the request is withdrawn meanwhile.
         m.d.comb += gives_up.eq(stuck.all() & waits)
         m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):

@@ -1,4 +1,4 @@
-"""Instruction execution unit: joins an area's pairs, by its program or by what that comes to."""
+"""Instruction execution unit: joins an area's pairs, by its program or by the equivalent join rows."""
 
 from __future__ import annotations
 
@@ -26,35 +26,39 @@ _GROUP_BITS = 4
 
 
 class ExecutionUnit(wiring.Component):
-    """Pairs of a probe whose tag has rows are decided by them (`RowDecider`). Those of the others
-    run the program, one after the other: from after the leading run of CMPs, whose outcome the
-    factor array has found (without lanes: from address 0, and the unit compares by itself), to the
-    last instruction.
+    """Decides which pairs join. If the tag of a probe has rows, these decide its pairs (`RowDecider`). All other
+    pairs run the program, one after the other: from the instruction after the leading run of CMPs, whose
+    outcomes the factor array has found (without lanes: from address 0, and the unit compares by itself), to
+    the last instruction.
 
-    What is joined waits for the router (`Emitter`). If it gives up (`rewind`), it is noted where the
-    probe was, and after the others the unit goes on with that very JOIN.
+    Joined tuples wait for the router (`Emitter`). If the emitter gives up (`rewind`), the unit records where the
+    probe was left; after the other probes it resumes with that very JOIN.
 
     latency     11 cycles from a pair to its request by rows; by the program 4 to the first
                 instruction, 5 for a jump taken, 11 for a JOIN
-    throughput  a row a cycle, or an instruction a cycle; a pair that runs the program overlaps with
-                the one after only in reading it; the end of a probe with its last pair, or alone
+    throughput  a row or an instruction per cycle; a pair that runs the program overlaps with the next pair
+                only while that is read; the end of a probe comes with its last pair, or alone
 
-    write, half    tables, and which half of them is in use
-    enter, entering   a new probe (`probe_layout`); up to 63 wait
-    may_enter      one may in the next cycle
-    pairs          of the scanner, in the order of the probes
-    hit, hit_take, hit_bits   selection bits of the window tuple
-    attributes     what the probe carries (without lanes)
-    emit, granted, roomy      a joined tuple and where it goes; taken; there is room
-    follows, follows_to       the next ones are there already, of the same level, and where they go
-    waiting        by level, probes that are not done
-    commit, committed_level, context   pulse: a probe of this context is done
-    rewind         pulse: this and all later probes are taken back
-    resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
-    factors, used  the program's CMPs, and how many
-    last_turn      of the cycles a row takes
-    working, blocked   it is busy; there is no room for what it joins
-    trace          what is executed
+    write, half    in: table bus, and which half of the tables is in use
+    enter, entering   in: pulse with a new probe (`probe_layout`); up to 63 wait
+    may_enter      out: a probe may enter in the next cycle
+    pairs          in: stream from the scanner, in the order of the probes
+    hit, hit_take, hit_bits   out, out, in: selection bits of the window tuple
+    attributes     in: attributes that the probe carries (without lanes)
+    emit, emitted, level, destination   out: a joined tuple, its level and where it goes; stays until `granted`
+                   or until the unit gives up
+    granted, roomy   in: the router takes it; there is room for it
+    follows, follows_to   out: the next ones of the same level are ready already, and where they go
+    waiting        in: by level, probes are not done
+    commit, committed_level, context   out: pulse: a probe of this level and context is done
+    busy           out: the unit holds a probe
+    rewind         out: pulse: this and all later probes are taken back
+    resume_level, resumed   in: level of the next probe; pulse: it is resumed
+    resume, resume_slot     out: the probe was left before, and at which slot to resume
+    factors, used  out: the program's CMPs, and their number
+    last_turn      out: last of the turns that a row takes
+    working, blocked   out: the unit is busy; there is no room for a joined tuple
+    executed, trace    out: pulse: an instruction is executed; which one
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -145,7 +149,7 @@ class ExecutionUnit(wiring.Component):
         ]
 
     def _emit(self, m: Module) -> None:
-        """To the router, in the name of the probe whose turn it is."""
+        """Connects the emitter to the router, on behalf of the probe being sent."""
         emitter, probe, joined = self._emitter, self._probes.sending, self.emitted
         higher = Cat(
             self.waiting[level] & (level > probe.level) for level in range(self.layouts.levels)
@@ -174,8 +178,8 @@ class ExecutionUnit(wiring.Component):
         last = Signal(ADDRESS_BITS)
         m.d.sync += last.eq(program.last)
 
-        # The pair that comes next, its selection bits read, and one more that may wait, so
-        # that the scanner hears from a register whether there is room.
+        # Two-entry buffer for pairs: the next one, whose selection bits are being read, and one more, so that
+        # `ready` to the scanner comes from a register.
         waits, waits_too = Signal(), Signal()
         pair = Signal(pair_layout(self.config), reset_less=True)
         pair_after = Signal.like(pair)
@@ -194,7 +198,7 @@ class ExecutionUnit(wiring.Component):
         with m.Elif(self.pairs.valid):
             m.d.sync += waits_too.eq(1)
 
-        # The pair under way.
+        # The pair in execution.
         running = Signal()
         slot = Signal(layouts.slot_bits)
         held = Signal(pair.held.shape())
@@ -226,7 +230,7 @@ class ExecutionUnit(wiring.Component):
         by_rows = probe.rows != 0
         with m.If(~running & waits & pair.some & ~by_rows):
             m.d.comb += [begin.eq(1), taken.eq(~pair.end)]
-            with m.If(pair.end):  # is left, and comes after it
+            with m.If(pair.end):  # remains, and comes after the pair
                 m.d.sync += pair.some.eq(0)
             m.d.sync += [
                 running.eq(1),
@@ -271,10 +275,10 @@ class ExecutionUnit(wiring.Component):
             with m.If(self.rewind):
                 m.d.sync += [step.eq(0), after_it.eq(1)]
 
-        # Operands in two steps: the register of each group, then the group, or what the two
-        # instructions ahead have just found.
+        # Operands are selected in two stages: the register within each group, then the group, or a result
+        # forwarded from one of the two instructions ahead.
         does = Signal(_does_layout(self.config))
-        ready = Signal()  # it is an instruction of the program, not one read past a jump or the end
+        ready = Signal()  # `does` is valid, not an instruction read past a jump or the end
         found = Signal()
         chosen, chosen_valid = Signal(_chosen_layout(self.config)), Signal()
         next_chosen = Signal.like(chosen)
@@ -312,7 +316,7 @@ class ExecutionUnit(wiring.Component):
                     choice.group.bit_select(choice.number[_GROUP_BITS:], 1),
                 ),
             )
-        here = Signal()  # of the slot where the probe was left, before its first instruction
+        here = Signal()  # the probe was left at this slot; known before its first instruction
         m.d.sync += here.eq(probes.was_left & (slot == probes.left_slot))
         m.d.comb += [
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.AndRegisters].r)),
@@ -342,7 +346,7 @@ class ExecutionUnit(wiring.Component):
                 does.eq(chosen.does),
                 does.a.eq(operands["a"]),
                 does.b.eq(operands["b"]),
-                # What a probe that is taken up again had joined before it was left.
+                # A resumed probe had executed this JOIN before it was left.
                 does.again.eq(here & (chosen.does.at < probes.left_pc)),
                 ready.eq(chosen_valid),
             ]
@@ -381,7 +385,7 @@ class ExecutionUnit(wiring.Component):
         with m.If(acts & (jump | does.last)):
             m.d.sync += [read_valid.eq(0), valid.eq(0), chosen_valid.eq(0), ready.eq(0)]
 
-        # What is joined: one way or the other, for the ends of probes are between them.
+        # Joined tuples come from only one of the two at a time, for the ends of probes are between them.
         emitter = self._emitter
         m.d.comb += [
             emitter.came.eq(decider.came | (joins & go)),
@@ -422,7 +426,7 @@ class ExecutionUnit(wiring.Component):
     def _look_up_comparison(
         self, m: Module, does: data.View, instruction: data.View, held: Value, window: data.View
     ) -> None:
-        """Operands of a CMP: what the array found, or the two attributes."""
+        """Connects the operands of a CMP: the outcome from the factor array, or the two attributes."""
         if self.config.lanes:
             m.d.comb += does.held.eq(held.bit_select(instruction.factor, 1))
             return
@@ -445,8 +449,8 @@ class ExecutionUnit(wiring.Component):
 
 
 def _does_layout(config: DeviceConfig) -> data.StructLayout:
-    """The instruction in execution: with operands `a` and `b` to register `r`, as a
-    jump, as a JOIN; and the outcome of a comparison, or without lanes its two sides."""
+    """Layout of the decoded instruction in execution: its operands `a` and `b` and result register `r`, its
+    fields as a jump and as a JOIN, and the outcome of a comparison or, without lanes, its two sides."""
     width = 0 if config.lanes else config.attribute_width
     return data.StructLayout(
         {
@@ -474,7 +478,7 @@ def _does_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 def _chosen_layout(config: DeviceConfig) -> data.StructLayout:
-    """The next instruction, but for its operands: of each its register, and the
-    values of the registers of every group that it may be."""
+    """Layout of the next instruction, whose operands are half selected: for each its register number, and
+    the value of that register in every group."""
     operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
     return data.StructLayout({"does": _does_layout(config), "a": operand, "b": operand})

@@ -1,4 +1,4 @@
-"""Factor array: many factors of several pairs in one cycle."""
+"""Factor array: evaluates many factors of several pairs per cycle."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FACTOR = data.StructLayout(
         "turn": 4,
     }
 )
-"""A CMP that was loaded, and where it is compared: by which comparator of a lane, and in which of
-the cycles a row takes."""
+"""A CMP that was loaded, and where it is compared: by which comparator of a lane, and in which turn
+of a row."""
 
 
 def comparison_layout(config: DeviceConfig) -> data.StructLayout:
-    """Work of a comparator in a cycle: the probe's attribute, whether the probe carries that
-    stream, and with what it is compared."""
+    """Layout of a comparator's work in a cycle: the probe's attribute, whether the probe carries its
+    stream, the condition, and the window attribute that it is compared with."""
     return data.StructLayout(
         {
             "operand": config.attribute_width,
@@ -40,13 +40,13 @@ def comparison_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 BUFFER_BITS = 5
-"""Bits of a probe's number among those that are compared or wait for it: thirty-two at once, sixteen if a row
-takes two turns, eight if three or four, four up to eight, and two if more."""
+"""Width of a probe's number among those whose comparisons are kept: thirty-two at once, sixteen if a row takes two
+turns, eight if it takes three or four, four up to eight, and two if more."""
 
 
 def kept_at(config: DeviceConfig, turn: Value, buffer: Value, last_turn: Value) -> Value:
-    """Place where a comparator keeps what it compares in a turn with a probe. If a row takes many turns, a bit
-    of the turn stands for one of the probe's."""
+    """Address at which a comparator keeps its comparison for a turn of a probe. The more turns a row takes, the
+    more bits of the probe's number are replaced by bits of the turn."""
     place, probes = [], BUFFER_BITS
     for bit in range(ceil_log2(config.turns)):
         probes -= 1
@@ -63,7 +63,7 @@ def all_kept(config: DeviceConfig, count: Value, last_turn: Value) -> Value:
 
 
 def put_layout(config: DeviceConfig) -> data.StructLayout:
-    """A comparison on its way to its comparator: for which turn, of which probe."""
+    """Layout of a comparison on its way to its comparator, with its turn and its probe."""
     return data.StructLayout(
         {
             "valid": 1,
@@ -76,7 +76,7 @@ def put_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 def decide(condition: Value, below: Value, equal: Value) -> Value:
-    """A condition, of a probe attribute that is below, equal to or above a window attribute."""
+    """Evaluates a condition on a probe attribute that is below, equal to or above a window attribute."""
     cases = {
         Condition.LT: below,
         Condition.EQ: equal,
@@ -94,15 +94,15 @@ def decide(condition: Value, below: Value, equal: Value) -> Value:
 
 
 class FactorArray(wiring.Component):
-    """`lanes` rows of comparators, `comparators` a lane.
+    """Compares `lanes` window tuples with a probe, by `comparators` comparators per lane.
 
     latency     3 cycles: pick the attribute; compare; decide
-    throughput  `lanes` pairs a cycle
+    throughput  `lanes` pairs per cycle
 
-    tuples       the window tuples of a row
-    comparisons  what each comparator does, in this cycle; one whose stream is not carried comes
-                 to 0, whatever the operand, but for the condition TRUE
-    held         per lane, the outcome of each comparator
+    tuples       in: the window tuples of a row
+    comparisons  in: work of each comparator in this cycle; if the probe does not carry the stream, the outcome is
+                 0 whatever the operand, except for the condition TRUE
+    held         out: per lane, the outcome of each comparator
     """
 
     def __init__(self, config: DeviceConfig) -> None:

@@ -1,4 +1,4 @@
-"""Tuple fetch: the data a reference stands for."""
+"""Tuple fetch: reads the data that a reference stands for."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
 
 
 class TupleFetch(wiring.Component):
-    """Reads all components of a tuple at once, each from its own window; the raw tuple it came
-    from is kept here, with the clock and the sequence numbers of its arrival, whether a
-    window stores it or not.
+    """Reads all components of a tuple at once, each from its own window. The raw tuple that led to it
+    is kept here, with the clock and the sequence numbers of its arrival, whether or not a window
+    stores it.
 
     latency     7 cycles from the request to the response
-    throughput  1 tuple a cycle, of one requester or of all
+    throughput  1 tuple per cycle, for a single requester or for all together
 
-    requests     streams of references; the last one asks for stored tuples as they are, the one
-                 before it for stamps alone unless all is wanted `whole_results`
-    responses    pulse for whom `fetched` is; `answering` is it a cycle before
-    working      a request is on its way
-    remember, context, raw        keeps a raw tuple under its context number
-    coming          per window: attributes are fetched in the next cycle
-    fetching, whole, slots, components   of the window buffers: stamps are fetched; attributes, too
+    requests     in: streams of references. The last requester wants stored tuples as they are; the one before it
+                 wants stamps only, unless `whole_results`
+    whole_results   in: see `requests`
+    responses, fetched   out: pulse for the requester that `fetched` is for; `answering` comes a cycle before
+    working      out: a request is in process
+    remember, context, raw        in: pulse: keep a raw tuple under its context number
+    coming          out, per window: attributes are fetched in the next cycle
+    fetching, whole, slots, components   out, out, out, in: of the window buffers: stamps are fetched; attributes, too;
+                 at these slots; the components
     """
 
     def __init__(self, config: DeviceConfig, requesters: int) -> None:
@@ -65,20 +67,20 @@ class TupleFetch(wiring.Component):
         m.submodules.arrivals = arrivals = memory.Memory(shape=arrival, depth=CONTEXTS, init=[])
         write, read = arrivals.write_port(), arrivals.read_port()
 
-        # Stages: request, turn, to the windows, address, memory, data, whose.
+        # Pipeline stages: request, arbitration, to the windows, address, memory, data, raw tuple selected.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
-        chosen = Signal(self.requesters)  # and makes way in this cycle
-        n, reads = self.config.streams, []  # which windows
+        chosen = Signal(self.requesters)  # granted; makes way in this cycle
+        n, reads = self.config.streams, []  # per requester, the windows to read
         m.d.comb += arbiter.enable.eq(1)
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
-            # Two requests wait here, so that who asks hears from a register whether to go on.
+            # Two-entry buffer per requester, so that `ready` depends on registers only.
             request, asks, full = self.requests[i], Signal(name=f"asks{i}"), Signal(name=f"full{i}")
             first, second = (
                 Signal(layouts.reference, name=f"{name}{i}") for name in ("first", "second")
             )
-            # While the first makes way, the second asks for its turn and another takes its place.
+            # While the first request makes way, the second competes already and a new one takes its place.
             m.d.comb += [
                 request.ready.eq(~full | chosen[i]),
                 arbiter.requests[i].eq(Mux(chosen[i], full, asks)),
@@ -95,7 +97,7 @@ class TupleFetch(wiring.Component):
                 m.d.sync += full.eq(1)
             with m.If(chosen[i]):
                 m.d.sync += references[0].eq(first)
-            # The raw tuple is here; stored tuples are wanted as they are.
+            # The raw tuple is kept here and not read from its window, except by the last requester.
             joined, every = first.carries & ~(1 << first.stream), (1 << n) - 1
             wants = joined if i < self.requesters - 1 else every
             reads.append(Mux(chosen[i], wants, 0)[:n])
@@ -122,7 +124,7 @@ class TupleFetch(wiring.Component):
             raw.stream.eq(its),
             raw.bits.eq(kept.brought.bits),
             raw.component.timestamp.eq(kept.now),
-            # It was the last of its stream.
+            # At its arrival the raw tuple was the last of its stream.
             raw.component.sequence.eq(Array(kept.counters[s] for s in range(n))[its]),
             raw.component.attributes.eq(kept.brought.attributes),
             raw.counters.eq(kept.counters),

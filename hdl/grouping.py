@@ -1,4 +1,4 @@
-"""Grouping unit: results of groups, counted and summed instead of delivered."""
+"""Grouping unit: counts and sums the results of groups instead of delivering them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import GROUP_COUNT_BITS, QUERY_BITS, Layouts
 
 _WAITING = 16
-"""Results in the unit; one may come in the cycle in which there are too many."""
+"""Results in the unit, including one that may still arrive in the cycle in which `ready` goes low."""
 
 
 class GroupingUnit(wiring.Component):
-    """Adds a result to its group, whose place is the hash of query and key, and delivers it to its other queries. A
-    result that finds another group there, or its own one full, goes on as it came. A drain gives the groups in the order
-    in which they began: of each some results of no query, whose sequence numbers are its bits (`Layouts.group`),
-    and whose times those of the first result and of the oldest component.
+    """Adds a result to its group, whose table entry is selected by a hash of query and key, and delivers it to its
+    other queries. A result that finds another group there, or its own group full, passes unchanged. A drain outputs
+    the groups in the order in which they began. Each leaves as several results of no query: their sequence numbers
+    are the bits of the group (`Layouts.group`), their times those of its first result and of its oldest component.
 
     latency     7 cycles
-    throughput  a result a cycle; of a drain a group in `Layouts.group_parts` cycles and 3 more
+    throughput  a result per cycle; in a drain, a group in `Layouts.group_parts` cycles plus 3
 
-    found, member   results, and beside each how it is grouped
-    results         those that are delivered, and groups
-    drain, drained  held: give all groups as soon as nothing waits; pulse: all are given
-    clear           pulse: forget all groups
-    idle            nothing waits, and no group is on its way out
-    working, blocked   it is busy; a result waits to be taken
+    found, member   in: stream of results; how each is grouped, valid with it
+    results         out: stream of results to deliver, and of groups
+    drain, drained  in, held: output all groups as soon as nothing waits; out: pulse: all are out
+    clear           in: pulse: discard all groups
+    idle            out: nothing waits, and no group is being output
+    working, blocked   out: the unit is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -50,7 +50,7 @@ class GroupingUnit(wiring.Component):
             }
         )
         width = config.attribute_width
-        # Which group is at a place, and what it has come to.
+        # Which group owns an entry, and its sums so far.
         self.owner = data.StructLayout({"live": 1, "query": QUERY_BITS, "key": width})
         self.sums = data.StructLayout(
             {
@@ -74,7 +74,7 @@ class GroupingUnit(wiring.Component):
         self._write, self._read = table.write_port(), table.read_port()
         m.submodules.begun = begun = memory.Memory(shape=bits, depth=self.config.groups, init=[])
         self._list, self._listed = begun.write_port(), begun.read_port()
-        self._groups = Signal(bits + 1, name="groups")  # how many there are
+        self._groups = Signal(bits + 1, name="groups")  # number of groups
         self._used = Signal(range(_WAITING + 1), name="used")
         self._out, self._full = Signal(self.layouts.result, name="out"), Signal(name="full")
         free = Signal()
@@ -88,7 +88,7 @@ class GroupingUnit(wiring.Component):
         return m
 
     def _add(self, m: Module, free: Signal) -> None:
-        """Results come, are added to their groups, and go on in order."""
+        """Takes results, adds them to their groups, and passes them on in order."""
         layouts, found, bits = self.layouts, self.found.payload, self._bits
         item = data.StructLayout({"result": layouts.result, "query": QUERY_BITS})
         m.submodules.waiting = waiting = memory.Memory(shape=item, depth=_WAITING, init=[])
@@ -109,12 +109,12 @@ class GroupingUnit(wiring.Component):
             first.eq(first + gone),
         ]
 
-        # Stages: its place; the table; whose group is there; with it; done, a cycle ago.
+        # Pipeline stages: hash; table read; owner compared; sums updated; done, a cycle ago.
         stage = data.StructLayout(
             {
                 "valid": 1,
-                "mine": 1,  # it is grouped
-                "several": 1,  # it is of other queries, too
+                "mine": 1,  # the result is grouped
+                "several": 1,  # it has other queries, too
                 "member": layouts.member,
                 "newest": layouts.timestamp,
                 "oldest": layouts.timestamp,
@@ -136,8 +136,9 @@ class GroupingUnit(wiring.Component):
             placed.at.eq(end),
             placed.bucket.eq(_bucket(self.member, bits)),
         ]
-        # What stands at a place after a result: it is written when that is done, and comes from here until it can
-        # be read. By how many results ago that was, found out a cycle before.
+        # Forwarding registers: the entries as the results ahead leave them. An entry is written when its result
+        # is done, and is forwarded from here until the memory returns it. `ago`: how many stages ahead a result of
+        # the same bucket is, found a cycle earlier.
         owners = [Signal(self.owner, name=f"owner{number}") for number in range(3)]
         sums = [Signal(self.sums, name=f"sums{number}") for number in range(2)]
         ago = {number: Signal(name=f"ago{number}") for number in (2, 3, 4)}
@@ -169,7 +170,7 @@ class GroupingUnit(wiring.Component):
                 m.d.sync += older.eq(sums[number - 3])
         m.d.sync += old.eq(Mux(summed_2, sums[0], older))
 
-        # Whose group is there: nobody's becomes its own.
+        # Whose group is there; a free entry becomes that of this result.
         m.d.comb += owner.eq(Mux(owned_1, owners[0], old_owner))
         fresh, goes = Signal(), Signal()
         is_its = (owner.key == its.key) & (owner.query == its.query)
@@ -187,7 +188,7 @@ class GroupingUnit(wiring.Component):
                 owners[0].key.eq(its.key),
             ]
 
-        # What it comes to with this result, unless it is full.
+        # The sums with this result, unless the group is full.
         so_far, more, added = Signal(self.sums), Signal(self.sums), Signal()
         value, newest, oldest = counted.member.value, counted.newest, counted.oldest
         m.d.comb += [
@@ -222,7 +223,7 @@ class GroupingUnit(wiring.Component):
         with m.If(begins):
             m.d.sync += self._groups.eq(self._groups + 1)
 
-        # Then each leaves, in turn, for the queries that are left.
+        # Then each result leaves, in order, for the queries that remain.
         known, added_at, leaves = (Signal(_WAITING, name=n) for n in ("known", "added", "leaves"))
         at, left = Signal(_WAITING), Signal(_WAITING)
         m.d.comb += [
@@ -245,13 +246,13 @@ class GroupingUnit(wiring.Component):
             ]
 
     def _drain(self, m: Module, free: Signal) -> None:
-        """Gives all groups, one after the other, or forgets them."""
+        """Outputs all groups, one after the other, or discards them."""
         layouts, parts = self.layouts, self.layouts.group_parts
         size = len(self._out.sequences.as_value())
         at, place = Signal(self._bits + 1, name="drained_at"), self._listed.data
         first, oldest = Signal(layouts.timestamp), Signal(layouts.timestamp)
         words = Signal(parts * size)
-        left = Signal(parts)  # a bit for each that is to be given
+        left = Signal(parts)  # a bit for each part still to be output
         drains, forgets, empty = Signal(), Signal(), Signal()
         room, sweeps = Signal(), Signal()
         with m.If(self.clear):
@@ -262,13 +263,13 @@ class GroupingUnit(wiring.Component):
             self._listed.addr.eq(at),
             self._listed.en.eq(1),
         ]
-        # What is taken in the last cycle with room is counted in the next one.
+        # A result taken in the last cycle with room is counted in the next one.
         m.d.sync += [
             room.eq(~drains & ~sweeps & (self._used < _WAITING - 2)),
             empty.eq(drains & ~room & (self._used == 0)),
         ]
         with m.FSM() as fsm:
-            # A reset of the registers leaves in the memory what was there.
+            # A reset clears the registers but not the memory, so the entries are swept.
             with m.State("SWEEP"):
                 m.d.comb += [
                     sweeps.eq(1),
@@ -338,7 +339,7 @@ class GroupingUnit(wiring.Component):
 
 
 def _bucket(member: data.View, bits: int) -> Value:
-    """The place of a group: query and key, folded."""
+    """Hashes a group to its table entry: query and key, folded by XOR."""
     key = member.key
     folded: Value = member.query
     for begin in range(0, len(key), bits):
@@ -347,5 +348,5 @@ def _bucket(member: data.View, bits: int) -> Value:
 
 
 def _before(one: Value, other: Value) -> Value:
-    """The order of numbers that go round, less than half a round apart."""
+    """Compares serial numbers, which wrap around and are less than half their range apart."""
     return (one - other)[len(one) - 1]

@@ -1,8 +1,8 @@
-"""Hashing: which bucket of an equality index an attribute value belongs to.
+"""Hashing: maps an attribute value to a bucket of an equality index.
 
-A Toeplitz hash: bit j of the bucket is the parity of the value and the seed shifted right by j. Of
-seeds drawn at random, two different values share a bucket as seldom as buckets are many, whatever
-the values; so streams whose keys meet in one bucket are made only by who knows the seed.
+A Toeplitz hash: bit j of the bucket is the parity of the value ANDed with the seed shifted right by j. Over
+random seeds, two different values share a bucket with a probability of one over the number of buckets,
+whatever the values. Only someone who knows the seed can thus make streams whose keys all meet in one bucket.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def seed_bits(config: DeviceConfig) -> int:
 
 
 def seed_of(tables: Tables, config: DeviceConfig) -> int:
-    """The seed that is loaded with these tables: drawn anew for other programs, the same for the
-    same, so that every run takes the same cycles. Values that follow each other, the commonest
-    keys, never share a bucket while they are no more than there are buckets."""
+    """The seed that is loaded with these tables. It depends only on the programs, so that every run with the
+    same programs takes the same number of cycles. Consecutive values, the most common keys, never share a
+    bucket while there are no more of them than buckets."""
     words = repr([area.program for area in tables.areas]).encode()
     chance = random.Random(hashlib.sha256(words).digest())
     bits = config.bucket_bits
@@ -36,7 +36,7 @@ def seed_of(tables: Tables, config: DeviceConfig) -> int:
 
 
 def bucket_of(values: npt.NDArray[np.int64], seed: int, bits: int) -> npt.NDArray[np.int64]:
-    """The buckets of many values."""
+    """Computes the buckets of many values."""
     found = np.zeros_like(values)
     for bit in range(bits):
         parity = values & np.int64(seed >> bit & 0xFFFFFFFF)
@@ -47,7 +47,7 @@ def bucket_of(values: npt.NDArray[np.int64], seed: int, bits: int) -> npt.NDArra
 
 
 def _rank(rows: list[int]) -> int:
-    """Counts how many of these are independent, as vectors of bits."""
+    """Counts the linearly independent rows, as vectors of bits."""
     independent: list[int] = []
     for row in rows:
         for other in independent:

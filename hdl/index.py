@@ -1,4 +1,4 @@
-"""Equality index: finds the window tuples with an attribute value without a scan."""
+"""Equality index: finds the window tuples that have an attribute value, without a scan."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PART = 8
 
 
 def hashed(value: Value, seed: Value, bits: int) -> Value:
-    """An attribute value's bucket in parts, one for each eight of its bits; `seustream.hdl.hashing` says
-    what they come to. They stand in registers before they are put together."""
+    """Partial hashes of an attribute value, one for each eight of its bits; `seustream.hdl.hashing` defines the
+    hash. They are registered before `bucket` combines them."""
     return Cat(
         (value[start : start + _PART] & seed[bit + start : bit + start + _PART]).xor()
         for start in range(0, len(value), _PART)
@@ -24,7 +24,7 @@ def hashed(value: Value, seed: Value, bits: int) -> Value:
 
 
 def bucket(parts: Value, bits: int) -> Value:
-    """The bucket that the parts come to."""
+    """Combines partial hashes to the bucket."""
     whole = parts[:bits]
     for start in range(bits, len(parts), bits):
         whole = whole ^ parts[start : start + bits]
@@ -32,31 +32,31 @@ def bucket(parts: Value, bits: int) -> Value:
 
 
 class EqualityIndex(wiring.Component):
-    """Chains of window slots, one a bucket, newest first.
+    """Keeps chains of window slots, one per bucket, newest first.
 
-    A table gives the newest slot of every bucket, another for every slot the next older one
-    of its bucket. Nothing is ever removed: a chain leads from newer to older tuples, so it
-    ends where a step leads to a newer one, whose slot was written again, or out of the
-    window, or to the slot itself: that is linked where the one before was written again since, as the
-    parity of the laps over the slots says, which stands with the newest slot. Of one that was written
-    more than a lap before this it does not, nor of a table entry that none of the bucket has written yet.
-    Such a slot leads into the chain of another bucket: there it ends, too, for a few
-    bits of the bucket (`mark`) stand with every slot. Where they are the same by chance, the factors
-    reject the candidate.
+    One table gives the newest slot of every bucket, another gives for every slot the next older one
+    of its bucket. Nothing is ever removed. A chain leads from newer to older tuples, so it ends
+    where a step leads to a newer tuple, because the slot was overwritten, or out of the window, or to the slot
+    itself. A slot is linked to itself if the one before it was overwritten since; the parity of the laps
+    over the slots, which is stored with the newest slot, reveals this. It does not for a slot that was written
+    more than a lap before, or for a table entry that no tuple of the bucket has written yet.
+    Such a slot leads into the chain of another bucket. The chain ends there, too, because a few bits
+    of the bucket (`mark`) are stored with every slot; if they match by chance, the factors reject the
+    candidate.
 
-    The newest slot of a bucket is exchanged in one access, so that inserts follow each other at once; an
+    The newest slot of a bucket is read and replaced in one access, so that inserts need no pause; an
     ask waits meanwhile.
 
     latency     ask and step: answer 2 cycles later; insert: 4 cycles
-    throughput  an insert or an ask, and a step, a cycle
+    throughput  an insert or an ask, and a step, per cycle
 
-    seed                  of the hash, held
-    insert, key, slot     pulse: `slot` has attribute value `key`; slots follow each other, but where all are
+    seed                  in: seed of the hash, held
+    insert, key, slot     in: pulse: `slot` has attribute value `key`; slots come in order, except when all are
                           inserted again
-    ask, bucket           want the newest slot of a bucket
-    ready                 an ask is taken in the next cycle
-    newest                the slot, 2 cycles after
-    after, older          the slot before `after` in its chain, and the mark of `after`, 2 cycles later
+    ask, bucket           in: request for the newest slot of a bucket
+    ready                 out: an ask is accepted in the next cycle
+    newest                out: the slot, 2 cycles after the ask
+    after, older          in, out: a slot; the next older slot of its chain and the mark of `after`, 2 cycles later
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -82,10 +82,10 @@ class EqualityIndex(wiring.Component):
         m = Module()
         layouts = self.layouts
         slot, bits, depth = layouts.slot_bits, layouts.bucket_bits, self.config.depth
-        # Stages: hash, bucket, newest before, link.
+        # Pipeline stages: hash, bucket, newest before, link.
         put = data.StructLayout({"valid": 1, "slot": slot, "lap": 1, "mark": len(self.older.mark)})
         hashes, olds, links = (Signal(put, name=name) for name in ("hashes", "olds", "links"))
-        # Begins with another than the tables have, so that what was never written counts as written again.
+        # Starts as the opposite of the tables' initial value, so that an entry never written counts as overwritten.
         lap, last_slot = Signal(init=1), Signal(slot)
         lap_now = lap ^ (self.slot < last_slot)
         with m.If(self.insert):
@@ -112,7 +112,7 @@ class EqualityIndex(wiring.Component):
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [
             to.eq(Mux(hashes.valid, bucket(parts, bits), self.bucket)),
-            # The memory reads what was there before this cycle's write.
+            # The read port returns the content before this cycle's write.
             newest_read.addr.eq(to),
             newest_read.en.eq(1),
             newest_write.addr.eq(to),
@@ -122,7 +122,7 @@ class EqualityIndex(wiring.Component):
             older_read.addr.eq(self.after),
             older_read.en.eq(1),
             older_write.addr.eq(links.slot),
-            # Less than a lap before, if it is further in the lap before, or not as far in this one.
+            # Written less than a lap ago: further on in the lap before, or less far in this one.
             stays.eq((before.slot < links.slot) ^ (before.lap != links.lap)),
             older_write.data.slot.eq(Mux(stays, before.slot, links.slot)),
             older_write.data.mark.eq(links.mark),

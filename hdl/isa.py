@@ -93,7 +93,7 @@ class UndefinedWord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Base of all instructions. `LAYOUT` runs from the most significant bit:
+    """Base class of all instructions. `LAYOUT` starts at the most significant bit:
     a string is a run of fixed bits, a pair is (member, width)."""
 
     MNEMONIC: ClassVar[str]
@@ -119,7 +119,7 @@ class Instruction:
 
     @classmethod
     def match(cls, word: int) -> Instruction | None:
-        """This instruction as encoded in `word`, or None where a fixed bit differs."""
+        """Decodes `word` as this instruction; None if a fixed bit differs."""
         position = WORD_BITS
         values: dict[str, int] = {}
         for part in cls.LAYOUT:
@@ -225,7 +225,7 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
 
 
 def decode(word: int) -> Instruction:
-    """The instruction a word encodes; raises `UndefinedWord`."""
+    """Returns the instruction that a word encodes; raises `UndefinedWord` if there is none."""
     if 0 <= word < 1 << WORD_BITS:
         for kind in INSTRUCTIONS:
             instruction = kind.match(word)

@@ -1,9 +1,9 @@
-"""Layouts of all that travels inside a WJASIP, bit by bit: the payloads of its streams.
+"""Defines the layouts of everything that travels inside a WJASIP, bit by bit: the payloads of its streams.
 
-Between router and areas a joined tuple travels as a *reference*: its route tag, which
-streams it carries, and where in their windows the components are. The data it stands
-for, the thesis's joined tuple, is fetched where it is compared or delivered. So FIFOs
-and multiplexers stay narrow whatever the width of the attributes.
+Between router and areas a joined tuple travels as a *reference*: its route tag, the
+streams it carries, and the slots of its components in their windows. The data it stands
+for, the thesis's joined tuple, is fetched only where it is compared or delivered. FIFOs
+and multiplexers therefore stay narrow whatever the width of the attributes.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ TAG_BITS = 8
 SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 
 CONTEXT_BITS = ceil_log2(CONTEXTS)
-"""Each raw tuple in flight has its own view of the windows, so that a probe sees what had
-arrived when its raw tuple did."""
+"""Width of a context number. Each raw tuple in flight has a context, its own view of the windows, so that its
+probes see what had arrived when it did."""
 MARK_BITS = 7
-"""Bits of a bucket that stand with each slot of its chain."""
+"""Bits of the bucket number stored with each slot of a chain."""
 OFFERS = 4
-"""Raw tuples that are offered to the router at once, for the output."""
+"""Raw tuples offered to the router at once, for the output."""
 QUERY_BITS = 6
 GROUP_COUNT_BITS = 16
-"""A group of as many results as fit takes no more."""
+"""Width of a group's result count; a group whose count is at the limit takes no more."""
 FOLLOWING = 2
-"""Joined tuples behind the one that an area offers to the router, of which it says where they go."""
+"""Joined tuples behind the one that an area offers to the router, whose destinations it announces."""
 EPOCH_BITS = ceil_log2(EPOCHS)
-"""The highest bits of a context's number: contexts that follow each other are counted together."""
+"""Most significant bits of a context number: consecutive contexts are counted together."""
 
 
 class Layouts:
-    """The layouts of one configuration.
+    """Layouts of one configuration.
 
-    slot_bits   a place in a window buffer
-    levels      how many streams a probe can carry short of all of them
-    attributes  the attributes of one tuple
-    raw         a raw tuple at the door; `filler` only moves the clock
-    stamp       when a stored tuple came
-    component   a raw tuple as a window stores it
-    reference   a tuple on its way through router and areas
-    joined      what a reference stands for; 136 bits in the thesis's configuration
-    context     a raw tuple in flight: itself, and the sequence numbers of its time
-    brought     what a raw tuple brings to an area
-    raw_probe   a raw tuple on its way to an area
-    operand     what an entry of a selection table compares; `equal`: equal, else less; `negated`: it is not
-    selection_kind    what the entry is for: a comparison for a bit, or a mask of bits that admits
-    selection_entry   an entry, as `SelectionEntry` encodes it
-    window_test a look at a joined tuple's ages and ranks
-    query_set   queries that are left, the look that follows, and whether one does
-    result      a joined tuple and the queries that it satisfies, a bit each
-    handed_over a stored tuple that left early, and the arrival that displaced it
+    slot_bits   width of a slot number of a window buffer
+    levels      number of levels of a probe; its level is the number of streams that it carries, less one
+    attributes  attributes of one tuple
+    raw         raw tuple at the input; a `filler` only advances the clock
+    stamp       timestamp and sequence number of a stored tuple
+    component   raw tuple as a window stores it
+    reference   tuple on its way through router and areas
+    joined      data that a reference stands for; 136 bits in the thesis's configuration
+    context     raw tuple in flight: the tuple, and the sequence numbers at its arrival
+    brought     data that a raw tuple brings to an area
+    raw_probe   raw tuple on its way to an area
+    operand     comparison of a selection table entry: equal with `equal`, otherwise less; inverted by `negated`
+    selection_kind    purpose of the entry: a comparison for a bit, or a mask of bits that admits
+    selection_entry   entry, as `SelectionEntry` encodes it
+    window_test test of a joined tuple's ages and ranks
+    query_set   queries that remain, the test that follows, and whether one does
+    result      joined tuple and the queries that it satisfies, a bit each
+    handed_over stored tuple that left early, and the arrival that displaced it
     group_plan  how a route tag's results are grouped: for which query, by which attribute, and which one is summed
-    member      a result as its group sees it
-    group       a group of results
-    group_parts results of no query that a group leaves as; their sequence numbers are its bits
+    member      query, key and value of a result, as its group needs them
+    group       group of results
+    group_parts number of results, of no query, that a group is output as; their sequence numbers are its bits
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -162,7 +162,7 @@ class Layouts:
             }
         )
         self.group_parts = -(-self.group.size // (n * self.sequence))
-        # A look at a joined tuple's ages and ranks (`seustream.hdl.window_tests`).
+        # A test of a joined tuple's ages and ranks (`seustream.hdl.window_tests`).
         self.limit = max(self.timestamp, self.sequence)
         self.step = data.StructLayout({"then": THEN_BITS, "index": STEP_BITS})
         self.window_test = data.StructLayout(
@@ -176,18 +176,17 @@ class Layouts:
         self.query_set = data.StructLayout(
             {"queries": config.queries, "next": TEST_BITS, "goes": 1}
         )
-        # A step along a chain of an index (`seustream.hdl.index`): the slot before, and the lowest bits of
-        # the bucket, as many as the block RAM has left.
+        # A step along a chain of an index (`seustream.hdl.index`): the next older slot, and as many low bits of the
+        # bucket number as the block RAM has room for.
         self.link = data.StructLayout(
             {"slot": self.slot_bits, "mark": min(self.bucket_bits, MARK_BITS)}
         )
-        # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
+        # Width of the partial hashes of a value (`seustream.hdl.index.hashed`).
         self.hashed = self.bucket_bits * -(-width // 8)
-        # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
+        # Where the router sends a tuple: to the probe FIFOs of areas, and to the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
-        # Per area and route tag, what the loader found out about its program.
-        # What an area does with probes of a route tag. Of the turns of a row those between have what its
-        # pairs are decided by.
+        # What an area does with probes of a route tag. The turns from `first` to `last` compare all factors that
+        # decide its pairs.
         self.turns = data.StructLayout(
             {"first": range(config.turns), "last": range(config.turns)} if config.lanes else {}
         )
@@ -198,7 +197,7 @@ class Layouts:
                 "stream": STREAM_BITS,
                 "attribute": 2,
                 "row": ROW_BITS,  # the first of its rows in `join_row`
-                "rows": ROWS_BITS,  # none: the program is run
+                "rows": ROWS_BITS,  # number of rows; 0: the program is run
                 "turns": self.turns,
             }
         )
@@ -216,10 +215,10 @@ class Layouts:
         self.selection_entry = data.StructLayout(
             {"last": 1, "kind": self.selection_kind, "operand": self.operand}
         )
-        # Under what a pair joins: factors, selection bits of the window's tuple, of the probe.
+        # What a pair needs to join: factors, selection bits of the window tuple, selection bits of the probe.
         self.join_row = data.StructLayout({"needs": NEEDS_BITS, "tag": TAG_BITS, "first": 1})
-        # ... and which pairs of its probes may: one of these factors holds, or `always`; in one of the terms
-        # all of its factors do.
+        # ... and which pairs may join: at least one of the `factors` holds, or `always` is set; and in one of the
+        # terms all factors hold.
         self.interest = data.StructLayout({"factors": config.factors, "always": 1})
         self.terms = data.ArrayLayout(config.factors, TERMS)
         self.worth = data.StructLayout({"interest": self.interest, "terms": self.terms})

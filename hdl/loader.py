@@ -1,4 +1,4 @@
-"""Probe loader: fetches the next probe while the area is busy with the one before."""
+"""Probe loader: fetches the data of the next probes while the area is busy with the one before."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from seustream.hdl.index import bucket, hashed
 from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
 ASKED = 16
-"""Probes that are fetched ahead of the one that is staged."""
+"""Probes that are fetched ahead of the staged one."""
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe ready for its area; `buffer` says where its comparisons were put."""
+    """Layout of a probe ready for its area; `buffer` tells where its comparisons were put."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -35,31 +35,30 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class ProbeLoader(wiring.Component):
-    """Takes the probe of the highest level, fetches what it carries, picks each factor's
-    operand and the bucket it looks into. A raw tuple brings what it carries, the first time.
+    """Takes the probe of the highest level, fetches the data it carries, picks the operand of each factor and
+    computes the bucket to look up. A raw tuple brings its data along the first time it is taken.
 
-    The highest level first: what is nearest to the output is done first, so that what
-    waits for room further on is not in the way of what makes room.
+    The highest level goes first: probes nearest to the output are finished first, so that a probe
+    waiting for room downstream does not block those that make room.
 
-    latency     of a raw tuple 11 cycles and one a factor, of a joined one about 18
-    throughput  a probe a cycle, or in as many as there are factors; up to sixteen are
+    latency     11 cycles plus one per factor for a raw tuple, about 18 for a joined one
+    throughput  a probe per cycle, or per as many cycles as there are factors; up to sixteen are
                 being fetched meanwhile
 
-    available, take, level, reference, brings, raw, give   of the probe FIFO
-    request, answering, fetched         of the tuple fetch; a pulse, 2 cycles after the request is taken at
-                                        the earliest, and the answer in the cycle after it
-    context, tail, count                of the window buffer, 2 cycles after `context`
-    tag, plan, terms                    of the area's probe plan, 1 cycle after `tag`
-    seed                                of the indexes' hash, held
-    factors, used, last_turn            what is compared, how many factors there are, and in how many
-                                        turns a row is
-    put         a factor's comparison
-    staged      the probe
-    attributes  what it carries; of the area's own `number` nothing, which no probe carries
-    hold        without lanes: the attributes of the last probe are still needed
-    freed       pulse: the comparisons of the oldest probe staged are no longer needed
-    flush       pulse: forget all probes; one taken or handed on in this cycle does not count
-    working, blocked   it is busy; it waits until the area needs the comparisons no more
+    available, take, level, reference, brings, raw, give   in, out, out, in, in, in, out: of the probe FIFO
+    request, answering, fetched   out, in, in: of the tuple fetch: stream of requests; pulse, at the earliest
+                                  2 cycles after a request is taken; the answer, in the cycle after the pulse
+    context, tail, count          out, in, in: of the window buffer, 2 cycles after `context`
+    tag, plan                     out, in: of the area's probe plan, 1 cycle after `tag`
+    seed                          in: of the indexes' hash, held
+    factors, used, last_turn      in: the factors, their number, and the last turn of a row
+    put         out: the comparison of a factor
+    staged      out: stream of probes
+    attributes  out: what the probe carries; nothing for the area's own `number`, which no probe carries
+    hold        in, without lanes: the attributes of the last probe are still needed
+    freed       in: pulse: the comparisons of the oldest staged probe are no longer needed
+    flush       in: pulse: forget all probes; one taken or handed on in this cycle does not count
+    working, blocked   out: the loader is busy; it waits until the area no longer needs the comparisons
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -99,23 +98,24 @@ class ProbeLoader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self._staged = Signal(name="staged")  # pulse: the oldest one that is ready is handed on
-        self._picked = Signal(name="all_picked")  # pulse: the last of its comparisons is picked
+        self._staged = Signal(name="staged")  # pulse: the oldest probe that is ready is handed on
+        self._picked = Signal(name="all_picked")  # pulse: the last comparison of a probe is picked
         self._fetch(m)
         self._stage(m)
         return m
 
     def _fetch(self, m: Module) -> None:
-        """Takes probes, asks for what they carry, and looks up meanwhile what they are compared by. All that
-        is taken has its place, so nothing behind a take has to wait but a request for its turn."""
+        """Takes probes, requests the data they carry, and meanwhile looks up what they are compared by. A probe
+        is taken only if it has a place, so that nothing after the take can stall, except a request until its turn."""
         config, layouts = self.config, self.layouts
-        # The next probe, unless those that were taken are put back.
+        # Level of the next probe, unless a flush puts back those that were taken.
         highest, next_level, some = Signal(layouts.level_bits), Signal(layouts.level_bits), Signal()
         for number in range(layouts.levels):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
-        # Places, in turn: where a probe is that is to be staged, whose comparisons are to be put, and of
-        # which not all is there. What was taken before a flush goes on, comes and is not used.
+        # Places, used in turn. A bit per place: its probe is still to be staged (`_wanted`), its comparisons are
+        # still to be put (`_fresh`), its data is not complete (`_missing`). Fetches begun before a flush run to
+        # their end, and their data goes unused.
         count = ceil_log2(ASKED)
         asked, self._used, self._picks = (
             Signal(count, name=name) for name in ("asked", "used", "picks")
@@ -124,8 +124,8 @@ class ProbeLoader(wiring.Component):
             Signal(ASKED, name=name) for name in ("wanted", "fresh", "missing")
         )
         takes, room = Signal(), Signal()
-        # To choose without those that were put back is to begin with what was left, and be in the way of the
-        # higher ones for ever.
+        # A choice made before the FIFO counts the probes put back would begin with the one that was just left,
+        # and could block the higher levels for ever.
         m.d.sync += [
             next_level.eq(highest),
             some.eq(self.available.any() & ~self.flush),
@@ -142,13 +142,13 @@ class ProbeLoader(wiring.Component):
         with m.If(takes):
             m.d.sync += asked.eq(asked_next)
 
-        # Of the next one to be picked, for which there is no need to look for it then.
+        # Whether the next probe to be picked is complete, found a cycle ahead so that it is not searched for then.
         self._have, whole = Signal(), self._fresh & ~self._missing
         after_it = (self._picks + 1)[:count]
         here = Mux(self._picked, whole.bit_select(after_it, 1), whole.bit_select(self._picks, 1))
         m.d.sync += self._have.eq(here & ~self.flush)
 
-        # Stages: FIFO, here.
+        # Pipeline stages: FIFO, here.
         taken = data.StructLayout({"reference": layouts.reference, "level": layouts.level_bits})
         after, level, brings = Signal(taken), Signal(layouts.level_bits), Signal()
         self._moves, place = Signal(2), [Signal(count, name=f"place{i}") for i in range(2)]
@@ -171,7 +171,7 @@ class ProbeLoader(wiring.Component):
             write.data.eq(after),
             write.en.eq(moves),
         ]
-        # What is asked for, in order. Once raised a request stays, as a stream must.
+        # Queue of requests, in order. Once raised a request stays valid, as a stream must.
         m.submodules.requests = requests = memory.Memory(
             shape=layouts.reference, depth=ASKED, init=[]
         )
@@ -211,10 +211,10 @@ class ProbeLoader(wiring.Component):
     def _look_up(
         self, m: Module, move: Value, brings: Signal, asked: Signal
     ) -> tuple[Value, Value]:
-        """Keeps the plan and the view of a probe while it is fetched, and the bucket that its key
-        leads to once it is there. Returns a pulse when it is, and the place of whose it is."""
+        """Keeps the plan and the view of a probe while its data is fetched, and then the bucket of its key.
+        Returns a pulse when the data of a probe is complete, and the place of that probe."""
         config, layouts = self.config, self.layouts
-        # Stages: table, register, kept.
+        # Pipeline stages: table, register, kept.
         plan = Signal(layouts.probe_plan)
         moved, raw_moved = Signal(2), Signal(2)
         place_before, place = Signal.like(asked), Signal.like(asked, name="place")
@@ -241,7 +241,7 @@ class ProbeLoader(wiring.Component):
             write.data.count.eq(self.count),
             write.en.eq(moved[-1]),
         ]
-        # Where the keys of those are that are fetched, in order.
+        # For each probe being fetched, in order: its place, and where in the answer its key is.
         where = data.StructLayout(
             {
                 "place": len(place),
@@ -260,14 +260,14 @@ class ProbeLoader(wiring.Component):
             write.en.eq(moved[-1] & ~raw_moved[-1]),
             read.addr.eq(answering),
         ]
-        # Where the key of the next answer is. By the register, for it comes from another end of the area.
+        # The same for the next answer. From a register, because the answer comes from another end of the area.
         its_key = Signal(where)
         m.d.sync += [
             fetched.eq(fetched + write.en),
             answering.eq(answering + self.answering),
             its_key.eq(read.data),
         ]
-        # A raw tuple passes once its plan is there, and where no answer comes; else it waits here.
+        # A raw tuple passes once its plan is there, in a cycle without an answer; otherwise it waits here.
         response, passes, raw = Signal(), Signal(), self.raw
         m.d.sync += response.eq(self.answering)
         waits = data.StructLayout({"place": len(place), "attribute": len(plan.attribute)})
@@ -304,10 +304,10 @@ class ProbeLoader(wiring.Component):
         fetched_bits = Mux(_joined(self.fetched.reference), 0, self.fetched.bits)
         write, at_place = self._answers.write_port(), Signal.like(place)
         m.d.comb += at_place.eq(Mux(response, its_key.place, its.place))
-        # By registers: it is read two cycles later at the earliest.
+        # Registers are possible here: the entry is read two cycles later at the earliest.
         m.d.sync += [
             write.addr.eq(at_place),
-            # Only a raw tuple has selection bits; a joined one's tag says it all.
+            # Only a raw tuple has selection bits; a joined tuple is fully described by its tag.
             write.data.bits.eq(Mux(response, fetched_bits, raw.bits)),
             write.en.eq(response | passes),
         ]
@@ -317,7 +317,7 @@ class ProbeLoader(wiring.Component):
             m.d.sync += write.data.attributes[number].eq(Mux(response, came, raw.attributes))
             m.d.comb += attributes[stream_number].eq(came)
 
-        # Stages: answer, key, parts, kept.
+        # Pipeline stages: answer, key, parts, kept.
         key, parts = Signal(config.attribute_width), Signal(layouts.hashed)
         came = Signal(2)
         at = [Signal.like(place, name=f"at{stage}") for stage in range(2)]
@@ -346,7 +346,7 @@ class ProbeLoader(wiring.Component):
         return came[-1], at[-1]
 
     def _stage(self, m: Module) -> None:
-        """Puts the comparisons of what is there, and hands on what they were put for."""
+        """Puts the comparisons of complete probes, and then hands these probes on."""
         config, layouts = self.config, self.layouts
         taken, answer, looked, bucket_of = ports = [
             one.read_port(domain="comb")
@@ -359,28 +359,28 @@ class ProbeLoader(wiring.Component):
         for place, stream_number in enumerate(self._others):
             m.d.comb += attributes[stream_number].eq(of_answer.data.attributes[place])
 
-        # One factor a cycle, so that one multiplexer serves them all.
+        # One factor per cycle, so that a single multiplexer serves them all.
         probe, staged = self.staged.payload, self._staged
         in_use, pick, picked = Signal(), Signal(), Signal(3)
         last = Const(1)
-        begun = Signal()  # pulse: its last was picked
-        put = Signal(range(ASKED + 1))  # of how many all are put, or nearly
+        begun = Signal()  # pulse: the last factor of a probe was picked
+        put = Signal(range(ASKED + 1))  # number of probes whose comparisons are all put, or nearly
         m.d.comb += [
             pick.eq(self._have & ~in_use & ~self.flush),
             staged.eq((put != 0) & (~self.staged.valid | self.staged.ready) & ~self.flush),
         ]
         number = Signal(range(config.factors + 1))
         if config.lanes:
-            # Of the next number, by what is known before it is chosen.
+            # Whether the next number is the last, found from what is known before it is chosen.
             last, one, more = Signal(), self.used <= 1, number + 2 >= self.used
             m.d.sync += last.eq(Mux(pick & ~last, more, one))
             self._put(m, number, picked[-1], of_taken.data.reference, attributes)
-            buffers = Signal(BUFFER_BITS + 1)  # whose comparisons the area needs
+            buffers = Signal(BUFFER_BITS + 1)  # number of probes whose comparisons the area needs
             m.d.sync += buffers.eq(Mux(self.flush, 0, buffers + self._picked - self.freed))
-            # Of what is freed it is heard a cycle later.
+            # `freed` takes effect a cycle later.
             same, one_more = (all_kept(config, buffers + by, self.last_turn) for by in range(2))
             m.d.sync += in_use.eq(Mux(self._picked, one_more, same))
-            # Where the next one's are put, those on their way, and those of the next one that is staged.
+            # Buffers for the comparisons of the next probe, of those in flight, and of the next one to be staged.
             to, buffer = Signal(BUFFER_BITS, name="to"), Signal(BUFFER_BITS, name="buffer")
             on_the_way = [Signal(BUFFER_BITS, name=f"to{stage}") for stage in range(2)]
             m.d.sync += [
@@ -393,10 +393,10 @@ class ProbeLoader(wiring.Component):
             m.d.comb += self.attributes.eq(attributes)
         else:
             buffer = Const(0, 0)
-            before = Signal()  # the area takes a cycle to say that it holds what was staged
+            before = Signal()  # the area takes a cycle to assert `hold` for a probe it took
             m.d.sync += before.eq(self.staged.valid)
             m.d.comb += in_use.eq(self.hold | begun | (put != 0) | self.staged.valid | before)
-            # The execution unit reads them while it works on the probe.
+            # The execution unit reads the attributes while it works on the probe.
             with m.If(pick):
                 m.d.sync += self.attributes.eq(attributes)
         m.d.comb += self._picked.eq(pick & last)
@@ -432,7 +432,7 @@ class ProbeLoader(wiring.Component):
     def _put(
         self, m: Module, number: Value, valid: Value, reference: data.View, attributes: data.View
     ) -> None:
-        """Reads a factor, then the attribute it may compare of each stream, then the one it does."""
+        """Reads a factor, then selects its attribute in every stream, then the stream that it compares."""
         factor, chosen, put = Signal(FACTOR), Signal(FACTOR), self.put
         carries, carries_after = Signal.like(reference.carries), Signal.like(reference.carries)
         carried = Signal.like(attributes, name="carried")

@@ -1,4 +1,4 @@
-"""Group member: how a result takes part in its group."""
+"""Group member: finds how a result takes part in its group."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from seustream.hdl.table_bus import write_signature
 
 
 class GroupMember(wiring.Component):
-    """Looks up the group plan of each tuple that is asked for, and picks key and value from its components once
+    """Looks up the group plan of each tuple that is requested, and picks key and value from its components once
     they are there.
 
     latency     2 cycles from the components
-    throughput  a tuple a cycle
+    throughput  a tuple per cycle
 
-    write, half   tables, and which half of them is in use
-    asked, tag    pulse: a tuple of this route tag is asked for; they come in this order
-    came          pulse: `fetched` is the next of them
-    member        2 cycles after `came`
-    whole         some results are grouped, so that attributes are wanted; held
+    write, half   in: table bus, and which half of the tables is in use
+    asked, tag    in: pulse: a tuple of this route tag is requested; tuples arrive in the same order
+    came, fetched in: pulse: the next of them has arrived
+    member        out: how it is grouped, 2 cycles after `came`
+    whole         out: some results are grouped, so that attributes are wanted; held
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -61,7 +61,7 @@ class GroupMember(wiring.Component):
             read.addr.eq(Cat(self.tag, self.half)),
             read.en.eq(1),
         ]
-        # All tags are written, from the first on.
+        # All tags are written, from tag 0 on, so that tag 0 starts the OR anew.
         some = [Signal(name=f"some_{half}") for half in range(2)]
         for half in range(2):
             with m.If(written & (self.half != half)):
@@ -69,7 +69,7 @@ class GroupMember(wiring.Component):
                 m.d.sync += some[half].eq(write.data.grouped | others)
         m.d.sync += self.whole.eq(Mux(self.half, some[1], some[0]))
 
-        # Plans wait here for the components.
+        # Plans wait here for the components of their tuples.
         m.submodules.kept = kept = memory.Memory(shape=shape, depth=PLACES, init=[])
         keep, plan = kept.write_port(), kept.read_port(domain="comb")
         asked, begin, end = Signal(), Signal(PLACE_BITS), Signal(PLACE_BITS)
@@ -81,7 +81,7 @@ class GroupMember(wiring.Component):
             plan.addr.eq(begin),
         ]
 
-        # Stages: the attribute of each stream; the stream's.
+        # Pipeline stages: select the attribute in every stream; select the stream.
         chosen, fetched = Signal(shape, reset_less=True), self.fetched
         m.d.sync += chosen.eq(plan.data)
         picked = {}

@@ -1,4 +1,4 @@
-"""Meters: many events counted in one memory."""
+"""Meters: count many events in one memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ COUNT_BITS = 48
 
 
 class Meters(wiring.Component):
-    """Counts the cycles in which each of many events is high. Each has a register of a few bits;
-    one register after the other is added to its word of a memory and begins anew. A register of
+    """Counts the cycles in which each of many events is high. Each event has a counter of a few bits;
+    one after the other, these are added to their word of a memory and cleared. A counter of
     48 bits for each would take more logic than a join area's loader.
 
-    latency     an event is in its word after at most as many cycles as there are events, and 4
+    latency     an event is in its word after at most as many cycles as there are events, plus 4
     throughput  all events in every cycle
 
-    events          what is counted
-    address, count  which word is looked at, and what is in it a cycle later
-    forget          pulse: all begin anew, after as many cycles as there are events; they are 0 till then
+    events          in: the events to count
+    address, count  in, out: number of an event; its count, a cycle later
+    forget          in: pulse: clear all counts, in as many cycles as there are events; they read as 0 meanwhile
     """
 
     def __init__(self, config: DeviceConfig, events: int) -> None:
@@ -47,7 +47,7 @@ class Meters(wiring.Component):
         turn, to_clear = (
             Signal(range(n)),
             Signal(range(n + 4), init=n + 3),
-        )  # a reset clears no memory
+        )  # a reset does not clear the memory
         clears = Signal()
         m.d.comb += clears.eq(to_clear != 0)
         with m.If(self.forget):
@@ -59,7 +59,7 @@ class Meters(wiring.Component):
             mine = turn == number
             m.d.sync += register.eq(Mux(mine, 0, register) + self.events[number])
 
-        # Stages: which, what is added, the sum, the memory.
+        # Pipeline stages: turn, increment, sum, memory.
         at = [Signal.like(turn, name=f"at_{stage}") for stage in range(2)]
         forgets = [Signal(name=f"forgets_{stage}") for stage in range(2)]
         more, before = Signal(len(few[0])), Signal(COUNT_BITS)

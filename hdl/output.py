@@ -1,4 +1,4 @@
-"""Output: delivers a tuple to the queries it satisfies, if it fits their windows."""
+"""Output: delivers a tuple to the queries that it satisfies and in whose windows it lies."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from seustream.hdl.query_search import PLACE_BITS, PLACES, QuerySearch
 from seustream.hdl.table_bus import write_signature
 
 _COUNTED = 8
-"""Queries that are counted at once."""
+"""Queries counted by one adder."""
 
 
 class Output(wiring.Component):
-    """Fetches a tuple's components, works out their ages and ranks, has the queries of its route
-    tag searched for those in whose windows it is, and delivers it once with all of them. A raw tuple goes
-    to the queries over its stream alone whose filters it passes.
+    """Fetches a tuple's components, computes their ages and ranks, searches the queries of its route
+    tag for those in whose windows it lies, and delivers it once with all of them. A raw tuple goes
+    to those queries over its stream alone whose filters it passes.
 
-    latency     21 cycles from the fetch's response for a tuple of one window test, 8 more for each other
-    throughput  a window test a cycle (`seustream.hdl.query_search`): a tuple a cycle if all its queries
+    latency     21 cycles from the fetch's response for a tuple of one window test, 8 more for each further test
+    throughput  a window test per cycle (`seustream.hdl.query_search`): a tuple per cycle if all its queries
                 have windows of one or two lengths, a tuple in 4 cycles if they have 64
 
-    write, half     tables, and which half of them is in use
-    push, pushed    references from the router
-    room            may be late by `IN_FLIGHT` pushes
-    request, response, fetched   of the tuple fetch, which takes two cycles at least
-    results         delivered results, in the order of the pushes
-    member          beside a result, how it is grouped
-    whole           attributes of components are wanted, too; held
-    commit, context a tuple of this context is done
-    delivered       how many queries got a result, 3 cycles before
-    working, blocked   it is busy; a result waits to be taken
+    write, half     in: table bus, and which half of the tables is in use
+    push, pushed    in: pulse with a reference from the router
+    room            out: there is room; may be late by `IN_FLIGHT` pushes
+    request, response, fetched   out, in, in: of the tuple fetch, which takes at least two cycles
+    results         out: stream of delivered results, in the order of the pushes
+    member          out: how the result is grouped, valid with it
+    whole           out: attributes of components are wanted, too; held
+    commit, context out: pulse: a tuple of this context is done
+    delivered       out: number of queries that got a result 3 cycles ago
+    working, blocked   out: the output is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -74,7 +74,7 @@ class Output(wiring.Component):
         for name in write_signature().members:
             m.d.comb += getattr(search.write, name).eq(getattr(self.write, name))
         leaves = Signal()  # a place becomes free
-        # Without a grouping unit nothing is a member of a group.
+        # Without a grouping unit no result is a member of a group.
         self._members = None
         if self.config.groups:
             m.submodules.members = self._members = members = GroupMember(self.config)
@@ -91,7 +91,7 @@ class Output(wiring.Component):
         return m
 
     def _ask(self, m: Module, leaves: Signal) -> None:
-        """Asks for the components of tuples, in order; each has a place kept for it until it leaves."""
+        """Requests the components of tuples, in order; each has a place reserved until it leaves."""
         config = self.config
         waiting = fifo.SyncFIFOBuffered(
             width=len(self.pushed.as_value()), depth=config.output_fifo_depth + IN_FLIGHT
@@ -106,10 +106,10 @@ class Output(wiring.Component):
             asks.eq(waiting.r_en & waiting.r_rdy),
         ]
         left = Signal()  # a place that becomes free is counted a cycle later
-        # Whether one is asked for comes late, so it does not go through the sum.
+        # `asks` comes late, so it only selects between two precomputed sums.
         fewer = (asked - left)[: len(asked)]
         m.d.sync += [left.eq(leaves), asked.eq(Mux(asks, (asked + ~left)[: len(asked)], fewer))]
-        m.d.sync += place.eq(asked < PLACES - 1)  # one may have been asked for meanwhile
+        m.d.sync += place.eq(asked < PLACES - 1)  # one more may have been requested meanwhile
         if self._members is not None:
             tag = data.View(self.layouts.reference, waiting.r_data).tag
             m.d.comb += [self._members.asked.eq(asks), self._members.tag.eq(tag)]
@@ -117,13 +117,14 @@ class Output(wiring.Component):
             m.d.sync += [self.request.valid.eq(asks), self.request.payload.eq(waiting.r_data)]
 
     def _work_out(self, m: Module, search: QuerySearch) -> memory.ReadPort:
-        """Ages, ranks and queries of what was fetched, for the search; gives what a result is made of."""
+        """Computes ages, ranks and queries of fetched tuples for the search; returns a read port to the parts of
+        their results."""
         layouts, n = self.layouts, self.config.streams
         bus, reference = self.write, self.fetched.reference
         route = data.StructLayout({"queries": self.config.queries, "test": len(search.test)})
         m.submodules.routes = routes = memory.Memory(shape=route, depth=2 << TAG_BITS, init=[])
         write, read = routes.write_port(), routes.read_port()
-        part = Signal.like(search.test)  # the last word before the queries
+        part = Signal.like(search.test)  # the last PART before the queries
         with m.If(bus.valid & (bus.target == Target.PART)):
             m.d.sync += part.eq(bus.data)
         m.d.comb += [
@@ -135,7 +136,7 @@ class Output(wiring.Component):
             read.en.eq(1),
         ]
 
-        # Stages: ages and ranks; the search begins; greatest ages, two by two; the oldest.
+        # Pipeline stages: ages and ranks; the search begins; greatest ages, two by two; the oldest.
         parts = data.StructLayout(
             {
                 "context": CONTEXT_BITS,
@@ -184,7 +185,8 @@ class Output(wiring.Component):
                 greatest.append(age)
         m.d.sync += works[-1].oldest.eq(works[-2].now - greatest[0])
         if self._members is not None:
-            # The unit compares times of results while the clock moves on by a quarter of its range.
+            # Only ages below a quarter of the range: the grouping unit compares times of results as serial numbers,
+            # while the clock advances by up to another quarter.
             young, member = ~greatest[0][-2:].any(), works[-2].member
             m.d.sync += [
                 works[-2].member.eq(self._members.member),
@@ -198,8 +200,8 @@ class Output(wiring.Component):
         return kept.read_port(domain="comb")
 
     def _pass(self, m: Module, search: QuerySearch, queries: Value) -> None:
-        """Says to the search which queries a tuple may be for: of a raw one those whose filters it passes, for
-        which its selection bits are looked up some at a time."""
+        """Gives the search the queries that a tuple may be for. For a raw tuple these are the queries whose filters
+        it passes; its selection bits are looked up a few per memory."""
         bus, reference = self.write, self.fetched.reference
         is_joined, of_tag = Signal(), Signal(self.config.queries, reset_less=True)
         m.d.sync += [
@@ -232,7 +234,7 @@ class Output(wiring.Component):
     def _deliver(
         self, m: Module, search: QuerySearch, kept: memory.ReadPort, leaves: Signal
     ) -> None:
-        """Tuples leave in the order in which they came, with their queries if there are any."""
+        """Delivers tuples in the order in which they came, if there are queries for them."""
         known, some, head = Signal(PLACES), Signal(PLACES), Signal(PLACE_BITS)
         shown = data.StructLayout(
             {
@@ -252,7 +254,7 @@ class Output(wiring.Component):
             found.bit_select(search.place, 1).eq(search.found),
             left.bit_select(head, 1).eq(leaves),
         ]
-        # Whether one leaves comes late, so it does not go through the sum.
+        # `leaves` comes late, so it is only masked in here.
         m.d.sync += known.eq((known | found) & ~left)
         with m.If(leaves):
             m.d.sync += head.eq(head + 1)
@@ -281,7 +283,7 @@ class Output(wiring.Component):
             self.blocked.eq(self.results.valid & ~self.results.ready),
             self.working.eq((search.working | here) & ~self.blocked),
         ]
-        # So many queries at once in three steps.
+        # Count up to 64 queries in three pipeline stages.
         counted, sums = Signal(self.config.queries), []
         m.d.sync += counted.eq(Mux(handed, result.queries, 0))
         for at in range(0, len(counted), _COUNTED):

@@ -1,4 +1,4 @@
-"""Probe FIFO: probes waiting before a join area."""
+"""Probe FIFO: holds the probes that wait for a join area."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, STREAM_BITS, Layouts
 
 IN_FLIGHT = 7
-"""Probes that may come after `room` was last seen high: on the way from router or sequencer."""
+"""Probes that may still arrive after `room` was last seen high: in flight from router or sequencer."""
 _BROUGHT, _RAW_IN_FLIGHT = 16, 5
-"""Places for what raw tuples bring, which waits to be given; so many may come after `room` was seen, for the
-sequencer is nearer than the router."""
+"""Places for the data that raw tuples bring; and how many raw tuples may still arrive after `room` was last seen
+high, fewer than joined ones because the sequencer is nearer than the router."""
 
 
 class ProbeFifo(wiring.Component):
-    """One queue a level, a level being how many streams a probe carries short of one. Raw tuples, which
-    are of level 0, come by themselves and bring what they carry.
+    """Keeps one queue per level; the level of a probe is the number of streams that it carries, less one. Raw
+    tuples, which have level 0, enter by a port of their own and bring their data along.
 
-    A probe stays in its queue while it is worked on: `take` reads on, `commit` lets the
-    oldest one taken go, `rewind` takes back all that were taken and not let go. That is
-    an area turns to other work when it cannot go on with a probe. What raw tuples brought is given once, in
-    their order and whenever it suits; one that is taken again is fetched as what a joined tuple carries.
+    A probe stays in its queue while it is in process: `take` reads the next one, `commit` releases the
+    oldest one taken, `rewind` puts back all that were taken and not released. This is how an area turns to
+    other work when it cannot continue with a probe. The data of raw tuples is given once, in their order and
+    at any time; a raw tuple that is taken again has its data fetched like that of a joined tuple.
 
     latency     take: `reference` 1 cycle later
-    throughput  one push, one raw push, one take, one given, one commit a cycle
+    throughput  one push, one raw push, one take, one give and one commit per cycle
 
-    push, push_level, pushed    a joined tuple comes in
-    push_raw, raw_pushed        a raw tuple does
-    room                        by level, there is room; may be late by `IN_FLIGHT` pushes
-    available                   by level, there is a probe to take in the next cycle, but for a rewind
-    waiting                     by level, there is a probe not let go; a cycle late
-    take, take_level, reference   ... until the next is taken
-    brings                      it is a raw tuple, taken for the first time
-    raw, give                   what the first of these brought that is not given yet; it is given in this cycle
-    commit, commit_level
-    rewind
+    push, push_level, pushed    in: pulse with a joined tuple
+    push_raw, raw_pushed        in: pulse with a raw tuple
+    room                        out: by level, there is room; may be late by `IN_FLIGHT` pushes
+    available                   out: by level, there is a probe to take in the next cycle, unless a rewind comes
+    waiting                     out: by level, there is a probe not released; a cycle late
+    take, take_level, reference   in, in, out: take a probe; its reference, from the next cycle until the next take
+    brings                      out: it is a raw tuple, taken for the first time
+    raw, give                   out, in: data of the first raw tuple that is not given yet; it is given in this cycle
+    commit, commit_level        in: pulse: release the oldest probe taken of this level
+    rewind                      in: pulse: put back all probes that are not released
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -83,10 +83,10 @@ class ProbeFifo(wiring.Component):
         )
         write, write_brought = raws.write_port(), brought.write_port()
         read, read_brought = raws.read_port(), brought.read_port()
-        # The first that was never taken, and whose is not given; a rewind leaves them.
+        # First raw tuple never taken, and first whose data is not given; a rewind does not change them.
         fresh, is_fresh, of_raw = Signal(bits + 1, name="fresh"), Signal(), Signal()
         given, given_next = Signal(bits + 1, name="given"), Signal(bits + 1)
-        after_given = Signal(bits + 1, init=1)  # no sum is in the way of the memory
+        after_given = Signal(bits + 1, init=1)  # keeps the adder off the path to the memory
         m.d.comb += [
             of_raw.eq(self.take & (self.take_level == 0)),
             is_fresh.eq(taken[0] == fresh),
@@ -120,7 +120,7 @@ class ProbeFifo(wiring.Component):
                 shape=self.layouts.reference, depth=(levels - 1) * self.depth, init=[]
             )
             write, read = probes.write_port(), probes.read_port()
-            joined = Signal()  # is what was taken
+            joined = Signal()  # the probe taken last is a joined tuple
             at, from_ = (self.push_level - 1)[: len(self.push_level)], self.take_level - 1
             m.d.comb += [
                 write.addr.eq(Cat(ends[self.push_level][:bits], at)),

@@ -1,4 +1,4 @@
-"""Probe queue: the probes that an execution unit knows of."""
+"""Probe queue: holds the probes that an execution unit has been given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 
 
 def probe_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe that waits for its pairs: its level, the selection bits it begins with, and which rows
-    its pairs are joined by."""
+    """Layout of a probe that waits for its pairs: its level, its initial selection bits, and the join rows that
+    decide its pairs."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -32,26 +32,26 @@ def probe_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class ProbeQueue(wiring.Component):
-    """The probe whose pairs are decided, the one whose joined tuples are sent, and all that wait, up
-    to sixty-three; where a probe of each level was left.
+    """Holds the probe whose pairs are being decided, the one whose joined tuples are being sent, and all that wait,
+    up to sixty-three; and records where a probe of each level was left.
 
     latency     a probe that enters an empty queue is `deciding` and `sending` 3 cycles later; the next
-                is `deciding` in the cycle after `decided`, and `sending` in the one after `sent`
-    throughput  one enters, one is decided and one is done a cycle
+                one is `deciding` in the cycle after `decided`, and `sending` in the cycle after `sent`
+    throughput  one probe entered, one decided and one done per cycle
 
-    enter, entering   a new probe
-    may_enter      one may in the next cycle
-    decided        pulse: all pairs of `deciding` have come
-    sent, commit   pulses: `sending` is done, and was a cycle ago
-    left           slot and place in the program of what is emitted: where `sending` is left with `rewind`
-    rewind         pulse: it and all later ones are taken back
-    resume_level, resumed   which level the next one that enters is of; pulse: it is taken up again
-    resume, resume_slot     it was left before, and where
-    deciding, sending       registers
-    was_left, left_slot, left_pc   `deciding` was left, and where
-    level          of `sending`
-    committed_level, context   with `commit`
-    busy           there is one
+    enter, entering   in: pulse with a new probe
+    may_enter      out: a probe may enter in the next cycle
+    decided        in: pulse: all pairs of `deciding` have come
+    sent, commit   in: pulses: `sending` is done; the same, a cycle later
+    left           in: slot and program address of the tuple being emitted: where `sending` is left on `rewind`
+    rewind         in: pulse: `sending` and all later probes are taken back
+    resume_level, resumed   in: level of the next probe to enter; pulse: it is resumed
+    resume, resume_slot     out: that probe was left before, and at which slot
+    deciding, sending       out: the probes; from registers
+    was_left, left_slot, left_pc   out: `deciding` was left, and where
+    level          out: level of `sending`
+    committed_level, context   out: valid with `commit`
+    busy           out: there is a probe
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -105,7 +105,7 @@ class ProbeQueue(wiring.Component):
             self.committed_level.eq(level),
             self.context.eq(self.sending.reference.context),
         ]
-        # Each end of the queue has a memory of its own, for other parts of a probe are wanted there.
+        # Each output of the queue has a memory of its own, because they need different parts of a probe.
         entering = Cat(self.entering, self.resume)
         self._leave(m, "decided", end, entering, self.decided, Cat(self.deciding, self.was_left))
         self._leave(m, "sent", end, self.entering.as_value(), self.sent, self.sending.as_value())
@@ -113,7 +113,7 @@ class ProbeQueue(wiring.Component):
         resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
         slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
         pcs = Array(Signal(ADDRESS_BITS, name=f"pc_{n}") for n in range(layouts.levels))
-        # Of each level, whether the probe that was left has yet to be taken up again.
+        # By level, the probe that was left has yet to be resumed.
         pending = Array(Signal(name=f"pending_{n}") for n in range(layouts.levels))
         with m.If(self.resumed):
             m.d.sync += pending[self.resume_level].eq(0)
@@ -138,7 +138,7 @@ class ProbeQueue(wiring.Component):
     def _leave(
         self, m: Module, name: str, end: Signal, entering: Value, leaves: Signal, first: Value
     ) -> None:
-        """Keeps the first probe at hand, and the one after it, so that it is there at once."""
+        """Keeps the first probe and the one after it in registers, so that the next one follows without a gap."""
         m.submodules[f"queue_{name}"] = queue = memory.Memory(
             shape=len(entering), depth=KNOWN, init=[]
         )

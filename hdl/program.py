@@ -1,10 +1,10 @@
-"""Derives from a program, without running it, what a loader needs.
+"""Derives from a program, without running it, what the tables of an area need.
 
-A probe tuple's route tag fixes its path through the program, but for JMPLI. So for each
-tag one can say which factors matter: a pair in which none of them holds joins nothing. And
-which must hold together: the program only ever combines factors by AND and OR, so what it
-joins is a disjunction of conjunctions of them, if every selection is taken to hold. With the
-selections it is the whole of what the program does (`AreaProgram.rows`).
+Except for JMPLI, a probe tuple's route tag fixes its path through the program. For each tag the factors that
+matter are therefore known: a pair in which none of them holds joins nothing. So are the factors that must hold
+together: the program only combines factors by AND and OR, so if every selection is assumed to hold, its
+join condition is a disjunction of conjunctions of factors. With the selections included, this is everything
+that the program does (`AreaProgram.rows`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from seustream.hdl import isa
 from seustream.hdl.isa import Condition
 
-# How often a comparison is thought to hold: of two factors a JOIN needs, the rarer decides
-# which pairs are looked at closer.
+# Assumed percentage of pairs for which a comparison holds: of two factors that a JOIN needs, the rarer one
+# decides which pairs are executed.
 _OFTEN = {
     Condition.FALSE: 0,
     Condition.EQ: 1,
@@ -31,24 +31,24 @@ _OFTEN = {
 }
 
 Cover = frozenset[int] | None
-"""Factors of which at least one holds wherever a register is 1; None: it can be 1 without."""
+"""Factors of which at least one holds whenever a register is 1; None: it can be 1 without any."""
 
 Term = frozenset[int]
 """Factors that hold together."""
 Terms = frozenset[Term]
-"""At least one of these does. None of them contains another."""
+"""Terms at least one of which holds. No term contains another."""
 _NEVER: Terms = frozenset()
 _ALWAYS: Terms = frozenset([frozenset()])
 _MANY = 32
-"""Terms of a register; more are weakened, for there could be thousands."""
+"""Limit of the terms of a register; beyond it they are weakened, for there could be thousands."""
 _FACTORS = len(isa.FACTOR_REGISTERS)
 _SELECTED = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRow:
-    """A conjunction under which a pair joins: factors by number; from 16 on the selection bits of the
-    window's tuple, then those of the probe. `first` of its JOIN."""
+    """A conjunction under which a pair joins: factors by number; from 16 on, the selection bits of the
+    window tuple, then those of the probe. `first` marks the first row of a JOIN."""
 
     needs: Term
     tag: int
@@ -56,11 +56,11 @@ class JoinRow:
 
 
 class _TooManyRows(Exception):
-    """There are more rows than there is room for."""
+    """There are more rows than allowed."""
 
 
 class AreaProgram:
-    """An area's program. Factors are its CMPs, counted from 0 in order of address."""
+    """An area's program. Its factors are its CMPs, numbered from 0 in order of address."""
 
     def __init__(self, words: tuple[int, ...]) -> None:
         self.instructions = [isa.decode(word) for word in words]
@@ -70,7 +70,7 @@ class AreaProgram:
         self._holds = [_OFTEN[Condition(compare.condition)] / 100 for compare in self.compares]
 
     def path(self, tag: int) -> Iterator[tuple[int, isa.Instruction]]:
-        """Addresses and instructions a probe of this tag executes, if no JMPLI leaves."""
+        """Yields the addresses and instructions that a probe of this tag executes, if no JMPLI jumps."""
         address = 0
         while address < len(self.instructions):
             instruction = self.instructions[address]
@@ -85,12 +85,12 @@ class AreaProgram:
         return any(isinstance(instruction, isa.Emit) for _, instruction in self.path(tag))
 
     def interest(self, tag: int) -> Cover:
-        """Factors of which one at least holds in every pair this tag joins."""
+        """Finds factors at least one of which holds in every pair that this tag joins."""
         covers: dict[int, Cover] = dict.fromkeys(range(isa.REGISTERS), frozenset())
         for reads_more in (isa.WINDOW_SELECTION_REGISTERS, isa.PROBE_SELECTION_REGISTERS):
             covers.update(dict.fromkeys(reads_more))
         covers[isa.TRUE_REGISTER] = None
-        passed: Cover = None  # what the last JMPLI let through
+        passed: Cover = None  # cover of the pairs that no JMPLI so far has dropped
         found: Cover = frozenset()
         for address, instruction in self.path(tag):
             match instruction:
@@ -111,8 +111,8 @@ class AreaProgram:
         return found
 
     def terms(self, tag: int, most: int) -> Terms:
-        """Conjunctions of factors, at most so many, of which one holds in every pair this tag
-        joins. Where there are more, some give way to what they have in common."""
+        """Finds at most `most` conjunctions of factors, one of which holds in every pair that this tag
+        joins. If there are more, some are replaced by their common factors."""
         may_hold = dict.fromkeys(_SELECTED, _ALWAYS)
         found = _NEVER
         for _, terms in self._joined(tag, may_hold, lambda terms: self._weaker(terms, _MANY)):
@@ -120,9 +120,9 @@ class AreaProgram:
         return self._weaker(found, most)
 
     def rows(self, tag: int, most: int) -> list[JoinRow] | None:
-        """Lists a row for each conjunction of each JOIN of this tag, in order: exactly what the program
-        joins. A JOIN takes part once, if a row of it needs no more than the pair has. None where there
-        are more rows than so many."""
+        """Lists a row for each conjunction of each JOIN of this tag, in order: together exactly what the program
+        joins. A JOIN takes part once, if the pair has everything that one of its rows needs. Returns None if
+        there are more than `most` rows."""
 
         def bound(terms: Terms) -> Terms:
             if len(terms) > most:
@@ -144,7 +144,7 @@ class AreaProgram:
     def _joined(
         self, tag: int, selected: dict[int, Terms], bound: Callable[[Terms], Terms]
     ) -> Iterator[tuple[int, Terms]]:
-        """Route tag and conjunctions of each JOIN on a tag's path. `bound` sees all that is combined."""
+        """Yields route tag and conjunctions of each JOIN on a tag's path. `bound` is applied to every combination."""
 
         def both(a: Terms, b: Terms) -> Terms:
             return bound(_least({x | y for x in a for y in b}))
@@ -173,8 +173,8 @@ class AreaProgram:
                     yield emitted, both(registers[r], passed)
 
     def _weaker(self, terms: Terms, most: int) -> Terms:
-        """Two at a time are replaced by what they have in common, those first of which the
-        most is left."""
+        """Replaces two terms at a time by their common factors until at most `most` are left, first the two whose
+        common factors hold least often."""
         while len(terms) > most:
             pairs = itertools.combinations(sorted(terms, key=sorted), 2)
             a, b = min(pairs, key=lambda pair: self._share(pair[0] & pair[1]))
@@ -182,11 +182,11 @@ class AreaProgram:
         return terms
 
     def _share(self, term: Term) -> float:
-        """Of how many pairs all of these are thought to hold."""
+        """Estimates the share of pairs in which all factors of a term hold."""
         return math.prod(self._holds[factor] for factor in term)
 
     def _rarer(self, a: Cover, b: Cover) -> Cover:
-        """Combines two covers of a conjunction: where both registers are 1, either serves."""
+        """Combines the covers of a conjunction: if both registers are 1, either cover serves."""
         return min((a, b), key=self._often)
 
     def _often(self, cover: Cover) -> float:
@@ -201,7 +201,7 @@ def _either(a: Cover, b: Cover) -> Cover:
 
 
 def _least(terms: set[Term]) -> Terms:
-    """Without those that contain another one: where they hold, that does."""
+    """Drops terms that contain another one: whenever they hold, the other does."""
     kept: list[Term] = []
     for term in sorted(terms, key=len):
         if not any(other <= term for other in kept):

@@ -1,4 +1,4 @@
-"""Program store: an area's program, what is known of it, and where its route tags lead."""
+"""Program store: holds an area's program, facts derived from it, and the destinations of its route tags."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _FACTORS = len(isa.FACTOR_REGISTERS)
 
 
 class ProgramStore(wiring.Component):
-    """Takes an area's program and all destinations from the table bus into the half that is not
-    in use, and works out of each program where its CMPs are.
+    """Writes an area's program and all destinations from the table bus to the half that is not
+    in use, and derives the factors of each program from its CMPs.
 
-    latency     3 cycles from a word of the program to its place, 1 from a destination
-    throughput  a word a cycle, those of a program in order; whatever is read, every cycle
+    latency     3 cycles from a word of the program to its place, 1 for a destination
+    throughput  a word per cycle, those of a program in order; every read port, one read per cycle
 
-    write, half    table bus; which half is in use, from the next cycle on
-    factors, used, last_turn   CMPs of the program, how many, and in how many turns a row is compared
-    last           address of its last instruction
-    start          after the leading run of CMPs (without lanes: 0)
-    sources        per factor register, the factor of the last leading CMP that writes it
-    address, take  of an instruction; it is wanted
-    instruction    the word, of a CMP its factor, whether it is a JOIN; a cycle later
-    tag, destination   of a route tag where it leads, a cycle later
+    write, half    in: table bus; which half is in use, from the next cycle on
+    factors, used, last_turn   out: CMPs of the program, their number, and the last turn of a row
+    last           out: address of its last instruction
+    start          out: address after the leading run of CMPs (without lanes: 0)
+    sources        out: per factor register, the factor of the last leading CMP that writes it
+    address, take  in: read the instruction at this address
+    instruction    out: its word, the factor of a CMP, and whether it is a JOIN; a cycle later
+    tag, destination   in, out: a route tag; where it leads, a cycle later
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -62,7 +62,7 @@ class ProgramStore(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, bus = self.config, self.write
-        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        # Copy for the block RAM, which lies elsewhere. A different reset value keeps synthesis from merging the two.
         half, half_read = Signal(), Signal(init=1)
         m.d.sync += [half.eq(self.half), half_read.eq(self.half)]
         other, factor_bits = ~half, len(self.instruction.factor)
@@ -81,7 +81,7 @@ class ProgramStore(wiring.Component):
             read.en.eq(self.take),
             self.instruction.eq(read.data),
         ]
-        # First what word it is, then what follows from it.
+        # First stage: classify the word. Second stage: derive its factor, comparator and turn.
         mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
         word, address = Signal(isa.WORD_BITS), Signal(ADDRESS_BITS)
         m.d.sync += [
@@ -95,11 +95,11 @@ class ProgramStore(wiring.Component):
         used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
         number, after = Signal.like(used_so_far), Signal.like(used_so_far)
         still = Signal()
-        # Factors of the same attributes come to the same comparators, each the next in turn.
+        # Factors of the same attributes go to the same comparators, to each in turn.
         few, alike = config.kinds, config.comparators_alike
         before = [Signal(range(config.factors + 1), name=f"before_{k}") for k in range(few)]
         kind, place = Signal(ceil_log2(few)), Signal(range(config.factors + 1))
-        # ... one more, so that no table waits for a sum.
+        # Third stage: a register, so that no adder is on the path to a table.
         stored = Signal(
             data.StructLayout(
                 {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
@@ -151,7 +151,7 @@ class ProgramStore(wiring.Component):
                 used[other].eq(stored.number + stored.cmp),
             ]
             with m.If(stored.still):
-                # Without lanes the unit compares by itself, from the beginning.
+                # Without lanes the execution unit compares by itself, from the beginning.
                 m.d.sync += start[other].eq(stored.address if config.lanes else 0)
             with m.If(stored.cmp):
                 m.d.sync += factors[other][stored.number].eq(
@@ -162,7 +162,7 @@ class ProgramStore(wiring.Component):
                     m.d.sync += last_turn[other].eq(turn)
                 with m.If(stored.still):
                     m.d.sync += sources[other][cmp.r[:4]].eq(Cat(stored.number[:factor_bits], 1))
-        # In use from registers: the halves are exchanged when nothing is executed.
+        # Registers are possible: the halves are exchanged only when nothing is executed.
         m.d.comb += self.last.eq(last[half])
         m.d.sync += [
             self.factors.eq(factors[half]),
@@ -172,7 +172,7 @@ class ProgramStore(wiring.Component):
             self.sources.eq(sources[half]),
         ]
 
-        # Where each route tag leads.
+        # Destinations by route tag.
         m.submodules.destinations = destinations = memory.Memory(
             shape=self.layouts.destination, depth=2 << TAG_BITS, init=[]
         )

@@ -1,4 +1,4 @@
-"""Query search: which queries of a route tag have a joined tuple in their windows."""
+"""Query search: finds the queries of a route tag that have a joined tuple in their windows."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from seustream.hdl.table_bus import write_signature
 from seustream.hdl.window_tests import SET_BITS, TEST_BITS, Then
 
 PLACES = 32
-"""Tuples at once."""
+"""Tuples held at once."""
 PLACE_BITS = ceil_log2(PLACES)
 _RING = 8
 
 
 class QuerySearch(wiring.Component):
-    """Puts joined tuples through the tests of `seustream.hdl.window_tests`. They go round in a ring, a
-    test a round, and are found in any order.
+    """Runs joined tuples through the tests of `seustream.hdl.window_tests`. They circulate in a ring, one
+    test per round, and finish in any order.
 
-    latency     11 cycles for a tuple of one test, 8 more for each other
-    throughput  a test a cycle
+    latency     11 cycles for a tuple of one test, 8 more for each further test
+    throughput  a test per cycle
 
-    write, half      tables, and which half of them is in use
-    came             a tuple, at the place after the one before it, which is free
-    keys             the streams that it carries, and their ages and ranks
-    test             the first test of the queries that its route tag leads to
-    queries          these, a cycle after `came`
-    found, place     pulse: the queries of the tuple at this place are known
-    some             with `found`, there are any
-    read, left       a place, and the queries found there; held from `found` on
-    working          a tuple is in it
+    write, half      in: table bus, and which half of the tables is in use
+    came             in: pulse with a tuple; it takes the place after that of the one before, which must be free
+    keys             in: the streams that it carries, and their ages and ranks
+    test             in: the first test for the queries that its route tag leads to
+    queries          in: these queries, a cycle after `came`
+    found, place     out: pulse: the queries of the tuple at this place are known
+    some             out: there are any; valid with `found`
+    read, left       in, out: a place, and the queries found there; held from `found` on
+    working          out: there is a tuple in the ring
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -81,7 +81,7 @@ class QuerySearch(wiring.Component):
         )
         queries = self._kept(m, "queries_kept", self.queries, came, before)
 
-        # The ring. What comes round goes before what is new.
+        # The ring. A tuple that comes round has priority over a new one.
         item = data.StructLayout({"place": PLACE_BITS, "first": 1, "test": TEST_BITS})
         valid = Signal(_RING)
         items = [Signal(item, name=f"item{stage}") for stage in range(_RING)]
@@ -104,9 +104,9 @@ class QuerySearch(wiring.Component):
             ]
         m.d.sync += self.working.eq(valid.any() | new)
 
-        # Stages 0 and 1: the test, and what it looks at.
+        # Stages 0 and 1: read the test, and the keys that it compares.
         bus = self.write
-        parts = Signal(data.ArrayLayout(64, 2))  # the last two
+        parts = Signal(data.ArrayLayout(64, 2))  # the last two PARTs
         with m.If(bus.valid & (bus.target == Target.PART)):
             m.d.sync += [parts[0].eq(bus.data), parts[1].eq(parts[0])]
         m.submodules.tests = tests = memory.Memory(
@@ -126,7 +126,7 @@ class QuerySearch(wiring.Component):
         test, key = Signal(layouts.window_test), Signal(self.keys.shape())
         m.d.sync += [test.eq(read.data), key.eq(keys.data)]
 
-        # Stages 2 to 4: of each stream the age or the rank; under the limits; where that leads.
+        # Stages 2 to 4: select age or rank of each stream; compare with the limits; select the step.
         steps = [Signal(test.steps.shape(), name=f"steps{stage}") for stage in range(2)]
         low, high = Signal(layouts.limit), Signal(layouts.limit)
         m.d.sync += [low.eq(test.low), high.eq(test.high)]
@@ -151,7 +151,7 @@ class QuerySearch(wiring.Component):
             leads.eq(step),
         ]
 
-        # Stages 5 and 6: the queries that this leaves, and the next test.
+        # Stages 5 and 6: the queries that remain after this step, and the next test.
         m.submodules.sets = sets = memory.Memory(
             shape=layouts.query_set, depth=2 << SET_BITS, init=[]
         )
@@ -173,7 +173,7 @@ class QuerySearch(wiring.Component):
             goes_on.eq((leads.then == Then.TEST) | (by_set & read.data.goes)),
         ]
 
-        # Stages 7 and 8: of the queries that were left before.
+        # Stages 7 and 8: mask the queries that remained so far.
         m.submodules.found_kept = kept = memory.Memory(
             shape=self.config.queries, depth=PLACES, init=[]
         )
@@ -204,7 +204,7 @@ class QuerySearch(wiring.Component):
     def _kept(
         self, m: Module, name: str, content: Signal, comes: Value, place: Value
     ) -> memory.ReadPort:
-        """Keeps something of each tuple at its place."""
+        """Keeps a value per tuple, at its place; returns the read port."""
         m.submodules[name] = kept = memory.Memory(shape=content.shape(), depth=PLACES, init=[])
         write = kept.write_port()
         m.d.comb += [write.addr.eq(place), write.data.eq(content), write.en.eq(comes)]

@@ -1,4 +1,4 @@
-"""Replay: after new tables, what windows keep of the old ones is worked out anew."""
+"""Replay: evaluates stored tuples anew after new tables were loaded."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
 
 
 class Replay(wiring.Component):
-    """Goes through every stored tuple, oldest first: fetches it, has its selection bits worked
-    out by the new tables, writes them, and puts the tuple into the equality indexes.
+    """Goes through every stored tuple, oldest first: fetches it, has the selection unit compute its selection
+    bits by the new tables, writes them, and inserts the tuple into the equality indexes.
 
-    latency     of a stored tuple that of its fetch and of the selection unit, and 6 cycles
+    latency     per stored tuple, that of its fetch and of the selection unit, plus 6 cycles
     throughput  one run at a time
 
-    start, busy      pulse; a run is under way
-    firsts, ends     of the window buffers: tail and head, from the cycle of `start` on
-    request, response, fetched   of the tuple fetch, for tuples as they are stored
-    again, stream, attributes, known, bits   of the selection unit
-    rewrite, slot, rewritten   per window: new bits for this slot, which is to be indexed again
+    start, busy      in: pulse; out: a run is in progress
+    firsts, ends     in, from the window buffers: tail and head, stable from the cycle of `start` on
+    request, response, fetched   out, in, in: of the tuple fetch, for tuples as they are stored
+    again, stream, attributes, known, bits   out, out, out, in, in: of the selection unit
+    rewrite, slot, rewritten   out: pulse per window: new bits for this slot, which is to be indexed again
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -55,7 +55,7 @@ class Replay(wiring.Component):
         at = Signal(self.layouts.pointer_bits)
         number = Signal(range(n))
         more = Signal()
-        # The windows are far away, and so is the selection unit.
+        # Registers, because the windows are far away, and so is the selection unit.
         firsts, ends = Signal.like(self.firsts), Signal.like(self.ends)
         m.d.sync += [firsts.eq(self.firsts), ends.eq(self.ends), self.again.eq(0)]
         end = Array(ends[s] for s in range(n))[number]

@@ -1,4 +1,4 @@
-"""Router: takes joined tuples from the areas and sends them where their route tag leads."""
+"""Router: takes joined tuples from the areas and sends them to the destinations of their route tags."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from seustream.hdl.layouts import CONTEXT_BITS, FOLLOWING, OFFERS, Layouts
 
 
 class Router(wiring.Component):
-    """Each area keeps its copy of the join routing table, so a joined tuple comes with its
-    destinations; of raw tuples those come that lead to the output. One is taken only when
-    there is room at all its destinations; a tuple that must wait never keeps another waiting that
+    """Sends one tuple at a time to all of its destinations. Each area keeps its copy of the join routing table, so
+    a joined tuple comes with its destinations; raw tuples come only if they lead to the output. A tuple is
+    taken only when there is room at all its destinations; one that must wait never holds up another that
     need not.
 
-    A tuple goes only from one level to the next, and what the highest level makes goes to the
-    output: areas that prefer the highest level therefore always find an end.
+    A tuple goes only from one level to the next, and tuples made by the highest level go to the output. Areas that
+    prefer the highest level therefore always make progress.
 
-    latency     5 cycles from the look at the rooms into a FIFO
-    throughput  1 tuple a cycle, to all its destinations at once, also of one area while it says what follows,
-                else in 3 cycles; of raw tuples, whose sender offers two in turn, 2 in 3
+    latency     5 cycles from sampling the rooms to the push into a FIFO
+    throughput  1 tuple per cycle, to all its destinations at once, also from a single area while it announces what
+                follows, otherwise one in 3 cycles; of raw tuples, whose sender offers two in turn, 2 in 3 cycles
 
-    emit, emitted        per sender, first the areas: a tuple
-    level, destination   per area: what its probe's level was, where to
-    follows, follows_to  per area: once this one is granted, or where there is none, another is there at once, of the same
-                         level; and after that one another
-    taking, granted      per sender: its tuple is taken in this cycle; it was in the cycle before, and is held until then
-    roomy                per sender: its tuple may be taken in this cycle, for there is room; where it was granted, the next
-    rooms, output_room   per area and level; at the output
-    push, output         per area: a tuple for its probe FIFO; for the output
-    pushed, push_level
-    sent, context        how many places the tuple pushed goes to, if an area made it, and whose it is
-    working, stuck       one is taken; none is, for there is no room where one leads
+    emit, emitted        in, per sender, the areas first: a tuple is offered
+    level, destination   in, per area: level of its probe, and where the tuple goes
+    follows, follows_to  in, per area: after the grant of this tuple, or if there is none, another of the same level
+                         is ready at once, and another after that one; where they go
+    taking, granted      out, per sender: its tuple is taken in this cycle; it was taken in the cycle before, and is
+                         held until then
+    roomy                out, per sender: its tuple may be taken in this cycle, for there is room; if that was granted,
+                         the next one
+    rooms, output_room   in: room per area and level; room at the output
+    push, output         out, per area: pulse: a tuple for its probe FIFO; pulse: a tuple for the output
+    pushed, push_level   out: that tuple and its level
+    sent, context        out: number of places that the pushed tuple goes to, 0 unless an area made it; its context
+    working, stuck       out: a tuple is taken; none is, because one lacks room at its destination
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -72,7 +74,7 @@ class Router(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         m.submodules.arbiter = arbiter = RoundRobin(self.senders)
-        # Stages: room here, room there, turn, tuple.
+        # Pipeline stages: rooms sampled, room at the destinations, arbitration, tuple.
         rooms, output_room = Signal.like(self.rooms), Signal()
         m.d.sync += [rooms.eq(self.rooms), output_room.eq(self.output_room)]
         m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(self.emit & self.roomy)]
@@ -101,7 +103,7 @@ class Router(wiring.Component):
             m.d.comb += room[n].eq(output_room)
             fits = ~(Cat(destination.areas, destination.output) & ~room).any()
             m.d.comb += lacks_room[sender].eq(self.emit[sender] & ~fits)
-            # What is offered, and what follows it; what was granted makes way in this cycle.
+            # The tuple on offer and those that follow it; a granted tuple makes way in this cycle.
             first, *later = self.emit[sender] & fits, Const(0), Const(0)
             if sender < n:
                 later = [

@@ -1,4 +1,4 @@
-"""Scanner: leads a probe past the window tuples it may meet, and finds the pairs worth executing."""
+"""Scanner: compares a probe with the window tuples that it may join, and finds the pairs worth executing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ROWS_IN_FLIGHT = 12
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
-    """For the execution unit: a pair of a probe, if there is `some`; after it, or without one, the `end` of the
-    probe. `held` has the outcome of every factor; without lanes the window tuple's attributes take its
-    place."""
+    """Layout of an item for the execution unit: a pair of a probe (`some`), the `end` of the probe, or a pair
+    followed by the end. `held` has the outcome of every factor; without lanes, the window tuple's attributes
+    take its place."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -39,30 +39,30 @@ def pair_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class Scanner(wiring.Component):
-    """Reads the window row by row, `lanes` tuples a cycle, through the factor array; or, for
-    an indexed probe, the row of one candidate after the other (`ChainWalker`). Either way goes from
-    the newest tuple to the oldest, so that a probe can be taken up by another way than it was left.
-    Only tuples in the view of the probe's context count. Rows with a pair of interest wait in a
-    small FIFO, from which pairs leave one by one.
+    """Reads the window row by row, `lanes` tuples per cycle, through the factor array. For an indexed probe it
+    reads only the row of each candidate instead (`ChainWalker`). Scan and walk both go from the newest tuple to
+    the oldest, so that a probe left during one can be resumed by the other. Only tuples in the view of the
+    probe's context count. Rows with a pair of interest wait in a small FIFO, which pairs leave one by one.
 
     latency     11 cycles from a row's address to its first pair
-    throughput  `lanes` pairs a cycle while none is of interest, or a candidate a cycle;
-                1 pair of interest a cycle
+    throughput  `lanes` pairs per cycle while none is of interest, or a candidate per cycle;
+                1 pair of interest per cycle
 
-    staged      the next probe
-    begin       pulse: this probe is now worked on (`staged` was taken)
-    resume, resume_slot   the probe was begun before: go on with this slot
-    factors, last_turn    the area's factors; a row has as many turns as there are factors for the
-                          same comparator, of which a probe needs those that its plan says
-    put                   a comparison for a probe that is staged later
-    tag, worth            route tag of a probe, and a cycle later which of its pairs are of interest
-    wait                  no row can be read in the next cycle
-    row, tuples           of the window buffer
+    staged      in: stream of probes
+    begin       out: pulse: the staged probe is taken, and work on it begins
+    may_begin   in: a probe may be taken in the next cycle
+    resume, resume_slot   in: the staged probe was begun before: resume at this slot
+    factors, last_turn    in: the area's factors; the last turn of a row. A row has as many turns as there are
+                          factors for the same comparator; the plan of a probe says which turns it needs
+    put                   in: a comparison for a probe that is staged later
+    tag, worth            out, in: route tag of a probe; a cycle later, which of its pairs are of interest
+    wait                  in: no row can be read in the next cycle
+    row, tuples           out, in: of the window buffer
     ask, bucket, ready, newest, after, older   of the indexes (`ChainWalker`)
-    pairs       pairs of interest, and the end of each probe
-    tally       per probe, at its end: how many pairs were looked at
-    freed       pulse: the comparisons of the oldest probe are no longer needed
-    working, blocked   it is busy; it has a row, and waits for the window or the execution unit
+    pairs       out: stream of pairs of interest, with the end of each probe
+    tally, ended   out: number of pairs compared for a probe, valid with the pulse `ended`
+    freed       out: pulse: the comparisons of the oldest probe are no longer needed
+    working, blocked   out: the scanner is busy; it has a row, but stalls on the window or the execution unit
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -109,9 +109,9 @@ class Scanner(wiring.Component):
                 "mask": self.banks,
                 "row": self.row_bits,
                 "last": 1,
-                "buffer": BUFFER_BITS,  # where the probe's comparisons are
-                "turn": range(self.config.turns),  # which of them
-                "whole": 1,  # the last turn of its row
+                "buffer": BUFFER_BITS,  # where the probe's comparisons are kept
+                "turn": range(self.config.turns),  # the turn of its row
+                "whole": 1,  # it is the last turn of its row
             }
         )
         self._issued = Signal(issue)
@@ -123,7 +123,7 @@ class Scanner(wiring.Component):
             if name not in ("staged", "items", "working"):
                 inner, outer = getattr(walker, name), getattr(self, name)
                 m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
-        # A scan goes on after the walker is through with its probe.
+        # A scan continues after the walker has finished with its probe.
         scanning = self._rows(m, walker.items)
         m.d.comb += self.working.eq((walker.working | scanning) & ~self.blocked)
         self._compare(m, issue)
@@ -132,15 +132,15 @@ class Scanner(wiring.Component):
     # --- which rows ---------------------------------------------------------------
 
     def _rows(self, m: Module, items: stream.Interface) -> Signal:
-        """One row for a candidate; for a scan all rows from the newest tuple wanted to the oldest.
-        Gives whether there are any."""
+        """Issues one row for a candidate; for a scan, all rows from the newest tuple wanted to the oldest.
+        Returns a signal that is high while there are rows to issue."""
         bank_bits, pointer = self.bank_bits, self.layouts.pointer_bits
         item, have = Signal(items.payload.shape()), Signal()
-        # The next one, so that a scan begins in the cycle after another.
+        # Holds the next item, so that one scan follows another without a gap.
         m.submodules.after = after = StreamBuffer(items.payload.shape())
         item_after, have_after, moves = after.going.payload, after.going.valid, Signal()
         wiring.connect(m, items, after.coming)
-        # Which comparisons this cycle is for, and whether they are the last of a row.
+        # The turn of this cycle, and whether it is the last of its row.
         turn, whole = Signal(range(self.config.turns)), Signal()
         m.d.comb += whole.eq(1)
         if self.config.lanes and self.config.turns > 1:
@@ -161,7 +161,7 @@ class Scanner(wiring.Component):
             with m.Elif(self._valid):
                 m.d.sync += turn.eq(Mux(whole, turns.first, turn + 1))
 
-        # Steps count rows from the tail's, so that the newest may be in that row again.
+        # Steps count rows from that of the tail; one more bit, because the newest tuple may be in that row again.
         step = Signal(self.row_bits + 1)
         at_newest, at_oldest = Signal(), Signal()
         low, high = (Signal(max(1, bank_bits), name=n) for n in ("low", "high"))
@@ -213,7 +213,7 @@ class Scanner(wiring.Component):
         probe = self.staged.payload
         m.d.comb += self.row.eq(self._issued.row)
 
-        # Stages: row, address, memory, tuples, pick, compare, decide; then which pairs are of
+        # Pipeline stages: row, address, memory, tuples, pick, compare, decide; then which pairs are of
         # interest, and whether any is. Without lanes nothing is compared.
         depth = 6 if lanes else 3
         infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
@@ -241,7 +241,7 @@ class Scanner(wiring.Component):
         if lanes:
             m.submodules.array = array = FactorArray(config)
             self._comparisons(m, array, infos[2])
-            # What the probe joins by goes by its route tag, kept from when it is staged.
+            # The route tag, kept from when the probe is staged, selects which of its pairs are of interest.
             m.submodules.tags = tags = memory.Memory(
                 shape=TAG_BITS, depth=1 << BUFFER_BITS, init=[]
             )
@@ -282,7 +282,7 @@ class Scanner(wiring.Component):
         m.d.comb += [rows.w_data.eq(pushed), rows.w_en.eq(push)]
         m.d.sync += self._may_issue.eq((rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT) & ~self.wait)
 
-        # Two rows wait outside the FIFO, so that it hears from a register whether to go on.
+        # Two-entry buffer behind the FIFO: `r_en` comes from a register.
         row, row_after, coming = (
             Signal(found.shape(), name=n) for n in ("row", "row_after", "coming")
         )
@@ -298,8 +298,8 @@ class Scanner(wiring.Component):
         with m.Elif(rows.r_rdy):
             m.d.sync += some_after.eq(1)
 
-        # One pair a cycle, the newest first; with the last of the last row the end, which else comes alone. Which
-        # is next, and whether it is the last of a row, is known a cycle before.
+        # One pair per cycle, the newest first. The end of the probe comes with the last pair of the last row, or
+        # alone if that row has none. The next pair, and whether it is the last of its row, are found a cycle ahead.
         left, one, only = Signal(banks + 1), Signal(banks + 1), Signal()
         waiting, rest = Signal(banks + 1), Signal(banks + 1)
         m.d.comb += [
@@ -332,7 +332,7 @@ class Scanner(wiring.Component):
         ]
 
     def _comparisons(self, m: Module, array: FactorArray, info: data.View) -> None:
-        """Work of the comparators for the tuples that are read in this cycle."""
+        """Gives each comparator its comparison for the tuples that are read in this cycle."""
         put, config = self.put, self.config
         last_turn = Signal.like(self.last_turn, name="last_turn_put")
         m.d.sync += last_turn.eq(self.last_turn)
@@ -356,9 +356,9 @@ class Scanner(wiring.Component):
     def _gather(
         self, m: Module, array: FactorArray, info: data.View, valid: Signal, held: data.View
     ) -> None:
-        """Per lane, the outcomes of all factors, once the last turn of a row is known; each stays until its
-        turn of the next row. `info` is of the turn that comes to an end in the next cycle."""
-        now = Signal(self.config.factors, reset_less=True)  # whose turn it is
+        """Collects, per lane, the outcomes of all factors; they are complete after the last turn of a row, and each
+        stays until its turn in the next row. `info` belongs to the turn whose outcomes come in the next cycle."""
+        now = Signal(self.config.factors, reset_less=True)  # factors whose turn it is
         m.d.sync += now.eq(Cat(info.turn == factor.turn for factor in self.factors))
         for lane in range(self.config.lanes):
             outcomes = array.held[lane]

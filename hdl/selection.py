@@ -1,4 +1,4 @@
-"""Selection unit: the door of the device."""
+"""Selection unit: evaluates selection bits and admits raw tuples, at the input of the device."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from seustream.hdl.selectors import LATENCY, Selectors
 from seustream.hdl.table_bus import write_signature
 
 _WAITING = 16
-"""Raw tuples in the selectors and behind them."""
+"""Raw tuples in the selectors and in the FIFOs behind them."""
 
 
 class SelectionUnit(wiring.Component):
-    """Goes through the selection table of a tuple's stream, a row a cycle, and lets in what its bits admit
-    (`Selectors`). A tick goes by as if its table had one row.
+    """Goes through the selection table of a tuple's stream, a row per cycle, and admits the tuple if its bits do
+    (`Selectors`). A tick passes as if its table had one row.
 
-    latency     10 cycles and one a row after the first
-    throughput  a row a cycle
+    latency     10 cycles plus one for each row after the first
+    throughput  a row per cycle
 
-    write, half      tables, and which half of them is in use
-    raw              raw tuples
-    selected         the same with selection bits, and whether they were admitted
-    again, stream, attributes   pulse while `idle`: work out a stored tuple's bits anew
-    known, bits      pulse, a cycle after it is idle again, with them
-    pause            take no raw tuple
-    idle             nothing here
-    working, blocked it is busy; it has something, and waits for the sequencer
+    write, half      in: table bus, and which half of the tables is in use
+    raw              in: stream of raw tuples
+    selected         out: the same stream, with selection bits and whether the tuple was admitted
+    again, stream, attributes   in: pulse while `idle`: compute the bits of a stored tuple anew
+    known, bits      out: pulse, a cycle after it is idle again, and these bits
+    pause            in: take no raw tuple
+    idle             out: nothing is here
+    working, blocked out: the unit is busy; it has a tuple, but stalls on the sequencer
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -74,7 +74,7 @@ class SelectionUnit(wiring.Component):
         with m.If(bus.valid & (bus.target == Target.SELECTION)):
             m.d.sync += ends[Cat(~self.half, bus.unit)].eq(bus.address[entry_bits:])
 
-        # Raw tuples wait before the door, so that outside hears from a register whether to come.
+        # Skid buffer at the input, so that `ready` to the outside depends on registers and `pause` only.
         m.submodules.before = before_door = StreamBuffer(self.layouts.raw)
         coming = before_door.going
         kind = data.StructLayout({"last": 1, "replayed": 1, "nothing": 1})
@@ -82,7 +82,7 @@ class SelectionUnit(wiring.Component):
         waits, may, goes, taken, row = (
             Signal(), Signal(), Signal(), Signal(), Signal(row_bits),
         )  # fmt: skip
-        left = Signal(row_bits, reset_less=True)  # how many rows follow
+        left = Signal(row_bits, reset_less=True)  # number of rows that follow
         m.d.comb += [
             self.raw.ready.eq(before_door.coming.ready & ~self.pause),
             before_door.coming.valid.eq(self.raw.valid & ~self.pause),
@@ -102,7 +102,7 @@ class SelectionUnit(wiring.Component):
             m.d.sync += [raw.eq(coming.payload), of.replayed.eq(0), waits.eq(coming.valid)]
         nothing = ~self.again & (coming.payload.filler | ~coming.payload.admit)
         follow = ends[Cat(self.half, Mux(self.again, self.stream, coming.payload.stream))]
-        # That a row is the last stands in a register, since it lets the next tuple in.
+        # Whether a row is the last comes from a register, because it is on the path that takes the next tuple.
         with m.If(self.again | coming.ready):
             m.d.sync += [
                 of.nothing.eq(nothing),
@@ -121,7 +121,7 @@ class SelectionUnit(wiring.Component):
             selectors.attributes.eq(raw.attributes),
         ]
 
-        # Meanwhile raw tuples wait. There is room for all that go, so that nothing stands still.
+        # Raw tuples wait here meanwhile. A tuple goes only if there is room, so that the pipeline never stalls.
         width, result = (
             len(raw.as_value()),
             Signal(data.StructLayout({"bits": SELECTIONS, "admitted": 1})),
@@ -133,7 +133,7 @@ class SelectionUnit(wiring.Component):
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([goes, *here])]
         m.d.sync += [after.eq(now) for now, after in itertools.pairwise([of, *kinds])]
         ended, done = kinds[-1], Signal()
-        # The sequencer looks at it at once, so it does not come right out of a FIFO.
+        # An output register, because the sequencer examines the tuple at once and the FIFO's output is late.
         selected, moves = self.selected.payload, self.selected.ready | ~self.selected.valid
         with m.If(moves):
             m.d.sync += [
@@ -153,7 +153,7 @@ class SelectionUnit(wiring.Component):
             self.blocked.eq(waits & ~may),
         ]
         m.d.sync += [
-            # One may go in the cycle in which this is found.
+            # One less than full, because a tuple may go in the cycle in which the level is compared.
             may.eq(raws.level <= _WAITING - 2),
             self.known.eq(done & ended.replayed),
             self.bits.eq(selectors.bits),

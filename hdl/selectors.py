@@ -1,4 +1,4 @@
-"""Selectors: look at a row of a selection table for a raw tuple."""
+"""Selectors: evaluate a row of a selection table for a raw tuple."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LATENCY = 6
 
 
 class Selectors(wiring.Component):
-    """`selectors` entries a cycle. The place of a comparison in its row, and the row's group, say which selection
-    bit it is for; in the last place may be a mask of bits that lets the tuple in. Rows of a tuple follow
-    each other, masks in the last row with a comparison, or after it.
+    """Evaluates `selectors` entries per cycle. The place of a comparison in its row, and the row's group, determine
+    its selection bit; the last place may hold a mask of bits that admits the tuple. The rows of a tuple follow
+    each other; masks are in the last row with a comparison, or after it.
 
     latency     6 cycles
-    throughput  a row a cycle
+    throughput  a row per cycle
 
-    write, half        tables, and which half of them is in use
-    valid, first       a row is wanted; it is the first of its tuple
-    row, stream, attributes   which one, of which table, and for what
-    bits, admitted     6 cycles later: what this row and those before it come to
+    write, half        in: table bus, and which half of the tables is in use
+    valid, first       in: a row is wanted; it is the first of its tuple
+    row, stream, attributes   in: which row, of which stream's table, for which attributes
+    bits, admitted     out: result of this row and those before it, 6 cycles later
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -59,22 +59,22 @@ class Selectors(wiring.Component):
             m.d.sync += [after.eq(before) for before, after in itertools.pairwise([now, *stages])]
         kinds, operands = self._tables(m)
         outcomes = self._compare(m, operands)
-        # Stages: memory, row, value, outcome, bits, verdict on the mask.
+        # Pipeline stages: memory, row, value, outcome, bits, verdict on the mask.
         mask = self._collect(m, kinds, operands, outcomes, valids[3], firsts[3])
-        admitted = Signal()  # by a row before
+        admitted = Signal()  # by an earlier row of the tuple
         m.d.comb += self.admitted.eq(mask | (admitted & ~firsts[-1]))
         with m.If(valids[-1]):
             m.d.sync += admitted.eq(self.admitted)
         return m
 
     def _tables(self, m: Module) -> tuple[data.View, data.View]:
-        """Returns what the entries of the row are for, and what they compare, in its third cycle."""
+        """Returns the kinds of the row's entries and their operands, in its third cycle."""
         shape, layouts = self.layouts.selection_entry, self.layouts
         bus, lane_bits = self.write, ceil_log2(self.count)
         row, to = bus.address[lane_bits:][: self.row_bits], bus.address[:lane_bits]
         depth = 2 << STREAM_BITS + self.row_bits
         at = Cat(self.row, self.half, self.stream)
-        # What is written stands in registers, whether it is by memory: block RAM lies all around.
+        # Writes go through registers, because the block RAM is spread over the chip.
         writes, into = Signal(), Signal(self.count)
         place, lane, entry = (
             Signal(range(depth), reset_less=True),
@@ -105,7 +105,7 @@ class Selectors(wiring.Component):
             ]
             m.d.sync += operands[number].eq(read.data)
 
-        # Entries come in order: a row is written with each, and what has not come is nothing.
+        # Entries come in order: the whole row is written with each, and entries still to come are empty in it.
         group_bits = ceil_log2(SELECTIONS // self.count)
         kind = data.StructLayout({"compares": 1, "admits": 1, "every": 1, "group": group_bits})
         row_of = data.ArrayLayout(kind, self.count)
@@ -146,7 +146,7 @@ class Selectors(wiring.Component):
         valid: Signal,
         first: Signal,
     ) -> Signal:
-        """Makes the selection bits of a row's outcomes. Returns whether its mask lets the tuple in, two cycles
+        """Computes the selection bits from a row's outcomes. Returns whether its mask admits the tuple, two cycles
         later."""
         later = [Signal.like(kinds, name=f"kinds{i}") for i in range(3)]
         masks = [Signal(SELECTIONS, name=f"mask{i}") for i in range(3)]
@@ -155,8 +155,8 @@ class Selectors(wiring.Component):
             after.eq(before)
             for before, after in itertools.pairwise([operands[-1].constant[:SELECTIONS], *masks])
         ]
-        # Of a bit that every comparison must hold for, that one does not; of others, that one does: in this row
-        # and those before.
+        # For a bit that needs every comparison, `found` says that one does not hold; for other bits, that one
+        # holds; in this row or those before.
         found, every = Signal(SELECTIONS), Signal(SELECTIONS)
         found_before, every_before = Signal(SELECTIONS), Signal(SELECTIONS)
         for bit in range(SELECTIONS):
@@ -170,7 +170,7 @@ class Selectors(wiring.Component):
         with m.If(valid):
             m.d.sync += [found_before.eq(found), every_before.eq(every)]
         m.d.sync += [bits.eq(found ^ every), self.bits.eq(bits)]
-        # All bits of the mask, or any.
+        # The mask needs all of its bits, or any.
         misses = (masks[2] & (bits ^ kind.every.replicate(SELECTIONS))).any()
         m.d.sync += admits.eq(kind.admits & (misses ^ kind.every))
         return admits

@@ -1,4 +1,4 @@
-"""Sequencer: brings raw tuples in, one after the other, each with its own view of the windows."""
+"""Sequencer: admits raw tuples one after the other, each with its own view of the windows."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from seustream.hdl.contexts import Contexts
 from seustream.hdl.layouts import CONTEXT_BITS, OFFERS, SELECTIONS, STREAM_BITS, Layouts
 
 _NEAR_BITS = 5
-"""Highest bits in which times, and sequence numbers, agree that are near each other."""
+"""Most significant bits that must agree for two timestamps, or two sequence numbers, to count as near."""
 _WAITING = 4
-"""Raw tuples that are here at once: three, and one that goes to the windows."""
+"""Raw tuples held here at once: three, and one that goes to the windows."""
 _FLOWED = 5
-"""Cycles after which windows have dealt with what flowed past, and say whether they are settled. The sequencer tells
-them a cycle earlier that nothing flows any more."""
+"""Cycles after which the windows have processed what flowed past and report whether they are settled. `flow` goes low
+a cycle earlier."""
 
 
 class Sequencer(wiring.Component):
-    """Per raw tuple: move the clock and the counters, let every window drop its dead and the
-    tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed, and meanwhile begin with the next, whose time the windows know by then. While all windows
-    are `calm` raw tuples flow: none waits for the windows to settle, which drop their dead when they
-    come to it. The last one is followed by a check of its own. Each goes under a number of
-    its own (`Contexts`).
+    """Processes each raw tuple in two phases. First it advances the clock and the counters, lets every window drop
+    its dead tuples, and lets the tuple's own window make room. Then it stores the tuple, has every window record
+    its view, and sends the tuple out as a probe. Meanwhile it begins with the next one, whose time the windows
+    know by then. While all windows are `calm`, raw tuples flow: none waits for the windows to settle, and these
+    drop their dead later. The last tuple that flowed is followed by a check of its own. Each tuple goes under a
+    number of its own (`Contexts`).
 
-    The windows are far away: all that goes to them and comes from them does so by registers.
+    The windows are far away, so all signals to and from them are registered.
 
     latency     5 cycles from `selected` to the areas
-    throughput  a raw tuple a cycle while they flow, else in 3 cycles, if none has to wait
+    throughput  a raw tuple per cycle while they flow, otherwise one in 3 cycles if none has to wait
 
-    selected            raw tuples with their selection bits
-    groups, stores, destinations   tables, per stream
-    now, counters, wanted   of the next raw tuple, from two cycles before its `check` on: the clock, the
-                        last sequence numbers by stream, and which windows it is stored in
-    check               windows: drop the dead and make room for it, in the next cycle
-    rests, passes       windows: it is so when one passes, or rests and has heard of no check
-    calm, flow          windows: they have room for some more, and nothing is near the end of what its
-                        counters tell; what is checked does not wait for them
-    store, tuple, bits  the window to store in, maybe in the cycle after the next one's `check`
-    snapshot, context   windows: note what is stored, under this context
-    raw                 tuple fetch: the raw tuple, with `snapshot`
-    probe               per area: the raw tuple goes there as a probe, with `snapshot`
-    rooms               per area: there is room for one more; may be late by `IN_FLIGHT` of them
-    emit, emitted, granted   raw tuples that lead to the output to the router, by four offers in turn
-    sent, sent_context  router: so many more in flight, made by an area
-    done, done_contexts per area, and the output: one less
-    busy, oldest        contexts were in flight a cycle ago; the first of the oldest epoch
-    taker, taken_by     the raw tuple now dealt with
-    taken, tick, dropped   pulses, to be counted
-    idle                nothing was in flight a cycle ago, nor has anything come
-    working, blocked    it is busy; it waits for a context or the router
-    clear               pulse: clock and counters to 0
+    selected            in: stream of raw tuples with their selection bits
+    groups, stores, destinations   in: tables, per stream
+    now, counters, wanted   out: for the next raw tuple, valid from two cycles before its `check` on: the clock,
+                        the last sequence numbers by stream, and the windows that it is stored in
+    check               out, to the windows: drop the dead and make room for the tuple, in the next cycle
+    rests, passes       in, per window: it is settled if it passes, or if it rests and no check has reached it
+    calm, flow          in, per window: there is room for some more, and no tuple is near the end of its counter range;
+                        out: the checked tuple does not wait for the windows
+    store, tuple, bits  out: the window to store in, the tuple and its bits; maybe in the cycle after the next `check`
+    snapshot, context   out, to the windows: record the view under this context
+    raw                 out, to the tuple fetch: the raw tuple, valid with `snapshot`
+    probe               out, per area: the raw tuple goes there as a probe, valid with `snapshot`
+    rooms               in, per area: there is room for one more; may be late by `IN_FLIGHT` probes
+    emit, emitted, granted   out, out, in: raw tuples for the output, offered to the router by four offers in turn
+    sent, sent_context  in, from the router: number of places that a tuple made by an area went to, and its context
+    done, done_contexts in, per area and the output: one less in flight, of this context
+    busy, oldest        out: contexts were in flight a cycle ago; the first context of the oldest epoch
+    taker, taken_by     out: stream and sequence number of the raw tuple in process
+    taken, tick, dropped   out: pulses, to be counted
+    idle                out: nothing was in flight a cycle ago, and nothing has come in
+    working, blocked    out: the sequencer is busy; it waits for a context or the router
+    clear               in: pulse: set clock and counters to 0
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -106,10 +106,10 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         n, layouts = self.config.streams, self.layouts
-        # What a tuple goes by, and again for wide registers, which lie apart from the windows.
+        # The next tuple is taken; a copy drives the wide registers, which are placed away from the windows.
         takes, takes_wide = Signal(name="takes"), Signal()
         coming, have = self._coming(m, takes_wide)
-        # There is one, and the windows have heard of it for a cycle, for two.
+        # There is a next tuple, and its clock has been at the windows for one cycle, for two cycles.
         heard_once, heard = Signal(), Signal()
         m.d.sync += [heard_once.eq(have & ~takes_wide), heard.eq(heard_once & ~takes_wide)]
         counters = Signal(data.ArrayLayout(layouts.sequence, n), name="last_ones")
@@ -127,7 +127,7 @@ class Sequencer(wiring.Component):
             self.tuple.eq(self.raw.component),
             self.bits.eq(self.raw.bits),
         ]
-        # The context of the tuple that is dealt with; whether there is one for the tuple of the next cycle.
+        # Context of the tuple in process, and whether there is one for a tuple in the next cycle.
         m.submodules.contexts = contexts = Contexts(self.config)
         ahead, numbered = contexts.number, contexts.numbered
         gives, gives_wide = contexts.gives, contexts.gives_wide
@@ -142,21 +142,22 @@ class Sequencer(wiring.Component):
         ]
         leads, kept = Signal(n + 1, name="leads"), Signal(n, name="kept")
         settled = Signal()
-        # Begun otherwise they stay registers of their own.
+        # A different reset value keeps synthesis from merging this copy with `settled`.
         settled_wide = Signal(name="settled_wide", init=1)
-        # A window hears of a check when this register does.
+        # A check reaches the windows in the same cycle as this register.
         checked = Signal(name="checked")
         each_settled = self.passes | (self.rests & ~checked.replicate(n))
         m.d.sync += checked.eq(self.check)
         m.d.sync += [each.eq(each_settled.all()) for each in (settled, settled_wide)]
-        # It is to be probed; it may go on, once all is settled; it does. The first two are known a cycle
-        # ahead: after one goes, what they depend on stays as it is until the next one is judged.
+        # The tuple is to be probed (`sends`), may go once the windows are settled (`may`), and goes. The first two
+        # are found a cycle ahead: after a tuple goes, their inputs do not change until the next one is judged.
         sends, to_send = Signal(name="sends"), Signal(name="to_send")
         may, goes = Signal(name="may", init=1), Signal(name="goes")
         may_wide, goes_wide = Signal(name="may_wide"), Signal()
         calm, rooms = Signal(), Signal(n)
         m.d.sync += [calm.eq(self.calm.all()), rooms.eq(self.rooms)]
-        # One flows; nothing did lately; what flowed is not followed by a check yet; this is that check.
+        # `flows`: the next tuple flows. `lately`: one flowed recently. `owes`: what flowed is not followed by a check
+        # yet. `closes`, `closing`: this check begins; it is in progress.
         flows, lately = Signal(name="flows"), Signal(_FLOWED)
         owes, closes, closing = Signal(name="owes"), Signal(name="closes"), Signal(name="closing")
         quiet = settled & ~lately.any()
@@ -206,9 +207,9 @@ class Sequencer(wiring.Component):
         with m.If(takes | closes):
             m.d.sync += [owes.eq(flows_on), closing.eq(closes)]
 
-        # One that flows is asked for in the cycle before it is here, in which another may go. Of both
-        # all is known before it is known which it is. That an offer is taken is heard of a cycle later, for the
-        # router is far and has just found out.
+        # For a tuple that flows, room is looked up in the cycle before it arrives, in which another may go. Both
+        # outcomes are computed ahead and then selected. `granted` is a cycle late, because the router is far away
+        # and has only just decided.
         offers = ~self.emit | self.granted
         its = coming.leads.as_value()
         free, free_after = (offers.bit_select((offer + by)[: len(offer)], 1) for by in range(2))
@@ -237,7 +238,7 @@ class Sequencer(wiring.Component):
             ]
         with m.If(goes_wide):
             m.d.sync += self.store.eq(kept)
-        # What goes to the windows, with the pulses of that cycle.
+        # Data for the windows, aligned with the pulses above.
         m.d.sync += [
             self.raw.stream.eq(raw.stream),
             self.raw.bits.eq(tuple_.bits),
@@ -279,8 +280,8 @@ class Sequencer(wiring.Component):
         return m
 
     def _coming(self, m: Module, takes: Signal) -> tuple[data.View, Signal]:
-        """Returns the next raw tuple, and whether there is one. Two wait here, so that a
-        register says to the door whether to go on."""
+        """Returns the next raw tuple, and whether there is one. Two entries are held here, so that `ready`
+        to the selection unit comes from a register."""
         n, selected, destination = (
             self.config.streams,
             self.layouts.selected,
@@ -290,11 +291,11 @@ class Sequencer(wiring.Component):
             data.StructLayout(
                 {
                     "of": selected,
-                    "near": 1,  # in time to the one before, and in number to its stream's one before
-                    "moved": n,  # which counters
-                    "wanted": n,  # where it is stored
+                    "near": 1,  # in time to the tuple before, and in number to the one before of its stream
+                    "moved": n,  # counters that it advances
+                    "wanted": n,  # windows in which it is stored
                     "leads": destination,
-                    "sends": 1,  # it leads somewhere, and was admitted
+                    "sends": 1,  # it has a destination, and was admitted
                 }
             ),
             name="coming",
@@ -315,7 +316,7 @@ class Sequencer(wiring.Component):
             for value in (loaded.raw.timestamp, loaded.raw.sequence)
         )
         before = coming.of.raw.timestamp
-        # With the one that is here; after each they are taken over.
+        # Last sequence numbers including the tuple that is here; registered every cycle.
         now = Array(
             Mux(coming.moved[s], coming.of.raw.sequence[-len(number) :], last[s]) for s in range(n)
         )
@@ -347,8 +348,8 @@ class Sequencer(wiring.Component):
         return coming, have
 
     def _attributes(self, m: Module, goes: Value) -> None:
-        """Keeps the attributes of those that wait here, which go past all that is decided by. The registers of
-        the rest of a tuple have a copy that goes unread, which synthesis leaves out."""
+        """Keeps the attributes of waiting tuples in a memory, for no decision depends on them. The registers that
+        hold tuples also have an attributes field; it is never read, and synthesis removes it."""
         m.submodules.attributes = kept = memory.Memory(
             shape=self.layouts.attributes, depth=_WAITING, init=[]
         )

@@ -1,4 +1,4 @@
-"""Table bus: by which the control unit writes the tables of all others."""
+"""Table bus: carries the words that the control unit writes to the tables of all other units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from seustream.hdl.control_words import ADDRESS_BITS
 
 
 def write_signature() -> wiring.Signature:
-    """A word for a table, checked and addressed; the unit it is for takes it."""
+    """Signature of the bus: a checked word for a table with its address, valid for one cycle; the unit addressed
+    takes it."""
     return wiring.Signature(
         {"valid": Out(1), "target": Out(4), "unit": Out(2), "address": Out(ADDRESS_BITS),
          "data": Out(64)}

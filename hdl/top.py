@@ -1,4 +1,4 @@
-"""WJASIP: the stream-join processor, all its parts in one list."""
+"""WJASIP: the stream-join processor, which connects all of its parts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from seustream.hdl.sequencer import Sequencer
 from seustream.hdl.table_bus import write_signature
 
 _STILL = 8
-"""Cycles without anything in flight, one after the other."""
+"""Consecutive cycles without anything in flight."""
 
 
 class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> grouping unit -> results
 
-    latency     that of its parts on the way: door, window, fetch, scan, execution, output
-    throughput  the slowest of: a raw tuple a cycle, in 2 where windows are not calm; in each area `lanes` pairs a cycle
-                scanned, or an indexed candidate a cycle; a probe a cycle, and a joined tuple, which takes 8 where a
-                pair runs the program; of all areas a joined tuple a cycle; a window test a cycle at the output
+    latency     the sum of its parts on the path: selection, window, fetch, scan, execution, output
+    throughput  the slowest of: a raw tuple per cycle, or per 3 cycles while windows are not calm; in each area `lanes`
+                pairs scanned or one indexed candidate per cycle, a probe per cycle, and a joined tuple per cycle, or
+                per 8 cycles if a pair runs the program; a joined tuple per cycle for all areas together; a window test
+                per cycle at the output
 
-    commands, responses   control unit
-    raw                   raw tuples in arrival order; a filler moves the clock where it would
-                          leap more than half of what its counter counts; one that is admitted has
-                          all groups leave that were formed before
-    results               delivered results, of raw tuples in any order
-    handed_over           stored tuples that left early
-    idle                  nothing in flight
-    executed, traces      per area, the instruction that is executed (with `trace`)
+    commands, responses   in, out: streams of the control unit
+    raw                   in: stream of raw tuples in arrival order. A filler advances the clock before a leap by
+                          more than half the counter range; a filler that is admitted drains all groups formed
+                          before it
+    results               out: stream of delivered results; those of different raw tuples come in any order
+    handed_over           out: stream of stored tuples that left early
+    idle                  out: nothing is in flight
+    executed, traces      out, with `trace`: per area, pulse and the instruction that is executed
     """
 
     def __init__(self, config: DeviceConfig, trace: bool = False) -> None:
@@ -70,12 +71,12 @@ class Wjasip(wiring.Component):
         areas = [JoinArea(config, number) for number in range(n)]
         for number, area in enumerate(areas):
             m.submodules[f"area{number}"] = area
-        # Probes of each area, the output, and the replay.
+        # Requesters of the fetch: each area for its probes, the output, and the replay.
         m.submodules.fetch = fetch = TupleFetch(config, n + 2)
         m.submodules.output = output = Output(config)
         m.submodules.replay = replay = Replay(config)
 
-        # Each area has registers of its own for what goes to all of them.
+        # Each area registers the broadcast signals itself; for the other parts they are registered here.
         for part in areas:
             m.d.comb += part.half.eq(control.half)
             for name in write_signature().members:
@@ -85,7 +86,7 @@ class Wjasip(wiring.Component):
             for name in write_signature().members:
                 m.d.sync += getattr(part.write, name).eq(getattr(control.write, name))
 
-        # Raw tuples: door, sequencer, windows.
+        # Raw tuples: selection unit, sequencer, windows.
         self._door(m, selection)
         wiring.connect(m, selection.selected, sequencer.selected)
         self._raw_tables(m, sequencer)
@@ -167,7 +168,7 @@ class Wjasip(wiring.Component):
         self._group(m, output)
         m.d.comb += [output.response.eq(fetch.responses[n]), output.fetched.eq(fetch.fetched)]
 
-        # New tables: stored tuples again.
+        # Replay: stored tuples are evaluated again by new tables.
         wiring.connect(m, replay.request, fetch.requests[n + 1])
         m.d.sync += control.replaying.eq(replay.busy)
         m.d.comb += [
@@ -181,7 +182,7 @@ class Wjasip(wiring.Component):
             replay.bits.eq(selection.bits),
         ]
         for number, area in enumerate(areas):
-            # By registers, so that what a window counts by lies where it is counted.
+            # Registers let the pointers of a window be placed beside the window.
             m.d.sync += [
                 replay.firsts[number].eq(area.first),
                 replay.ends[number].eq(area.end),
@@ -234,8 +235,8 @@ class Wjasip(wiring.Component):
         return m
 
     def _door(self, m: Module, selection: SelectionUnit) -> None:
-        """Raw tuples go in. A filler that is admitted is a drain: those after it wait until nothing is in
-        flight, and the groups have left."""
+        """Passes raw tuples to the selection unit. A filler that is admitted is a drain: raw tuples after it wait
+        until nothing is in flight and the groups have left."""
         self._drain, self._drained = Signal(name="drain"), Signal(name="drained")
         if not self.config.groups:
             wiring.connect(m, wiring.flipped(self.raw), selection.raw)
@@ -251,7 +252,7 @@ class Wjasip(wiring.Component):
             m.d.sync += draining.eq(1)
         with m.Elif(self._drained):
             m.d.sync += draining.eq(0)
-        # Idle for some cycles, one after the other: what has just gone in is not seen at once.
+        # Require several consecutive idle cycles, because a tuple that has just gone in is not visible at once.
         still = Signal(range(_STILL + 1))
         with m.If(~draining | ~self._control.quiet):
             m.d.sync += still.eq(0)
@@ -261,7 +262,7 @@ class Wjasip(wiring.Component):
         self._draining = draining
 
     def _group(self, m: Module, output: Output) -> None:
-        """Results leave, or are counted in their groups."""
+        """Connects the results to the output port, through the grouping unit if there is one."""
         self._grouped = Signal(name="grouped", init=1)  # nothing waits there
         self._grouping_meters: list[Value] = []
         if not self.config.groups:
@@ -281,7 +282,7 @@ class Wjasip(wiring.Component):
         self._grouping_meters.append(Cat(grouping.working, grouping.blocked))
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
-        """Table of the sequencer about each stream, in two halves as all tables."""
+        """Loads the sequencer's table of each stream, in two halves like all tables."""
         bus, half = self._control.write, self._control.half
         for number in range(self.config.streams):
             route = data.StructLayout({"stores": 1, "group": STREAM_BITS})
@@ -304,7 +305,7 @@ class Wjasip(wiring.Component):
                     ]
 
     def _hand_over(self, m: Module, areas: list[JoinArea], sequencer: Sequencer) -> None:
-        """One window's at a time; the raw tuple they make way for waits meanwhile."""
+        """Hands over the tuples that leave early, one window at a time; the raw tuple that displaces them waits."""
         m.submodules.leaving = turns = RoundRobin(len(areas))
         chosen, free = Signal(len(areas)), Signal()
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Chain walker: which window tuples a probe may meet, found in the equality index."""
+"""Chain walker: finds the window tuples that a probe may join, by the equality index."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from seustream.hdl.layouts import Layouts
 from seustream.hdl.loader import staged_layout
 
 PROBES = 5
-"""Probes that are walked at once: as many as the cycles between two steps along a chain."""
+"""Probes walked at once: as many as there are cycles between two steps along a chain."""
 BEGUN = 16
-"""Probes that are here at once before they are walked, and as many from then on: those that are walked, and those that are
-through with it while their candidates wait for the probes before them."""
+"""Probes held before their walk, and as many again from the walk on: those being walked, and those whose walk is
+complete but whose candidates wait for the probes before them."""
 _WAITING = 8
 _OFTEN_BITS = 4
 _LONG_BITS = 3
 _TRIED_BITS = 4
-"""A chain of eight is not forgotten; one of fewer in a window that is still small may be soon. Where
-it is tried again, a sixteenth of the steps is allowed."""
+"""A chain of at least 2^`_LONG_BITS` candidates is remembered as long; a shorter one, left in a window that is still
+small, is not. When a long chain is tried again, a sixteenth (`_TRIED_BITS`) of the steps is allowed."""
 
 
 def item_layout(config: DeviceConfig) -> data.StructLayout:
-    """A candidate, or with `scan` all tuples up to one; `some`: there is one. `last` of a probe, whose
-    `tail`, `buffer` and, with the last, number of pairs (`tally`) come with it."""
+    """Layout of an item: a candidate or, with `scan`, all tuples from `slot` to the oldest; without `some` there
+    is none. It is the `last` item of its probe, or not. The `tail` and `buffer` of the probe come with each
+    item, and its number of pairs (`tally`) with the last."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -43,25 +44,27 @@ def item_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 class ChainWalker(wiring.Component):
-    """Walks the chains of five probes at once, a step of one of them a cycle. The newest tuple of a probe's
-    bucket is looked up before it comes to be walked, in another memory. What a walk finds waits in
-    a queue for each, of eight, and leaves in the order of the probes, of each from the newest tuple to
-    the oldest. A chain with more candidates than a quarter of the rows of the window is left: what is left is scanned.
-    Of its bucket it is noted that the chain is long; the next probes scan at once, but for one now
-    and then, for the chain may be shorter by now.
+    """Walks the chains of five probes in turn, one step per cycle. The newest tuple of a probe's bucket is looked
+    up before the walk, in another memory. The candidates found wait in a queue of eight per probe and leave in
+    the order of the probes, for each probe from the newest tuple to the oldest. A walk is abandoned when it has
+    found more candidates than a quarter of the rows of the window: the remaining tuples are scanned. The bucket
+    is then remembered as long, and later probes scan at once. One of them now and then walks again, because
+    the chain may have become shorter.
 
     latency     14 to 18 cycles from a probe to its first item
-    throughput  a step along a chain a cycle, of one probe in 5 cycles; a probe a cycle in which no index takes
-                an insert
+    throughput  a step along a chain per cycle, of one probe a step in 5 cycles; a probe per cycle in which no
+                index takes an insert
 
-    staged, begin       the next probe, where fewer than sixteen wait to be walked; pulse: it is taken
-    may_begin           it may be, in the next cycle
-    resume, resume_slot the probe was begun before: go on with this slot
-    ask, bucket, ready  per index: the newest slot of this bucket is wanted; an ask is taken in the next cycle
-    newest              per index: it is this, 2 cycles later
-    after, older        the slot before this one in its chain, and this one's mark; per index, 2 cycles later
-    items               what is to be compared
-    working             a probe is here
+    staged, begin       in, out: stream of probes, taken while fewer than sixteen wait to be walked; pulse: one is taken
+    may_begin           in: one may be taken in the next cycle
+    resume, resume_slot in: the staged probe was begun before: resume at this slot
+    ask, bucket, ready  out, out, in: per index: request for the newest slot of this bucket; a request is accepted
+                        in the next cycle
+    newest              in: per index, this slot, 2 cycles later
+    after, older        out, in: slot on a chain; per index, the next older slot of its chain and the mark of `after`,
+                        2 cycles later
+    items               out: stream of tuples to be compared
+    working             out: there is a probe here
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -95,28 +98,28 @@ class ChainWalker(wiring.Component):
                 "number": number,
                 "tail": slot,
                 "count": pointer,
-                "final": slot,  # the newest tuple still to be looked at, counted from the tail
+                "final": slot,  # the newest tuple still to be compared, counted from the tail
                 "bucket": self.layouts.bucket_bits,
-                "chains": 2,  # of which index
+                "chains": 2,  # number of the index
                 "walks": 1,
-                "asks": 1,  # it is not through
+                "asks": 1,  # the walk is not complete
                 "slot": slot,
                 "before": slot,  # the last candidate, counted from the tail
                 "visible": pointer,  # candidates so far
                 "certain": pointer,  # ... without the last one
-                "most": pointer,  # ... and with how many the rest is scanned
-                "pending": 1,  # the last candidate waits: it may be the last of all, or strange to the bucket
+                "most": pointer,  # ... and the number beyond which the rest is scanned
+                "pending": 1,  # the last candidate is held back: it may be the last of all, or of another bucket
                 "candidate": slot,
             }
         )
-        # A ring that turns: a probe is at 0 when it asks, at 2 when it is answered, and at 4 when the step
-        # is judged; so a step is read from registers, not out of five. One enters in the place of
-        # one that is through.
+        # A rotating ring: a probe is at place 0 when it asks, at 2 when the answer comes, and at 4 when the step
+        # is judged. Each stage therefore reads a fixed register instead of a 5:1 multiplexer. A probe enters in
+        # the place of one whose walk is complete.
         self._probes = [Signal(probe, name=f"probe{place}") for place in range(PROBES)]
         for place, here in enumerate(self._probes):
             m.d.sync += self._probes[(place + 1) % PROBES].eq(here)
-        # How many have begun, are ready to be walked, are about to be, are walked, and are through. What does not
-        # change of one that is walked is kept by its number.
+        # Number of probes that have begun, become ready, been fetched for the ring, entered it, and left. The
+        # constant fields of a probe are kept in a memory by its number during the walk.
         self._begun, self._ready, self._fetched, self._entered, self._left = (
             Signal(number + 2, name=name)
             for name in ("begun", "are_ready", "fetched", "entered", "left")
@@ -136,18 +139,18 @@ class ChainWalker(wiring.Component):
         return m
 
     def _begin(self, m: Module, entry: data.StructLayout) -> None:
-        """Takes a probe, and looks up the newest tuple of its bucket, and whether its chain is known to be
+        """Takes a probe and looks up the newest tuple of its bucket, and whether its chain is remembered as
         long."""
         staged = self.staged.payload
         bank_bits = max(1, self.config.lanes).bit_length() - 1
-        # Two rows are looked at in the time that a walk takes to no purpose.
+        # Two rows are scanned in the time that even an unsuccessful walk takes.
         few = ~staged.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)
 
-        # Stages: ask, memory, answer, offset, verdict.
+        # Pipeline stages: ask, memory, answer, offset, verdict.
         stages = [Signal(entry, name=f"stage{i}", reset_less=True) for i in range(5)]
         here = [Signal(name=f"here{i}") for i in range(5)]
-        # All indexes take an ask in this cycle: one is asked, which moves on. Where they do not no probe is
-        # taken, so that who hands it on hears from a register.
+        # `quiet`: all indexes take a request in this cycle, so that a probe that asks moves on. While they do not,
+        # no probe is taken; this way `ready` to the loader comes from a register.
         quiet, moves = Signal(), Signal()
         looks, offset = stages[0].probe, Signal(self.layouts.slot_bits)
         asked = self.ready.all() if self.config.indexes else Const(1)
@@ -165,7 +168,7 @@ class ChainWalker(wiring.Component):
                 here[0].eq(self.begin),
                 looks.tail.eq(staged.tail),
                 looks.count.eq(staged.count),
-                # All that is newer was met before, by whichever way.
+                # All newer tuples were compared before, by a walk or a scan.
                 looks.final.eq(Mux(self.resume, self.resume_slot - staged.tail, staged.count - 1)),
                 looks.bucket.eq(staged.bucket),
                 looks.chains.eq(staged.plan.index),
@@ -202,9 +205,9 @@ class ChainWalker(wiring.Component):
         ]
 
     def _enter(self, m: Module, entry: data.StructLayout) -> None:
-        """Lets a probe wait for a place in the ring."""
+        """Holds the next probe until there is a place in the ring."""
         waits, have, fetched = Signal(entry), Signal(), self._fetched
-        # There is a number for one more.
+        # There is a free number for one more.
         numbered, walked = Signal(), (self._entered - self._left)[: len(self._left)]
         m.d.sync += numbered.eq(Mux(self._enters, walked < BEGUN - 1, walked < BEGUN))
         read, write = self._looked_up.read_port(domain="comb"), self._kept.write_port()
@@ -222,7 +225,7 @@ class ChainWalker(wiring.Component):
                 have.eq(fetched != self._ready),
                 fetched.eq(fetched + (fetched != self._ready)),
             ]
-        times = Signal(_OFTEN_BITS)  # a chain was known to be long
+        times = Signal(_OFTEN_BITS)  # counts chains that were remembered as long
         bank_bits = max(1, self.config.lanes).bit_length() - 1
         rows = waits.probe.count >> bank_bits + 2
         few_steps = (rows >> _TRIED_BITS) | (1 << _LONG_BITS) - 1
@@ -239,7 +242,7 @@ class ChainWalker(wiring.Component):
             ]
 
     def _known_long(self, m: Module, key: Value) -> Value:
-        """Remembers whether a bucket's chain was too long for a walk when it was last walked."""
+        """Remembers per bucket whether its chain was too long when it was last walked."""
         m.submodules.long = long = memory.Memory(
             shape=1, depth=1 << self.layouts.bucket_bits, init=[]
         )
@@ -254,19 +257,19 @@ class ChainWalker(wiring.Component):
         return read.data
 
     def _walk(self, m: Module) -> None:
-        """Stages: ask, memory, answer, offset, verdict; the verdict on a step is there a cycle before its probe
-        has its turn again."""
+        """Walks in pipeline stages: ask, memory, answer, offset, verdict. The verdict on a step is there a cycle
+        before its probe has its turn again."""
         slot_bits = self.layouts.slot_bits
         under_way = [Signal(name=f"under_way{stage}") for stage in range(4)]
         offset, verdict_offset = Signal(slot_bits), Signal(slot_bits)
         candidate, next_candidate = Signal(slot_bits), Signal(slot_bits)
         ends, inside, found, too_long = Signal(), Signal(), Signal(), Signal()
-        # The last candidate is not of the bucket.
+        # The last candidate is not of this bucket.
         strange, foreign = Signal(), Signal()
         asks, probe, after = self._probes[0], self._probes[-1], self._probes[0]
         judged, number = under_way[-1], probe.number
 
-        # What waits to leave.
+        # Candidates that wait to leave.
         pointer = self.layouts.pointer_bits
         waiting = data.StructLayout({"scan": 1, "some": 1, "slot": slot_bits, "tally": pointer})
         m.submodules.waiting = queues = memory.Memory(
@@ -274,17 +277,17 @@ class ChainWalker(wiring.Component):
         )
         write, read = queues.write_port(), queues.read_port(domain="comb")
         bits = ceil_log2(_WAITING)
-        # How many each has had; of the one that leaves, how many have left.
+        # Items written so far, per probe; and items read, of the probe that leaves.
         ins, out_of = (
             Array(Signal(bits + 1, name=f"in{i}") for i in range(BEGUN)),
             Signal(bits + 1),
         )
         leaving = self._left[:-2]
-        item, ends_it = write.data, Signal()  # it is the last of its probe
+        item, ends_it = write.data, Signal()  # it is the last item of its probe
         m.d.comb += write.addr.eq(Cat(ins[number][:bits], number))
         with m.If(write.en):
             m.d.sync += ins[number].eq(ins[number] + 1)
-        # Room for what this step finds and for what the next one does; who enters has all of it.
+        # Room for the candidates of this step and of the next; a probe that enters has an empty queue.
         level, room = Signal(bits + 1), Signal()
         m.d.comb += level.eq(ins[number] - Mux(number == leaving, out_of, 0))
         m.d.sync += room.eq(self._enters | (level < _WAITING - 1))
@@ -300,7 +303,7 @@ class ChainWalker(wiring.Component):
                 candidate.eq(link.slot),
                 strange.eq(link.mark != asker.bucket[: len(link.mark)]),
                 foreign.eq(strange),
-                # A chain leads from newer tuples to older ones.
+                # A chain leads from newer tuples to older ones, so it has ended if this one is not older.
                 ends.eq(offset >= judge.before),
                 inside.eq(offset < judge.count),
                 found.eq((offset < judge.count) & (offset <= judge.final)),
@@ -326,7 +329,7 @@ class ChainWalker(wiring.Component):
                     self._short.eq(1),
                 ]
             with m.Elif(too_long):
-                # All that is older, and the last candidate itself.
+                # Scan the last candidate and all older tuples.
                 m.d.comb += [
                     write.en.eq(1),
                     item.scan.eq(1),
@@ -355,8 +358,8 @@ class ChainWalker(wiring.Component):
                 item.tally.eq(probe.count),
             ]
 
-        # Out of here, probe by probe. How many items of the one that leaves wait, and whether the last of it is
-        # among them, is kept by itself, and heard of a cycle later: so who takes one waits for registers only.
+        # Items leave probe by probe. For the probe that leaves, the number of waiting items, and whether its last is
+        # among them, are kept in registers of their own, a cycle late: `valid` and `last` depend on registers only.
         complete = Array(Signal(name=f"complete{i}") for i in range(BEGUN))
         head_waits, head_complete = Signal(bits + 1, name="head_waits"), Signal()
         came, came_to, came_last = Signal(), Signal.like(leaving), Signal()
@@ -392,7 +395,7 @@ class ChainWalker(wiring.Component):
                 head_waits.eq(ins[follower]),
                 head_complete.eq(complete[follower]),
             ]
-        # The next one with its number comes later than that.
+        # The next probe with this number enters later than this.
         ends, ended = Signal(), Signal.like(leaving)
         m.d.sync += [
             ends.eq(taken & out.last),

@@ -1,4 +1,4 @@
-"""Window buffer: the stored tuples of one stream, as a ring."""
+"""Window buffer: stores the tuples of one stream in a ring."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
 
 _JUDGED, _PLACES, _AT_HAND = 3, 4, 8
-"""Oldest tuples that are decided on together, places for such, and how many wait for a place."""
+"""Oldest tuples that are decided on together, places (registers) for them, and depth of the queue behind the places."""
 _MARGIN = 8
-"""Raw tuples that may still come after `calm` was last seen high, and one or two more."""
+"""Raw tuples that may still arrive after `calm` was last seen high, plus one or two."""
 _YOUNG_BITS = 3
-"""Highest bits of an age, none of which is set in a young one: it stays below a half, whatever comes
-meanwhile."""
+"""Most significant bits of an age, all 0 in a young tuple: its age then stays below half the range, whatever
+arrives in the meantime."""
 
 
 class RangeKind(enum.Enum, shape=2):
-    """Verdict of a tuple's age."""
+    """Retention by age: the age at which a tuple is dead."""
 
     NONE = 0  # dead at once, unless its rank keeps it
-    TICKS = 1  # dead beyond so many ticks
+    TICKS = 1  # dead when older than `ticks`
     FOREVER = 2
 
 
 class WindowBuffer(wiring.Component):
-    """A ring of `depth` tuples with eviction in order of arrival.
+    """Stores tuples in a ring of `depth` slots and evicts them in order of arrival.
 
-    The attributes are in banks, from which the factor array reads `lanes` tuples a cycle; in
+    The attributes are in banks, from which the factor array reads `lanes` tuples per cycle; in
     a cycle in which attributes are fetched it reads nothing.
-    Head and tail have one bit more than a slot, so that head - tail is the number stored.
+    Head and tail have one bit more than a slot number, so that head - tail is the number stored.
 
-    *Eviction.* The oldest tuples are kept at hand, with the time and the number from which on they
-    are dead. While the window is settled four of them are judged by what comes next, in two cycles, and with
-    `check` those that are dead leave at once, two at most. One that some window still reaches, but whose age or rank
-    the counters could soon no longer tell, or that is one more than the window may keep
-    (`capacity`) when a tuple is to be stored, leaves by `leaving`.
-    *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
-    what is stored then, itself not yet. A slot is not written again while the oldest context
-    in flight can see it: `settled` comes late instead, but only where the slots beyond the
-    capacity are not enough for those that were stored meanwhile.
+    *Eviction.* The oldest tuples are held in registers, with the clock and the sequence number from which on
+    they are dead. While the window is settled, four of them are judged against the next raw tuple, in two cycles;
+    on `check` the dead ones leave at once, at most two. A tuple leaves through `leaving` if some window still
+    reaches it but the counters could soon no longer resolve its age or rank, or if it exceeds the `capacity` when
+    another one is to be stored.
+    *Contexts.* On `snapshot` the view of a raw tuple is recorded under its context number: the tuples stored
+    so far, without the raw tuple itself. A slot is not overwritten while the oldest context in flight can still
+    see it: the window settles later instead, but only when the slots beyond the capacity do not suffice for the
+    tuples stored in the meantime.
 
-    latency     check: settled in the same cycle, if two leave at most and none was found dead just before;
-                else 2 or more cycles later: they are read one a cycle;
+    latency     check: settled in the same cycle if at most two tuples leave and none was found dead just
+                before; otherwise 2 or more cycles later, because tuples are read one per cycle;
                 fetch and row: data 3 cycles after the address
-    throughput  one stored tuple, one fetch, one row a cycle
+    throughput  one stored tuple, one fetch and one row per cycle
 
-    now, counter, wanted   of what is checked next, as it is in the three cycles before `check`:
-                     clock, last sequence number, and whether a tuple is to be stored here
-    check            pulse; only two cycles after the window was settled, or later
-    flow             what is checked does not wait, and is stored whatever there is
-    calm             some more may be checked and stored so: nothing leaves early, and there is room
-    rests, passes    from registers alone, for the listener is far: the window is settled when it passes, or when it rests
-                     and there is no `check`. So it is not from `check` on until all dead are gone and, if wanted,
-                     there is room for one more; what flows may be settled a cycle late
-    store            pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, with
-                     the next `check` at the latest; to be read two cycles later
-    written          where it is stored, valid with `store`
-    forget           pulse: retention has changed, and nothing is in flight
-    leaving          sequence number of a tuple that leaves early
-    snapshot         pulse, with its `context`
-    busy, oldest     are raw tuples in flight, and the context of the oldest; may be late
-    context, tail, count   view of a context, for the probe loader, 2 cycles later; to be asked for two cycles
-                     after it was noted
-    fetch, fetching, whole, fetched   stamp of the tuple at a slot, now; between, the window reads for
-                     itself; with `whole` its attributes, too
-    row, tuples      attributes of the tuples of a row of the banks, unless `whole`
-    hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
-    rewrite          new selection bits for a stored tuple, to be read two cycles later
-    ticks, kind, rows   retention, held
-    clear            pulse: empty
-    first, end, occupancy   tail, head and their distance
-    working, blocked   tuples are looked at; one that leaves is not taken yet, or no slot is free
+    now, counter, wanted   in: clock, last sequence number, and whether a tuple is to be stored here, all of the
+                     next check; valid in the three cycles before `check`
+    check            in: pulse, at the earliest two cycles after the window was settled
+    flow             in: the checked tuple does not wait and is stored in any case
+    calm             out: a few more tuples may be checked and stored this way: nothing leaves early, and there is room
+    rests, passes    out, from registers only, because the receiver is far away: the window is settled while `passes`,
+                     or while `rests` without `check`. So it is not settled from `check` on until all dead tuples
+                     have left and, if wanted, there is room for one more; after `flow` this may come a cycle late
+    store            in: pulse, with `tuple` and `bits`, once after a `check` with `wanted` has settled, at the
+                     latest with the next `check`; the tuple can be read two cycles later
+    written          out: slot in which the tuple is stored, valid with `store`
+    forget           in: pulse: the retention has changed, and nothing is in flight
+    leaving          out: stream of sequence numbers of tuples that leave early
+    snapshot, snapshot_context   in: pulse, with the context number
+    busy, oldest     in: raw tuples are in flight; context of the oldest; both may be late
+    context, tail, count   in, out, out: view of a context for the probe loader, 2 cycles later; it may be requested
+                     from two cycles after it was recorded
+    fetch, fetching, whole, fetched   in, in, in, out: read the stamp of the tuple at slot `fetch`, and with `whole`
+                     its attributes, too; while not `fetching`, the window reads stamps for itself
+    row, tuples      in, out: attributes of the tuples of one row of the banks, except after `whole`
+    hit, hit_take, hit_bits   in, in, out: selection bits at a slot, from the cycle after `hit_take` on
+    rewrite, rewrite_slot, rewrite_bits   in: new selection bits of a stored tuple; can be read two cycles later
+    ticks, kind, rows   in: retention, held
+    clear            in: pulse: empty the window
+    first, end, occupancy   out: tail, head and their distance
+    working, blocked   out: tuples are being judged; a leaving tuple is not accepted yet, or no slot is free
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -138,7 +138,7 @@ class WindowBuffer(wiring.Component):
         self._head = Signal(self.layouts.pointer_bits)
         self._tail = Signal(self.layouts.pointer_bits)
         self._stored_now = Signal(self.layouts.pointer_bits)
-        # One more is to be stored; it is since this cycle.
+        # One more tuple is to be stored; this became so in this cycle.
         self._due, self._falls_due = Signal(name="_due"), Signal(name="_falls_due")
         m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
         m.d.comb += self.occupancy.eq(self._stored_now)
@@ -152,8 +152,8 @@ class WindowBuffer(wiring.Component):
         slot = self._head[: layouts.slot_bits]
         m.d.comb += self.written.eq(slot)
         self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
-        # What goes to a memory stands in a register before, for block RAM lies far from who asks. No
-        # one reads a tuple in the cycle after it was stored.
+        # Memory inputs are registered, because the block RAM is far from the requesters. No tuple is
+        # read in the cycle after it was stored.
         store, place = Signal(), Signal(layouts.slot_bits)
         arrived = Signal(layouts.component, reset_less=True)
         m.d.sync += [store.eq(self.store), place.eq(slot), arrived.eq(self.tuple)]
@@ -196,9 +196,9 @@ class WindowBuffer(wiring.Component):
             self.hit_bits.eq(read.data),
         ]
 
-        # The bank is the low bits of the slot, so that a row is `banks` tuples in a row. Of a row
-        # that is fetched only one bank keeps its tuple, so that they are joined by OR: a multiplexer
-        # of that width draws all banks to one place.
+        # The low bits of a slot select the bank, so that a row holds `banks` consecutive tuples. On a
+        # fetch all banks but one output 0, and the outputs are ORed: a multiplexer of that width would
+        # pull all banks to one place on the chip.
         fetching, bank_of = Signal(), Signal(bank_bits)
         m.d.sync += [fetching.eq(self.whole), bank_of.eq(self.fetch[:bank_bits])]
         fetched = [self.tuples[bank].as_value() for bank in range(self.banks)]
@@ -224,10 +224,10 @@ class WindowBuffer(wiring.Component):
         view = data.StructLayout({"tail": pointer, "first": pointer, "count": pointer})
         m.submodules.views = views = memory.Memory(shape=view, depth=CONTEXTS, init=[])
         write, asked, oldest = views.write_port(), *(views.read_port() for _ in "12")
-        # Written from registers, read by registers: what is counted here stays by who leaves, not by this memory.
+        # Registers before and after the memory let the counters be placed near the eviction, not near this memory.
         noted, context, note = Signal(view), Signal(CONTEXT_BITS), Signal()
-        # Of tuples that only their rank keeps there are never more alive than there are ranks; who is dead, but
-        # has not left yet, is not looked at.
+        # If only their rank keeps tuples, no more than `rows` of them are alive; the view leaves out those that
+        # are dead but have not left yet.
         ranks = self.rows[:pointer]
         ranked = Signal()
         m.d.sync += ranked.eq((self.kind == RangeKind.NONE) & ~self.rows[pointer - 1 :].any())
@@ -250,7 +250,7 @@ class WindowBuffer(wiring.Component):
             *(port.en.eq(1) for port in (asked, oldest)),
         ]
         m.d.sync += [self.tail.eq(asked.data.first), self.count.eq(asked.data.count)]
-        # The first slot that may not be written: what the oldest context still sees.
+        # First slot that must not be overwritten: the oldest context still sees it.
         self._room = Signal()
         busy, tail = Signal(2), Signal(pointer)
         kept_from = Signal(pointer)
@@ -258,13 +258,13 @@ class WindowBuffer(wiring.Component):
         due = Signal()
         m.d.sync += [busy.eq(Cat(self.busy, busy)), tail.eq(noted.tail), due.eq(self._due)]
         m.d.comb += kept_from.eq(Mux(busy[-1], oldest.data.tail, tail))
-        # Registers: the oldest context only moves on, so they err towards waiting. What is yet
-        # to come is counted, and was when that many were held.
+        # Registers are safe: the oldest context only moves forward, so a stale value errs towards waiting.
+        # A tuple that is due counts, too; `due` is of the same cycle as `held`.
         m.d.sync += held.eq(self._head - kept_from)
         depth, capacity = self.config.depth, self.config.capacity
         most = Array((depth, depth - 1, depth - 1, depth - 2))[Cat(due, self._falls_due)]
         m.d.sync += self._room.eq(held != most)
-        # Of tuples that only their rank keeps there are never more alive than there are ranks.
+        # If only their rank keeps tuples, no more than `rows` of them are alive.
         self._spare, bounded = Signal(), Signal()
         m.d.sync += bounded.eq((self.kind == RangeKind.NONE) & (self.rows <= capacity))
         few = bounded | (self._stored_now <= capacity - _MARGIN)
@@ -277,16 +277,16 @@ class WindowBuffer(wiring.Component):
             {
                 "timestamp": layouts.timestamp,
                 "sequence": layouts.sequence,
-                "dead_at": layouts.timestamp,  # with its age, it is as old as no window reaches
-                "dead_from": layouts.sequence,  # with its rank
+                "dead_at": layouts.timestamp,  # clock from which on no window reaches its age
+                "dead_from": layouts.sequence,  # sequence number from which on none reaches its rank
             }
         )
-        # The oldest lie in a ring of places, and stay where they are until they leave: wide registers are not
-        # moved, and what was found out about one stays where it was found.
+        # The oldest tuples are in a ring of places and stay in place until they leave: no wide register is
+        # shifted, and each verdict stays beside its tuple.
         places = [Signal(entry, name=f"oldest{i}", reset_less=True) for i in range(_PLACES)]
         there = Signal(_PLACES)
-        first_place = Signal(_PLACES, init=1)  # of the oldest of all
-        # So many leave; the tail and the number stored hear of it a cycle later.
+        first_place = Signal(_PLACES, init=1)  # one-hot, the place of the oldest
+        # Number of tuples that leave; tail and occupancy follow a cycle later.
         leave = Signal(range(_JUDGED))
         gone_now = Signal(range(_JUDGED))
         m.d.sync += gone_now.eq(leave)
@@ -301,9 +301,9 @@ class WindowBuffer(wiring.Component):
         )
         self._prefetch(m, places, there, first_place, kept, gone_now)
 
-        # What they are judged by: that of the check that is not settled yet, else of the next. Each by registers
-        # of its own, for so many differences do not fit in one place; two begin with ones and two keep all
-        # the other way round, so that synthesis does not make one of them.
+        # Clock and counter that the tuples are judged against: those of the check that is not settled yet, else
+        # of the next one. Each place has its own copy, because so many subtractors do not fit in one spot. Two
+        # copies reset to ones and two are stored inverted, so that synthesis does not merge them.
         nows, counters = (
             [
                 Signal(one.shape(), name=f"judged_{name}{i}", init=(i & 1) * ((1 << len(one)) - 1))
@@ -317,11 +317,12 @@ class WindowBuffer(wiring.Component):
             Signal.like(self.counter, name=name) for name in ("counter_past", "counter_checked")
         )
         m.d.sync += [past.eq(self.now), counter_past.eq(self.counter)]
-        # One that flows past meanwhile: what was stored since must not be judged by one before it.
+        # This includes a tuple that flows past meanwhile: what was stored since must not be judged against an
+        # earlier one.
         with m.If(self.check):
             m.d.sync += [checked.eq(past), counter_checked.eq(counter_past)]
-        # It is about to be judged by the next one; that was not so two cycles ago; the check has just begun, and
-        # they are judged by the one after it once more.
+        # `by_next`: the tuples are about to be judged against the next check; `by_checked`: they were not, one and
+        # two cycles ago; `fresh`: the check has just begun, and once more they are judged against the one after it.
         by_next, fresh = Signal(), Signal()
         by_checked = Signal(2)
         m.d.sync += by_checked.eq(Cat(~by_next, by_checked))
@@ -339,8 +340,8 @@ class WindowBuffer(wiring.Component):
         with m.If(self.check & self.flow):
             m.d.sync += wanted.eq(0)
 
-        # Of each in its place, whether it is dead; whether it stays; whether some window reaches it, but half of
-        # what is counted has passed; whether it is young; of the cycle before. In `sure` it is known.
+        # Verdicts by place, of the cycle before: the tuple is dead; it stays; it is late (some window reaches it, but
+        # half the counter range has passed); it is young. They are valid where `sure` is set.
         judging = Signal()
         sure = Signal(_PLACES)
         found = {name: Signal(_PLACES, name=f"found_{name}") for name in ("dead", "stays", "late")}
@@ -366,15 +367,15 @@ class WindowBuffer(wiring.Component):
                 is_young[i].eq(~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())),
             ]
 
-        # The same of the oldest, the second and the third. Who comes next is in the place of who leaves. Where
-        # one leaves by `leaving` all are looked at anew, so that what comes from outside is not in their way.
-        # What was found by the check before says of the next one who is dead, but not who stays.
+        # The same verdicts for the three oldest tuples. Those that follow move up when some leave. After a tuple
+        # leaves by `leaving` all are judged anew, which keeps the external handshake off this path. Verdicts of the
+        # check before still say for the next one which tuples are dead, but not which stay.
         dead, stays_at, late = (Signal(_JUDGED, name=name) for name in ("dead", "stays_at", "late"))
         full = Signal()
         judges_on, goes = Signal(), Signal(range(_JUDGED))
         stored = self._stored_now
-        # Whether so many were stored or due a cycle ago, without the sum; where some have left since, or one has
-        # fallen due, that is not known yet.
+        # Bit j: exactly j tuples were stored or due a cycle ago, found without the sum. If some have left since, or
+        # one has fallen due, this is not known yet.
         few_were, unchanged = Signal(_PLACES), (gone_now == 0) & ~self._falls_due
         low, still = stored[:3], (gone_now == 0) & ~stored[3:].any()
         for j in range(_PLACES):
@@ -393,10 +394,10 @@ class WindowBuffer(wiring.Component):
             for i in range(_JUDGED):
                 those = [(goes == by) & inside[i + by] for by in range(min(_JUDGED, _PLACES - i))]
                 m.d.sync += verdict[i].eq(judges_on & Cat(those).any())
-        # Where some leave it is no longer; while there is no room nothing else is stored.
+        # The window is no longer full when some leave; while there is no room nothing else is stored.
         fills = Array(stored == self.config.capacity + more for more in range(-1, _JUDGED))
         m.d.sync += full.eq(fills[1 + gone_now - self._due] & (leave == 0))
-        # Who comes after another is younger still.
+        # Tuples behind these are younger still.
         young = Signal()
         with m.If(stored == 0):
             m.d.sync += young.eq(1)
@@ -404,7 +405,7 @@ class WindowBuffer(wiring.Component):
             m.d.sync += young.eq((~sure | is_young).all())
         m.d.comb += self.calm.eq(young & self._spare)
 
-        # Those before the first that is not dead.
+        # The dead tuples in front of the first that is not dead.
         gone, stays = Signal(range(_JUDGED)), Signal()
         m.d.comb += [
             gone.eq(Mux(dead[0], Mux(dead[1], 2, 1), 0)),
@@ -414,7 +415,7 @@ class WindowBuffer(wiring.Component):
         room, room_now = Signal(), Signal()
         m.d.comb += [
             room.eq(~wanted | self.flow | (self._room & ~full)),
-            # ... in the cycle in which they leave.
+            # ... already in the cycle in which the dead leave.
             room_now.eq(~wanted | (self._room & (~full | dead[0]))),
             self.leaving.payload.eq(
                 reduce(
@@ -447,7 +448,7 @@ class WindowBuffer(wiring.Component):
                     m.next = "SETTLED"
                 with m.Elif(full & (first_place & there).any()):
                     m.next = "DISPLACE"
-            # Who takes it is far, and many registers wait to hear that one leaves: it does a cycle later.
+            # The receiver is far away, and `leave` has a high fan-out: the tuple leaves a cycle after the handshake.
             with m.State("LEAVE"):
                 m.d.comb += self.leaving.valid.eq(~taken)
                 with m.If(taken):
@@ -484,7 +485,8 @@ class WindowBuffer(wiring.Component):
         m.d.sync += [
             self._tail.eq(self._tail + gone_now),
             self._head.eq(self._head + self.store),
-            # The distance of the two, kept by itself: a difference would come late. So does `store`.
+            # Distance of the two, as a counter of its own: a subtraction would come late. So does `store`, which
+            # therefore only selects.
             self._stored_now.eq(
                 Mux(
                     self.store,
@@ -505,17 +507,17 @@ class WindowBuffer(wiring.Component):
         kept: Signal,
         left: Signal,
     ) -> None:
-        """Keeps the places filled from a queue, and the queue from the memory."""
+        """Refills the places from a queue, and the queue from the memory."""
         pointer, bits = self.layouts.pointer_bits, ceil_log2(_AT_HAND)
-        asked = Signal(pointer)  # which is read next
-        ahead = Signal(bits + 1)  # how many from the tail on are at hand, or on their way
+        asked = Signal(pointer)  # the tuple to be read next
+        ahead = Signal(bits + 1)  # tuples from the tail on that are at hand or being read
         asks = Signal()
         on_its_way = Signal(3)
         m.d.comb += [
             asks.eq(~self.fetching & (asked != self._head) & ~ahead[-1]),
             self._oldest_slot.eq(asked[: self.layouts.slot_bits]),
         ]
-        # Stages: address, memory, stamp.
+        # Pipeline stages: address, memory, stamp.
         m.d.sync += [
             on_its_way.eq(Cat(asks, on_its_way[:-1])),
             asked.eq(asked + asks),

@@ -1,11 +1,11 @@
-"""Window tests: how the output finds the queries of a joined tuple, with few looks at its ages and
-ranks.
+"""Window tests: a search tree by which the output finds the queries of a joined tuple, with few comparisons of its
+ages and ranks.
 
-A query asks by its windows that the components of some streams are younger, or of lower rank, than a
-limit. All limits on the same ages and ranks, the *view*, make a sorted list, of which a tuple keeps
-those from some place on; so this place says which queries are left. A test compares with two limits
-of a list at once, so that of 80 limits the place is found by 4 tests. The queries of a route tag are
-those that all lists leave, one list after the other.
+By its windows, a query requires that the components of some streams are younger, or of lower rank, than a
+limit. All limits on the same ages and ranks, the *view*, form a sorted list, of which a tuple satisfies all
+from some place on; this place determines which queries remain. A test compares with two limits of a list at
+once, so that the place among 80 limits is found by 4 tests. The queries of a tuple are those of its route tag
+that remain after all lists, which are searched one after the other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from seustream.hdl.device import Tables, Window, WindowKind
 
 TEST_BITS, SET_BITS = 8, 8
-"""Of any tables there are no more limits than queries times streams, 256, and a list takes no more
-tests or sets than it has limits: one tree for all queries always has room."""
+"""Widths of the numbers of tests and of sets. Tables have at most queries times streams limits, 256, and a list
+takes no more tests or sets than it has limits: a single tree for all queries always has room."""
 KIND_BITS, THEN_BITS = 2, 2
 STEP_BITS = max(TEST_BITS, SET_BITS)
 _COUNTED = (WindowKind.RANGE, WindowKind.ROWS)
@@ -29,9 +29,9 @@ class Then(enum.IntEnum):
     """Continuations of a test."""
 
     TEST = 0  # another test
-    SET = 1  # only queries of a set are left; then its next test, or the end if that is test 0
-    ALL = 2  # the end: the queries that are left
-    NONE = 3  # the end: no query
+    SET = 1  # only the queries of a set remain; then its next test, or the end if that is test 0
+    ALL = 2  # the end, with the queries that remain
+    NONE = 3  # the end, without any query
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ _ALL, _NONE = WindowStep(Then.ALL), WindowStep(Then.NONE)
 
 @dataclass(frozen=True, slots=True)
 class WindowTest:
-    """One look at a tuple. Of each stream that it carries, what `kinds` says is less than a limit: the
-    age for RANGE, the rank for ROWS, for other kinds nothing is asked.
+    """One comparison of a tuple with two limits. For each stream that it carries, `kinds` selects the value that must
+    be less than a limit: the age for RANGE, the rank for ROWS, nothing for other kinds.
 
     limits   the lower one first
-    steps    if all are less than both limits; than the second alone; than neither
+    steps    if all values are less than both limits; than the second only; than neither
     """
 
     kinds: tuple[WindowKind, ...]
@@ -61,7 +61,7 @@ class WindowTest:
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """Queries as a bit map, and the test that follows; 0 is none."""
+    """Queries as a bit map, and the number of the test that follows; 0 for none."""
 
     queries: int
     next: int
@@ -69,8 +69,9 @@ class QuerySet:
 
 @dataclass(slots=True)
 class WindowTests:
-    """
-    tests   test 0 is the one of tuples whose queries ask nothing
+    """The tests and sets of an image.
+
+    tests   all tests; test 0 is for tuples whose queries require nothing
     sets    sets of queries
     first   route tag -> its first test, for tags with queries
     """
@@ -82,13 +83,13 @@ class WindowTests:
     @classmethod
     def of(cls, tables: Tables, streams: int) -> WindowTests:
         """The tests of an image, for a device of so many streams. Route tags have trees of their own
-        while there is room; the others share the one of all queries."""
+        if there is room for all; otherwise one tree of all queries is reserved, for those without room to share."""
         queries = {
             tag: sum(1 << query for query in route.queries)
             for tag, route in sorted(tables.routes.items())
             if route.queries
         }
-        # A raw tuple is in the windows of its time.
+        # A raw tuple is always in the windows at its own arrival, unless they are ROWS 0.
         raw = [
             tag
             for tag in queries
@@ -110,7 +111,8 @@ class WindowTests:
     def _with(
         cls, windows: Sequence[tuple[Window, ...]], tags: dict[int, int], streams: int, shared: bool
     ) -> WindowTests | None:
-        """Without a tree to share, None if there is no room for the tree of some tag."""
+        """Builds the tests; if `shared`, with a tree of all queries for tags without room. Otherwise returns None if
+        there is no room for the tree of some tag."""
         nothing = WindowTest((WindowKind.UNUSED,) * streams, (0, 0), (_ALL, _NONE, _NONE))
         found = cls([nothing])
         roots: dict[int, int] = {}
@@ -132,14 +134,15 @@ class WindowTests:
         return found
 
     def _tree(self, windows: Sequence[tuple[Window, ...]], queries: int) -> int | None:
-        """The first test of these queries; None, and nothing is added, if there is no room."""
+        """Adds a tree for these queries and returns its first test; None, and nothing is added, if there is no
+        room."""
         before = len(self.tests), len(self.sets)
         lists = _lists(windows, queries)
-        # From the last to the first, for each goes on with a later one.
+        # From the last list to the first, because each leads to a later one.
         later: list[tuple[int, int]] = []  # the queries of a list, and its first test
         for kinds, limits in reversed(lists):
             of_list = sum(limits.values())
-            left = [queries]  # after so many of its limits are broken
+            left = [queries]  # queries that remain, by the number of violated limits
             for limit in sorted(limits):
                 left.append(left[-1] & ~limits[limit])
             steps = [self._leaf(some, queries, later) for some in left]
@@ -150,7 +153,7 @@ class WindowTests:
         return later[0][1] if later else 0
 
     def _leaf(self, left: int, queries: int, later: Iterable[tuple[int, int]]) -> WindowStep:
-        """The end of a list: what is left of the queries, and the next list that asks of one of them."""
+        """The step at the end of a list: the queries that remain, and the next list with a limit of one of them."""
         if not left:
             return _NONE
         follows = next((test for of_list, test in later if of_list & left), 0)
@@ -164,7 +167,8 @@ class WindowTests:
     def _search(
         self, kinds: tuple[WindowKind, ...], limits: Sequence[int], steps: Sequence[WindowStep]
     ) -> int:
-        """The test that looks for a place among limits; there is a step more than there are of them."""
+        """Adds the tests that search for a place among limits and returns the first; there is one more step than
+        limits."""
         first, second, _ = thirds = _thirds(len(steps))
         number = len(self.tests)
         low, high = limits[first - 1], limits[first + second - 1]
@@ -175,7 +179,7 @@ class WindowTests:
                 test = self._search(kinds, limits[at : at + part - 1], steps[at : at + part])
                 goes.append(WindowStep(Then.TEST, test))
             else:
-                goes.append(steps[at] if part else _NONE)  # nothing is between two equal limits
+                goes.append(steps[at] if part else _NONE)  # no place is between two equal limits
             at += part
         self.tests[number] = WindowTest(kinds, (low, high), (goes[0], goes[1], goes[2]))
         return number
@@ -186,8 +190,8 @@ def _has_newest(window: Window) -> bool:
 
 
 def _thirds(count: int) -> tuple[int, int, int]:
-    """Parts of so many places that a test tells apart. The first are as large as the tests after it
-    can tell apart anyway, so that few tests are left with one limit."""
+    """Divides so many places into the three parts that a test distinguishes. The first parts are as large as the
+    tests after it can distinguish anyway, so that few tests have only one limit."""
     if count == 2:
         return 1, 0, 1
     most = next(3**depth for depth in itertools.count() if 3 ** (depth + 1) >= count)
@@ -199,7 +203,7 @@ def _thirds(count: int) -> tuple[int, int, int]:
 def _lists(
     windows: Sequence[tuple[Window, ...]], queries: int
 ) -> list[tuple[tuple[WindowKind, ...], dict[int, int]]]:
-    """By view, each limit on it with the queries that ask it."""
+    """Lists, by view, each limit on it with the queries that have this limit."""
     lists: dict[tuple[WindowKind, ...], dict[int, int]] = {}
     for query, row in enumerate(windows):
         if queries >> query & 1:

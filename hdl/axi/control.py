@@ -1,4 +1,4 @@
-"""Control port: registers of AXI4-Lite to commands of the processor."""
+"""Control port: turns AXI4-Lite register accesses into commands of the processor."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ OKAY, SLVERR = 0, 2
 
 
 class AxiControl(wiring.Component):
-    """One command at a time: a write to COMMAND sends it, with what DATA_LOW and DATA_HIGH hold.
+    """Sends one command at a time: a write to COMMAND sends it, with the data in DATA_LOW and DATA_HIGH.
 
-    latency     a write is answered 2 cycles after its address and data, a read 1 after its address
+    latency     a write is answered 2 cycles after its address and data, a read 1 cycle after its address
     throughput  a write in 3 cycles, a read in 2
 
-    s_axil_aw..., w..., b..., ar..., r...   the five channels of AXI4-Lite
-    commands, responses   of the processor
-    idle        nothing is in flight in it
-    malformed   pulse: a record was dropped
+    s_axil_aw..., w..., b..., ar..., r...   the five channels of AXI4-Lite, as subordinate
+    commands, responses   out, in: streams to and from the processor
+    idle        in: nothing is in flight in the processor
+    malformed   in: pulse: a record was dropped
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -73,7 +73,7 @@ class AxiControl(wiring.Component):
         with m.If(self.responses.valid & self.responses.ready):
             m.d.sync += [answer.eq(self.responses.payload), pending.eq(0), sent.eq(0)]
 
-        # Writes: address and data may come in any order, and both wait for the answer before.
+        # Writes: address and data may come in either order, and both wait until the previous response is taken.
         where, what, strobe = Signal(ADDRESS_WIDTH), Signal(32), Signal(4)
         has_where, has_what, write = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -93,7 +93,7 @@ class AxiControl(wiring.Component):
             with m.Switch(where[2:]):
                 for name, held in (("DATA_LOW", low), ("DATA_HIGH", high)):
                     with m.Case(_OFFSETS[name] >> 2):
-                        # While a command is pending its data must stay.
+                        # The data of a pending command must not change.
                         with m.If(~pending):
                             m.d.sync += self.s_axil_bresp.eq(OKAY)
                             for byte in range(4):

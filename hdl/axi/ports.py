@@ -1,4 +1,4 @@
-"""Data ports: records of AXI4-Stream to and from the streams of the processor."""
+"""Data ports: convert AXI4-Stream records to and from the streams of the processor."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from seustream.hdl.layouts import Layouts
 
 _CALM = 8
-"""Cycles in which the processor must say that it is idle, one after the other."""
+"""Consecutive cycles for which the processor must be idle."""
 _KEPT = (1 << BEAT) - 1
 
 
 class RecordPorts(wiring.Component):
     """s_axis beats -> tuples and marks;  results, tuples handed over and marks -> m_axis beats
 
-    A record that ends too early or too late (`tlast` within it, a byte that is not kept, a kind
-    that there is not) is dropped; the next one begins after it. A mark goes out when the
-    processor has been idle and nothing waits before it.
+    A malformed record (`tlast` before its last beat, a byte that is not kept, an unknown kind) is
+    dropped; the next one begins after it. A mark goes out when the processor has been idle for a
+    while and nothing waits before it.
 
     latency     1 cycle from a record's last beat, 1 to an output record's first
-    throughput  a beat a cycle, and a cycle between two records
+    throughput  a beat per cycle, and a cycle between two records
 
-    s_axis   data, keep, last, valid: In, ready: Out; as AXI4-Stream has them
-    m_axis   the same, the other way
-    raw, results, handed_over, idle   of the processor
-    malformed   pulse: a record was dropped
+    s_axis   data, keep, last, valid: in, ready: out; as in AXI4-Stream
+    m_axis   the same in the other direction
+    raw, results, handed_over, idle   out, in, in, in: of the processor
+    malformed   out: pulse: a record was dropped
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -57,11 +57,11 @@ class RecordPorts(wiring.Component):
         return m
 
     def _take(self, m: Module, mark: Signal, marked: Signal, quiet: Signal) -> None:
-        """Collects beats until a record is whole; the record itself is what is offered."""
+        """Collects beats until a record is complete; its register drives the payload of `raw`."""
         record = input_record(self.config)
         word, whole = Signal(8 * record.bytes), Signal()
         left = Signal(range(record.beats), init=record.beats - 1)
-        broken = Signal()  # the record at hand is to be dropped
+        broken = Signal()  # the current record is to be dropped
         kind = word[record["kind"].bit :][:8]
         is_tuple, is_mark = Signal(), Signal()
         m.d.comb += [
@@ -103,7 +103,7 @@ class RecordPorts(wiring.Component):
             m.d.comb += raw.attributes[number].eq(of("attributes", width, number))
 
     def _give(self, m: Module, mark: Signal, marked: Signal, quiet: Signal) -> None:
-        """One record at a time out of a register, results first, a mark when there is nothing else."""
+        """Sends one record at a time from a register: results first, a mark when there is nothing else."""
         record = output_record(self.config)
         word, last = Signal(8 * record.bytes), Signal()
         left = Signal(range(record.beats + 1))
@@ -121,7 +121,7 @@ class RecordPorts(wiring.Component):
             m.d.sync += [word.eq(word >> 8 * BEAT), left.eq(left - 1)]
 
         def load(**values: Value | int) -> list[object]:
-            """Starts a record, all of whose other members are 0."""
+            """Starts a record; members not given are 0."""
             parts, at = [], 0
             for member in record.members:
                 given = values.get(member.name, 0)

@@ -1,11 +1,11 @@
-"""Records on the data ports: structs of C, so that a buffer in memory is what a DMA engine moves.
+"""Records on the data ports: C structs, so that a DMA engine can move a buffer in memory as it is.
 
-A record is as many beats of 64 bits as it needs, least significant byte first, each member at a
-multiple of its size. The same table makes the gateware, the C header and the columns of a host.
+A record takes as many beats of 64 bits as it needs, least significant byte first, each member at a
+multiple of its size. The gateware, the C header and the columns of a host are made from the same table.
 
-*In*: TUPLE and MARK. *Out*: RESULT, HANDED_OVER, and the MARK that came in, once everything that
-the tuples before it lead to has gone out. `tlast` ends a mark: a packet is the answer to a batch.
-Timestamps and sequence numbers go round at the width of the configuration.
+*In*: TUPLE and MARK. *Out*: RESULT, HANDED_OVER, and the MARK that came in, after all output that
+the tuples before it lead to. `tlast` comes with a mark: a packet is the answer to a batch.
+Timestamps and sequence numbers wrap around at the width of the configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEAT = 8
 
 
 class RecordKind(enum.IntEnum):
-    """First byte of a record. One of another kind is dropped and counted."""
+    """First byte of a record. A record of another kind is dropped and counted."""
 
     TUPLE = 1
     MARK = 2
@@ -32,7 +32,7 @@ class RecordKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordMember:
-    """A member of a record: `bytes` wide each, `count` of them from byte `at` on."""
+    """A member of a record: `count` values of `bytes` bytes each, from byte `at` on."""
 
     name: str
     bytes: int
@@ -52,7 +52,7 @@ class Record:
 
     @classmethod
     def of(cls, name: str, *members: RecordMember) -> Record:
-        """Places the members as a C compiler does."""
+        """Places the members as a C compiler would."""
         placed, at = [], 0
         for member in members:
             at = -(-at // member.bytes) * member.bytes
@@ -74,7 +74,7 @@ class Record:
 
     @property
     def dtype(self) -> np.dtype[np.void]:
-        """The record as a row of a numpy array."""
+        """The record as the element type of a numpy array."""
         shapes = [
             (f"<u{m.bytes}", (m.count,)) if m.count > 1 else f"<u{m.bytes}" for m in self.members
         ]
@@ -89,7 +89,7 @@ class Record:
 
 
 def input_record(config: DeviceConfig) -> Record:
-    """A raw tuple, or a mark."""
+    """Layout of a record in: a raw tuple, or a mark."""
     return Record.of(
         "seustream_input",
         RecordMember("kind", 1, "TUPLE or MARK"),
@@ -103,7 +103,7 @@ def input_record(config: DeviceConfig) -> Record:
 
 
 def output_record(config: DeviceConfig) -> Record:
-    """A result, a tuple handed over, or a mark."""
+    """Layout of a record out: a result, a tuple handed over, or a mark."""
     return Record.of(
         "seustream_output",
         RecordMember("kind", 1, "RESULT, HANDED_OVER or MARK"),

@@ -1,7 +1,7 @@
-"""Registers of the control port. Each is 32 bits; a place that has none answers SLVERR.
+"""Registers of the control port. Each has 32 bits; an address without a register answers SLVERR.
 
-A host writes COMMAND_DATA and then COMMAND, waits until STATUS says that nothing is pending, and
-reads ANSWER. `seustream.hdl.control_words` says which commands there are; a READ brings a counter.
+A host writes DATA_LOW and DATA_HIGH, then COMMAND, waits until STATUS shows that nothing is pending, and
+reads ANSWER. `seustream.hdl.control_words` defines the commands; a READ returns a counter.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from seustream.hdl.control_words import (
 )
 
 MAGIC = 0x53455531
-"""`SEU1`, and so the number of this map."""
+"""`SEU1`; the digit is the version of this map."""
 ADDRESS_WIDTH = 12
-"""Of the port: 4 KB, the least that an AXI interconnect gives."""
+"""Address width of the port: 4 KB, the least that an AXI interconnect assigns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,10 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class AxiRegister:
-    """access  r, w or rw, by the host"""
+    """A register of the port.
+
+    access  r, w or rw, by the host
+    """
 
     name: str
     offset: int
@@ -42,7 +45,7 @@ class AxiRegister:
 
 
 def _in_turn(*bits: tuple[str, int, str]) -> tuple[Bits, ...]:
-    """Bits one above the other."""
+    """Places bit fields one above the other."""
     low, found = 0, []
     for name, width, about in bits:
         found.append(Bits(name, low, width, about))
@@ -91,11 +94,11 @@ REGISTERS = (
         "MALFORMED", 0x28, "r", "records of unknown kind or wrong length, dropped at the door"
     ),
 )
-"""In the order of their offsets."""
+"""Registers in the order of their offsets."""
 
 
 def words(command: Command) -> tuple[int, int, int]:
-    """A command as a host writes it, into COMMAND, DATA_LOW and DATA_HIGH."""
+    """Encodes a command as a host writes it, into COMMAND, DATA_LOW and DATA_HIGH."""
     parts = {bits.name: bits for register in REGISTERS for bits in register.bits}
     head = sum(
         int(getattr(command, name.lower())) << parts[name].low

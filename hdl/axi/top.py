@@ -1,4 +1,4 @@
-"""The processor under the names that AXI tools look for."""
+"""The processor with the port names that AXI tools recognize."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class AxiWjasip(wiring.Component):
     """s_axil <-> control <-> processor;  s_axis -> record ports <-> processor;  record ports -> m_axis
 
     latency     that of its parts
-    throughput  the slowest of them; a record in has fewer beats than a raw tuple takes cycles
+    throughput  the slowest of them; where raw tuples flow that is the input, with some beats per record
 
-    aclk, aresetn   of everything; the reset is synchronous, and low
-    s_axil_...      registers, as `seustream.hdl.axi.registers` has them
-    s_axis_...      records in, as `seustream.hdl.axi.records` has them
-    m_axis_...      records out
+    aclk, aresetn   in: clock and reset of everything; the reset is synchronous and active low
+    s_axil_...      registers, as in `seustream.hdl.axi.registers`
+    s_axis_...      in: records, as in `seustream.hdl.axi.records`
+    m_axis_...      out: records
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -51,7 +51,7 @@ class AxiWjasip(wiring.Component):
         wiring.connect(m, ports.raw, core.raw)
         wiring.connect(m, core.results, ports.results)
         wiring.connect(m, core.handed_over, ports.handed_over)
-        # It comes from all over the chip; both have time.
+        # `idle` comes from all over the chip, and neither user needs it at once.
         idle = control.idle
         m.d.sync += idle.eq(core.idle)
         m.d.comb += [ports.idle.eq(idle), control.malformed.eq(ports.malformed)]

@@ -1,4 +1,4 @@
-"""Boards: their parts, clocks and lines. Their pins are in `constraints/<board>/`."""
+"""Boards: their FPGAs, clocks and ports. Their pins are in `constraints/<board>/`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from seustream.hdl.boards.protocol import PORT
 
 
 class SettingRefused(ValueError):
-    """Something a board cannot be built with."""
+    """A setting that a board cannot be built with."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkAddress:
-    """A board's own: four numbers, and the port its host link listens at. The hardware address is a
-    locally administered one, made of them."""
+    """Network address of a board: four numbers, and the port that its host link listens on. The hardware address
+    is a locally administered one, made of these numbers."""
 
     ip: tuple[int, int, int, int]
     port: int
@@ -25,11 +25,11 @@ class NetworkAddress:
 
     @classmethod
     def parse(cls, text: str) -> NetworkAddress:
-        """Of `192.168.1.50` or `192.168.1.50:21333`."""
+        """Parses `192.168.1.50` or `192.168.1.50:21333`."""
         host, _, port = text.partition(":")
         numbers = [int(part) if part.isdecimal() else -1 for part in host.split(".")]
         number = int(port) if port.isdecimal() else PORT if not port else 0
-        # The lowest and the highest are networks and everyone.
+        # The lowest and the highest numbers denote networks and broadcasts.
         right = len(numbers) == 4 and all(0 <= each <= 255 for each in numbers)
         if not right or not 0 < numbers[0] < 224 or not 0 < numbers[3] < 255:
             raise SettingRefused(f"address {text}: want four numbers of a host, as 192.168.1.50")
@@ -43,9 +43,9 @@ class NetworkAddress:
 
 @dataclass(frozen=True, slots=True)
 class Rgmii:
-    """A PHY at a gigabit. Its pins and its clock are in `ethernet_pins.lpf`, `ethernet_clocks.lpf`.
+    """A gigabit PHY. Its pins and its clock are in `ethernet_pins.lpf` and `ethernet_clocks.lpf`.
 
-    receive_delay, send_delay   picoseconds that data in, and the clock out, are to be late
+    receive_delay, send_delay   delays of the incoming data and of the outgoing clock, in picoseconds
     """
 
     receive_delay: int
@@ -54,7 +54,7 @@ class Rgmii:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An FPGA: how nextpnr calls it, and what is in it.
+    """An FPGA: its name in nextpnr, and its resources.
 
     cells  LUT4, with as many registers
     ram    block RAMs of 18 Kbit
@@ -70,16 +70,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """
-    oscillator  MHz
-    clock       MHz of the processor, unless a configuration has its own in `clocks`
-    baud        of the serial port: the most its USB bridge has
-    leds        how many it has
-    dark        LEDs light when low
-    button      there is a reset button; it is low when pressed
+    """A board, with everything that its top depends on.
+
+    oscillator  frequency of the oscillator in MHz
+    clock       clock of the processor in MHz, unless a configuration has its own in `clocks`
+    baud        baud rate of the serial port: the highest of its USB bridge
+    leds        number of LEDs
+    dark        LEDs are active low
+    button      there is a reset button; it is active low
     high        pins that must be held high
-    programs    how people load a bitstream
-    phy         of an Ethernet port
+    programs    command that loads a bitstream
+    phy         PHY of an Ethernet port
     usb         two pins of the FPGA are those of a USB port; see `usb_pins.lpf`
     """
 
@@ -118,7 +119,7 @@ BOARDS: dict[str, Board] = {
             clock=80,
             leds=8,
             baud=3_000_000,  # FT231X
-            # Else the ESP32 beside it restarts the board.
+            # Otherwise the ESP32 on the board restarts it.
             high=("wifi_gpio0",),
             programs="openFPGALoader -b ulx3s",
             usb=True,  # US2
@@ -135,7 +136,7 @@ BOARDS: dict[str, Board] = {
             dark=True,
             button=True,
             programs="openFPGALoader -b ecpix5",
-            phy=Rgmii(receive_delay=0, send_delay=2000),  # a KSZ9031, which delays its own clock
+            phy=Rgmii(receive_delay=0, send_delay=2000),  # KSZ9031: it delays its own clock
         ),
         Board(
             name="icesugar_pro",
@@ -156,13 +157,13 @@ BOARDS: dict[str, Board] = {
             oscillator=25,
             clock=80,
             leds=1,
-            baud=1_000_000,  # of whatever is soldered to it
+            baud=1_000_000,  # of whatever bridge is soldered to it
             dark=True,
             programs="openFPGALoader -c ft232 -m",
-            phy=Rgmii(receive_delay=2000, send_delay=0),  # a B50612D, as LiteX has it
+            phy=Rgmii(receive_delay=2000, send_delay=0),  # B50612D, values as in LiteX
         ),
     )
 }
 
 BAUDS = tuple(dict.fromkeys(board.baud for board in BOARDS.values()))
-"""Those a board may be found at."""
+"""Baud rates at which a board may be found."""

@@ -1,4 +1,4 @@
-"""Counts: what came to a board, so that its host can ask."""
+"""Counts: count what came to a board, for its host to read."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from seustream.hdl.boards.protocol import LinkCounter
 
 BITS = 32
 _AHEAD = 4
-"""Bits of a crossing's own count: pulses that may be on their way, less one."""
+"""Width of the counter of a crossing; one pulse less than its range may be in flight."""
 
 
 class LinkCounts(wiring.Component):
-    """
-    latency     1 cycle
-    throughput  an event of each kind a cycle
+    """Counts events of the link.
 
-    events      pulses, in the order of `LinkCounter`
-    which       a counter's number
-    count       what it has come to; it goes round
+    latency     1 cycle
+    throughput  an event of each kind per cycle
+
+    events      in: pulses, in the order of `LinkCounter`
+    which       in: number of a counter
+    count       out: its value, a cycle later; it wraps around
     """
 
     def __init__(self) -> None:
@@ -43,13 +44,13 @@ class LinkCounts(wiring.Component):
 
 
 class PulseCrossing(wiring.Component):
-    """Pulses of one clock to as many of another, however close they come for a while.
+    """Carries pulses from one clock domain to another without losing any, even if they come in a burst.
 
     latency     4 cycles of the other clock
-    throughput  15 pulses ahead of it
+    throughput  bursts of up to 15 pulses not yet delivered
 
-    come        pulse, in the domain `source`
-    goes        pulse, in `sync`
+    come        in: pulse, in the domain `source`
+    goes        out: pulse, in the domain `sync`
     """
 
     def __init__(self, source: str) -> None:

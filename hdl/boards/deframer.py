@@ -1,4 +1,4 @@
-"""Deframer: from bytes on the line to frames that arrived whole."""
+"""Deframer: turns bytes on the line into frames, and reports which are intact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, TRAILER
 
 FRAME_CRC = catalog.CRC32_ISO_HDLC
-"""As `zlib.crc32`."""
+"""CRC of a frame, the same as `zlib.crc32`."""
 _ESCAPED_BIT = ESCAPED.bit_length() - 1
 
 HEAD = data.StructLayout(
@@ -20,17 +20,17 @@ assert HEAD.size == 8 * HEADER
 
 
 class Deframer(wiring.Component):
-    """Takes flags and escapes away, and checks length and checksum when a frame ends. Bytes of
-    the payload are given as they come, before it is known whether the frame is good.
+    """Removes flags and escapes, and checks length and checksum when a frame ends. Payload bytes are output
+    as they come, before it is known whether the frame is good.
 
     latency     2 cycles from a payload byte, 3 from a frame's last flag
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    bytes       from the line
-    head        of the frame that comes, once its payload begins
-    payload     a byte of it, and its place in the payload
-    good        pulse: the frame whose head this is, is whole
-    bad         pulse: something between two flags was not
+    bytes       in: stream from the line; always ready
+    head        out: head of the current frame, valid once its payload begins
+    payload     out: stream of its payload bytes, each with its place in the payload; does not wait
+    good        out: pulse: the frame with this head is intact
+    bad         out: pulse: what came between two flags is no intact frame
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Deframer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.crc = checksum = crc.Processor(FRAME_CRC(data_width=8))
-        # Stages: without escapes; what it is of its frame.
+        # Pipeline stages: escapes removed; place in the frame.
         incoming = self.bytes.payload
         escaped, byte, come = Signal(), Signal(8), Signal()
         ended, cut_off = Signal(), Signal()  # a flag, and whether an escape was before it
@@ -80,7 +80,7 @@ class Deframer(wiring.Component):
             with m.Elif(count < HEADER + MOST):
                 m.d.sync += self.payload.valid.eq(count < HEADER + head.length)
 
-        # A flag ends what there is, and begins anew.
+        # A flag ends the current frame and begins a new one.
         whole = Signal()
         m.d.comb += whole.eq(
             checksum.match_detected & (count == HEADER + TRAILER + head.length) & ~cut_off

@@ -1,4 +1,4 @@
-"""Framer: one frame after the other onto the line."""
+"""Framer: puts one frame after the other on the line."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, TRAILER
 from seustream.hdl.boards.receiver import PLACE_BITS
 
 _AHEAD = 4
-"""Bytes that are read before they are due; the head takes longer than they do."""
+"""Payload bytes read ahead; sending the head takes longer than reading them."""
 
 
 class Framer(wiring.Component):
-    """Flag, head, payload, checksum, flag; what would look like a flag or an escape goes out as
+    """Sends flag, head, payload, checksum and flag; a byte that looks like a flag or an escape is sent as
     two bytes.
 
     latency     2 cycles from `start` to the first flag
-    throughput  a byte a cycle, and 5 cycles a frame
+    throughput  a byte per cycle, and 5 cycles per frame
 
-    start       a frame with this head waits
-    head        its head
-    identity    its payload is the identity, not the stream
-    taken       pulse: the frame was begun, with the head as it is
-    place, byte a byte of the payload, a cycle after its place in the stream
-    bytes       onto the line
+    start       in: a frame waits
+    head        in: its head, valid with `start`
+    identity    in: its payload is the identity, not the stream
+    taken       out: pulse: the frame is begun, with the head as it is in this cycle
+    place, byte out, in: a place in the stream; the byte of the payload there, a cycle later
+    bytes       out: stream to the line
     """
 
     def __init__(self, identity: bytes) -> None:
@@ -46,14 +46,15 @@ class Framer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.crc = checksum = crc.Processor(FRAME_CRC(data_width=8))
-        shifted = Signal(8 * HEADER)  # what goes out next of head or checksum
-        left = Signal(8)  # bytes of this part, the one at hand included
+        shifted = Signal(8 * HEADER)  # rest of head or checksum
+        left = Signal(8)  # bytes left of this part, including the current one
         length, from_stream = Signal(8), Signal()
         place, rom_byte = Signal(PLACE_BITS), Signal(8)
         rom = Array(Const(value, 8) for value in self.identity_bytes)
         rom_bits = len(self.identity_bytes).bit_length()
 
-        # Bytes of the payload are read ahead, for they come from afar: so many are read or wait.
+        # Bytes of the payload are read ahead, because their memory is far away; `ahead` counts those being read
+        # or waiting.
         m.submodules.payload = payload = fifo.SyncFIFO(width=8, depth=_AHEAD)
         reads, pops = Signal(), Signal()
         to_read, ahead = Signal(8), Signal(range(_AHEAD + 1))
@@ -70,9 +71,9 @@ class Framer(wiring.Component):
         ]
         m.d.comb += [payload.w_data.eq(byte_read), payload.w_en.eq(read[1]), payload.r_en.eq(pops)]
 
-        # A byte at hand goes out, perhaps as two.
+        # The current byte goes out, as two if it must be escaped.
         byte, has, second = Signal(8), Signal(), Signal()
-        counted, fresh = Signal(), Signal()  # it goes into the checksum, and has not yet
+        counted, fresh = Signal(), Signal()  # it belongs in the checksum; it is not in it yet
         special, free, advance = Signal(), Signal(), Signal()
         m.d.comb += [
             special.eq((byte == FLAG) | (byte == ESCAPE)),

@@ -1,7 +1,7 @@
-"""Identity of a bitstream, and its check by a host.
+"""Identity of a bitstream, by which a host checks it.
 
-The version is a digest of the gateware's own sources, comments and docstrings left out:
-two bitstreams of the same version and configuration are the same circuit to their host.
+The version is a digest of the gateware's sources, without comments and docstrings:
+to their host, two bitstreams of the same version and configuration are the same circuit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from seustream.hdl.boards import protocol
 from seustream.hdl.config import DeviceConfig
 
 NAME = 15
-"""Bytes of a board's name."""
+"""Bytes for a board's name."""
 LENGTH = 1 + NAME + 4 + 4 + 4
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """
-    board    its name
+    """The identity that a bitstream reports.
+
+    board    name of the board
     config   digest of the configuration
-    version  of the gateware
-    clock    of the processor, in kHz
+    version  version of the gateware
+    clock    clock of the processor, in kHz
     """
 
     board: str
@@ -49,7 +50,7 @@ class Identity:
 
     @classmethod
     def decode(cls, data: bytes) -> Identity | None:
-        """None of what says nothing this host understands."""
+        """Decodes an identity; None if this host does not understand it."""
         if len(data) != LENGTH or data[0] != protocol.VERSION:
             return None
         name = data[1 : 1 + NAME].rstrip(b"\0").decode("ascii", "replace")
@@ -61,28 +62,28 @@ class Identity:
 
     @classmethod
     def of(cls, board: str, config: DeviceConfig, clock: float) -> Identity:
-        """Of what these sources make; the clock in MHz."""
+        """The identity of a bitstream made of these sources; `clock` in MHz."""
         return cls(board, config_digest(config), version(), round(clock * 1000))
 
 
 def config_digest(config: DeviceConfig) -> int:
-    """Of all parameters but the name."""
+    """Digest of all parameters except the name."""
     shape = {name: value for name, value in config.to_json().items() if name != "name"}
     return _digest(json.dumps(shape, sort_keys=True).encode())
 
 
 @functools.cache
 def version() -> int:
-    """Of the gateware, as it is when a process first asks."""
+    """Version of the gateware, as it is when a process first calls this."""
     here = Path(__file__).parent
-    # A board's name and clock are beside the version, its pins are nothing to a host.
+    # A board's name and clock are in the identity beside the version, and its pins do not matter to a host.
     boards = (source for source in here.glob("*.py") if source.name != "board.py")
     sources = sorted([*here.parent.glob("*.py"), *boards])
     return _digest("\n".join(code(source) for source in sources).encode())
 
 
 def code(source: Path) -> str:
-    """A source without what means nothing to a machine."""
+    """Reduces a source to what matters to the machine."""
     tree = ast.parse(source.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -92,8 +93,8 @@ def code(source: Path) -> str:
 
 
 def _dump(node: object) -> str:
-    """As `ast.dump`, but without members that are empty: which there are, and whether they are
-    shown, changes from one Python to the next."""
+    """Does the same as `ast.dump`, but without empty members: which of them exist, and whether they are
+    shown, changes between Python versions."""
     if isinstance(node, list):
         return f"[{','.join(map(_dump, node))}]"
     if not isinstance(node, ast.AST):

@@ -1,4 +1,4 @@
-"""LEDs: what a board does, for people."""
+"""LEDs: show the state of a board."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from amaranth.lib.wiring import In, Out
 
 
 class StatusLed(enum.IntEnum):
-    """By importance: a board with few LEDs has the first of them."""
+    """LEDs in order of importance: a board with few of them has the first ones."""
 
     ALIVE = 0  # blinks with the clock
     OPEN = 1  # a host has a session
     BUSY = 2  # tuples are in flight
     LINE = 3  # bytes come or go
-    NOISE = 4  # something came that was no frame
+    NOISE = 4  # something came that was no intact frame
 
 
 def bits_of_a_tenth(clock: float) -> int:
-    """Of a counter that comes round in about a tenth of a second; the clock in MHz."""
+    """Width of a counter that wraps around in about a tenth of a second; `clock` in MHz."""
     return max(4, (round(clock * 1e6) // 10).bit_length())
 
 
 class StatusLeds(wiring.Component):
-    """Events are short; each is shown for about a tenth of a second.
+    """Stretches short events, so that each is shown for about a tenth of a second.
 
     latency     1 cycle
     throughput  -
 
-    open, idle, line, noise   what happens
-    leds        one each of `StatusLed`
+    open, idle, line, noise   in: state and events
+    leds        out: a bit per `StatusLed`
     """
 
     def __init__(self, clock: float) -> None:

@@ -1,4 +1,4 @@
-"""Link: one session with a host, over a line that may damage anything."""
+"""Link: one session with a host, over an unreliable line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from seustream.hdl.buffer import StreamBuffer
 class Link(wiring.Component):
     """deframer -> receiver -> stream of the host;  stream to the host -> sender -> framer
 
-    A session begins when the host opens it under a new number and everything under way was
+    A session begins when the host has opened it under a new number and everything in flight was
     dropped (`clear` until `cleared`); before that no stream flows.
 
     latency     that of its parts
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    received, transmitted   the line, in bytes
-    from_host, to_host      the streams
-    clear, cleared          drop what is under way, and what the link still has of it; it is so, two cycles
-                            later at the earliest
-    open                    a session is open
-    bad                     pulse: something on the line was no frame
-    stranger                what comes is not from the host: it may open a session, no more
-    opens                   pulse: a host opens a new session with the frame that came last
-    network                 pulses, in the order of `NETWORK_COUNTERS`
-    counter, count          what a `LinkCounter` has come to
+    received, transmitted   in, out: the line, as streams of bytes
+    from_host, to_host      out, in: the streams of the session
+    clear, cleared          out: drop everything in flight, including what the link still offers; in: this is done, at
+                            the earliest two cycles later
+    open                    out: a session is open
+    bad                     out: pulse: something on the line was no intact frame
+    stranger                in: what comes is not from the host: it may only open a session
+    opens                   out: pulse: a host opens a new session with the frame that came last
+    network                 in: pulses, in the order of `NETWORK_COUNTERS`
+    counter, count          in, out: a `LinkCounter` and its value
 
-    `ring` is how many bytes are kept each way.
+    `ring` is the number of bytes kept in each direction.
     """
 
     def __init__(self, identity: Identity, ring: int = RING) -> None:
@@ -70,12 +70,12 @@ class Link(wiring.Component):
         wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
         wiring.connect(m, deframer.payload, receiver.payload)
         opening = Signal()
-        # Out of the ring a byte comes late in its cycle; and who takes one says so late.
+        # Skid buffers: a byte leaves the ring late in its cycle, and `ready` of its receiver comes late, too.
         m.submodules.taken = taken = StreamBuffer(8)
         m.submodules.given = given = StreamBuffer(8)
         wiring.connect(m, receiver.bytes, taken.coming)
         wiring.connect(m, taken.going, wiring.flipped(self.from_host))
-        # What waits of an earlier session is dropped, here as in the port, which hears of it a cycle later.
+        # Bytes that wait from an earlier session are dropped a cycle after `opening`, as in the port.
         m.submodules.going = going = StreamBuffer(8)
         drops = Signal()
         m.d.sync += drops.eq(opening)
@@ -114,7 +114,7 @@ class Link(wiring.Component):
             self.bad.eq(deframer.bad),
         ]
 
-        # What is to be said, until it is.
+        # Frames to send, each flag set until its frame is begun.
         say_opened, say_lost, acknowledge, say_gap = Signal(), Signal(), Signal(), Signal()
         with m.If(framer.taken):
             with m.If(say_opened):
@@ -148,7 +148,7 @@ class Link(wiring.Component):
             LinkCounter.GAPS: receiver.gap,
             **dict(zip(NETWORK_COUNTERS, self.network, strict=True)),
         }
-        # The port, which reads the counters, lies far from the link's pins, and so do they.
+        # Registered, because the counters lie with the port, which reads them, far from the link's pins.
         m.d.sync += counts.events.eq(Cat(events[counter] for counter in LinkCounter))
         m.d.comb += [
             counts.which.eq(self.counter),
@@ -172,7 +172,7 @@ class Link(wiring.Component):
                     ),
                 )
             ),
-            # A host that hears LOST looks for the number it used.
+            # LOST carries the number that the host used, because the host looks for it.
             framer.head.session.eq(Mux(say_lost & ~say_opened, lost, session)),
             framer.head.sequence.eq(Mux(streams, sender.sequence, 0)),
             framer.head.ack.eq(receiver.ack),

@@ -1,4 +1,4 @@
-"""A processor with its host link: all of a board but pins and clock."""
+"""A processor with its host link: all of a board except pins and clock."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from seustream.hdl.top import Wjasip
 
 
 class Linked(wiring.Component):
-    """The part of a board's top behind its UART: a link, and the processor or loop-back it leads to.
+    """The part of a board's top behind its UART: a link, and the processor or loop-back that it leads to.
 
-    received, transmitted   the line, in bytes
-    open, bad, stranger, opens   of the link
-    network     of the link: what comes on a network
-    idle        nothing is in flight behind it
+    received, transmitted   in, out: the line, as streams of bytes
+    open, bad, stranger, opens   out, out, in, out: of the link
+    network     in: of the link: events of a network port
+    idle        out: nothing is in flight behind the link
 
-    `ring` is how many bytes the link keeps each way.
+    `ring` is the number of bytes that the link keeps in each direction.
     """
 
     def __init__(self, identity: Identity, ring: int = RING) -> None:
@@ -45,7 +45,7 @@ class Linked(wiring.Component):
 
 
 class LinkedWjasip(Linked):
-    """link <-> host port <-> processor; the processor's results by a buffer
+    """link <-> host port <-> processor; the processor's results go through a buffer
 
     latency     that of its parts
     throughput  the slowest of them, which is the line before the link
@@ -75,9 +75,10 @@ class LinkedWjasip(Linked):
         wiring.connect(m, wjasip.results, results.coming)
         wiring.connect(m, results.going, port.results)
         wiring.connect(m, wjasip.handed_over, port.handed_over)
-        # It comes from all over the chip; port and LEDs have time.
+        # `idle` comes from all over the chip; port and LEDs do not need it at once.
         m.d.sync += self.idle.eq(wjasip.idle)
-        # The link lies by its pins, far from the port. Nothing comes of a new session before the port knows of it.
+        # Registered, because the link lies by its pins, far from the port. No byte of a new session comes before
+        # `clear` reaches the port.
         m.d.sync += port.clear.eq(link.clear)
         m.d.comb += [
             port.idle.eq(self.idle),
@@ -94,7 +95,7 @@ class LinkedWjasip(Linked):
 
 
 class Networked(wiring.Component):
-    """network <-> link, and what it leads to
+    """network <-> link, and what the link leads to
 
     latency     that of its parts
     throughput  the slowest of them

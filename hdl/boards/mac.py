@@ -1,4 +1,4 @@
-"""Ethernet frames to and from the bytes of a PHY at a gigabit: preamble, padding, checksum, gap."""
+"""MAC: converts Ethernet frames to and from the bytes of a gigabit PHY: preamble, padding, checksum, gap."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from seustream.hdl.boards.deframer import FRAME_CRC
 
 PREAMBLE, START = 0x55, 0xD5
 SHORTEST, CHECKSUM, GAP = 60, 4, 12
-"""Bytes of a frame without its checksum, at least; of the checksum; and between two frames."""
+"""Minimum bytes of a frame without its checksum; bytes of the checksum; and bytes between two frames."""
 
 
 class FrameReceiver(wiring.Component):
-    """Gives the bytes of a frame as they come, before it is known whether the frame is whole.
+    """Outputs the bytes of a frame as they come, before it is known whether the frame is intact.
 
     latency     1 cycle
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    byte, active   from the PHY
-    begin       pulse: a frame begins, with the next byte
-    data, come  a byte of it, its checksum included
-    good, bad   pulse: it has ended, whole or not; what never began as a frame is bad
+    byte, active   in: from the PHY
+    begin       out: pulse: a frame begins with the next byte
+    data, come  out: a byte of the frame, including its checksum; valid with `come`
+    good, bad   out: pulse: the frame has ended, intact or not; what never began as a frame is bad
     """
 
     def __init__(self) -> None:
@@ -68,13 +68,13 @@ class FrameReceiver(wiring.Component):
 
 
 class FrameTransmitter(wiring.Component):
-    """Frames of bytes that come one a cycle, without a pause, to the PHY.
+    """Sends frames to the PHY; their bytes must come one per cycle, without a pause.
 
     latency     9 cycles
-    throughput  a byte a cycle, less 24 a frame
+    throughput  a byte per cycle, less 24 cycles per frame
 
-    bytes       of a frame, without checksum; `last` with the last of them
-    byte, active   to the PHY
+    bytes, last in: stream of the bytes of a frame, without checksum; `last` comes with the last of them
+    byte, active   out: to the PHY
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Messages of the host link, bit by bit. What need not travel does not: an attribute that is 0, as all
-are that no query compares, a timestamp near the one before, a sequence number that is the next one, the
-streams that have no part in a result.
+"""Messages of the host link, bit by bit. Redundant fields are left out: an attribute that is 0, as is every
+attribute that no query compares; a timestamp near the one before; a sequence number that is the next one; the
+streams that take no part in a result.
 
-A message begins with two bytes, the least significant first: an opcode, members that belong to it,
+A message begins with two bytes, the least significant first: an opcode, the members of this opcode,
 and a bit for each of its optional fields. Its fields follow, in the order of `INCOMING` and `OUTGOING`.
 """
 
@@ -31,10 +31,11 @@ OUTGOING = ("step", "queries", "newest", "age", "oldest", *SEQUENCES, "data")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """
-    head      bits of the members behind the opcode
-    always    fields it has
-    optional  fields that it has if their bit is set, which are behind the members
+    """Format of the messages of an opcode.
+
+    head      members behind the opcode, and their widths
+    always    fields that every message has
+    optional  fields that a message has if their bit is set; these bits are behind the members
     """
 
     always: tuple[str, ...] = ()
@@ -42,7 +43,7 @@ class Message:
     optional: tuple[str, ...] = ()
 
     def at(self, name: str) -> int:
-        """The place in the head of a member, or of an optional field's bit."""
+        """The bit position in the head of a member, or of an optional field's bit."""
         place = OPCODE_BITS
         for member, bits in (*self.head.items(), *((each, 1) for each in self.optional)):
             if member == name:
@@ -51,14 +52,14 @@ class Message:
         raise KeyError(name)
 
     def has(self, head: int) -> tuple[str, ...]:
-        """The fields behind this head."""
+        """The fields that follow this head."""
         return (*self.always, *(name for name in self.optional if head >> self.at(name) & 1))
 
 
 MESSAGES: dict[Opcode, Message] = {
     Opcode.COMMAND: Message(("word", "data")),
-    # Without a timestamp it is the last one's and `step`, without a sequence number one more than
-    # the last of its stream, and without an attribute that is 0.
+    # A missing timestamp is the last one plus `step`, a missing sequence number is one more than the last of
+    # its stream, and a missing attribute is 0.
     Opcode.RAW: Message(
         ("step",),
         {"stream": 2, "admit": 1, "filler": 1},
@@ -69,18 +70,18 @@ MESSAGES: dict[Opcode, Message] = {
 _OF_RESULT = ("newest", "age", "oldest", *SEQUENCES)
 REPLIES: dict[Reply, Message] = {
     Reply.RESPONSE: Message(("data",), {"verdict": 4}),
-    # Without `newest` that is the last result's and `step`; without `oldest` it is so much older as
-    # `age` says, and without either as old.
+    # A missing `newest` is that of the last result plus `step`. A missing `oldest` is `newest` minus `age`, or
+    # equal to `newest` if `age` is missing, too.
     Reply.RESULT: Message(("step",), {"query": QUERY_BITS}, _OF_RESULT),
     Reply.HANDED_OVER: Message(SEQUENCES[:2], {"stream": 2, "taker": 2}),
     Reply.MARK: Message(("step",)),
-    # As a RESULT, of all queries in a bit map.
+    # Like RESULT, but with its queries as a bit map.
     Reply.RESULTS: Message(("step", "queries"), {"unused": QUERY_BITS}, _OF_RESULT),
 }
 
 
 def widths(config: DeviceConfig) -> dict[str, int]:
-    """Bits of each field; it travels in whole bytes."""
+    """Width of each field in bits; it travels in whole bytes."""
     time, sequence = config.timestamp_width, config.sequence_width
     return {
         "step": STEP_BITS,

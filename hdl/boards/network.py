@@ -1,4 +1,4 @@
-"""Network: a PHY's bytes at a gigabit to the bytes of the host link and back, from clock to clock."""
+"""Network: connects the bytes of a gigabit PHY with those of the host link, across the clock domains."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from seustream.hdl.boards.protocol import (
 from seustream.hdl.buffer import BlockBuffer, StreamBuffer
 
 _CALM = 16
-"""Cycles without a byte after which a datagram goes out as it is."""
+"""Cycles without a byte after which an incomplete datagram is sent."""
 _IN, _OUT = NETWORK_RING, 4096
-"""Bytes that wait, at the PHY's clock. What comes in faster than it is taken has to wait: of a processor
-slower than its port, all that a host may send ahead. What goes out is sent only when all of a datagram is
-there."""
+"""Bytes buffered in the PHY's clock domain. Incoming bytes wait if the processor is slower than its port, up to
+everything that a host may send ahead. Outgoing bytes wait until a datagram is complete."""
 _CROSSING = 16
-"""Bytes between the clocks themselves. The compares and the Gray counters of thousands of bytes would be slower than
+"""Bytes in the clock domain crossings. The comparators and Gray counters for thousands of bytes would be slower than
 the PHY's clock."""
 _COMING = data.StructLayout({"byte": 8, "begin": 1})
 _LEAVING = data.StructLayout({"byte": 8, "last": 1})
@@ -41,15 +40,15 @@ _READY = data.StructLayout({"host": SENDER, "size": LENGTH_BITS})
 
 
 class DatagramReader(wiring.Component):
-    """Takes senders off, and puts a flag where a datagram begins, so that nothing of another is before
-    it.
+    """Removes the senders, and inserts a flag at the beginning of each datagram, so that an incomplete frame
+    of another datagram cannot precede it.
 
     latency     1 cycle
-    throughput  a byte a cycle, less 11 a datagram
+    throughput  a byte per cycle, less 11 cycles per datagram
 
-    coming      senders and payloads
-    bytes       payloads; they do not wait
-    sender      of the bytes that come
+    coming      in: stream of senders and payloads; always ready
+    bytes       out: stream of payloads; does not wait
+    sender      out: sender of the current bytes
     """
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ class DatagramReader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        left = Signal(range(SENDER_BYTES))  # of a sender
+        left = Signal(range(SENDER_BYTES))  # bytes left of a sender
         byte, begins = self.coming.payload.byte, self.coming.payload.begin
         m.d.comb += self.coming.ready.eq(1)
         m.d.sync += [
@@ -80,15 +79,15 @@ class DatagramReader(wiring.Component):
 
 
 class DatagramWriter(wiring.Component):
-    """Frames of the host link to datagrams of as many as fit, or as there are.
+    """Packs frames of the host link into datagrams, as many as fit or as there are.
 
-    latency     as long as a datagram, and 16 cycles when no more comes
-    throughput  a byte a cycle
+    latency     as long as a datagram, plus 16 cycles when no more bytes come
+    throughput  a byte per cycle
 
-    bytes       of the link
-    host        who they are for
-    going       the same bytes
-    ready       a datagram is complete: who it is for, and its size
+    bytes       in: stream from the link
+    host        in: destination of the datagrams
+    going       out: stream of the same bytes
+    ready       out: stream of complete datagrams: destination and size
     """
 
     def __init__(self) -> None:
@@ -105,7 +104,7 @@ class DatagramWriter(wiring.Component):
         m = Module()
         size, inside = Signal(LENGTH_BITS), Signal()
         calm = Signal(range(_CALM + 1))
-        full = Signal()  # another frame, if all of it is escaped, would not fit
+        full = Signal()  # another frame would not fit if all of it were escaped
         m.d.comb += [
             self.ready.payload.host.eq(self.host),
             self.ready.payload.size.eq(size),
@@ -136,18 +135,18 @@ class NetworkPort(wiring.Component):
     """PHY -> frames -> packets -> FIFO -> crossing -> link
     link -> datagrams -> crossing -> FIFO -> packets -> frames -> PHY
 
-    The PHY's side is in the domain `phy`, of 125 MHz. The host is who opened the last session; what
-    others send, but for what opens one, the link passes over.
+    The PHY's side is in the domain `phy`, at 125 MHz. The host is the sender that opened the last session; the
+    link ignores what others send, except a frame that opens a session.
 
-    latency     that of its parts, and 4 cycles from clock to clock
-    throughput  a byte a cycle of either clock
+    latency     that of its parts, plus 4 cycles for the clock domain crossing
+    throughput  a byte per cycle of either clock
 
-    received, receiving   from the PHY: a byte, and that there is one
-    sent, sending         to the PHY
-    bytes, replies        of the link
-    stranger    what comes is not from the host
-    opens       pulse: it opened a session
-    events      pulses, in the order of `NETWORK_COUNTERS`
+    received, receiving   in, from the PHY: a byte, and that there is one
+    sent, sending         out, to the PHY: the same
+    bytes, replies        out, in: streams to and from the link
+    stranger    out: the current bytes are not from the host
+    opens       in: pulse: their sender opened a session
+    events      out: pulses, in the order of `NETWORK_COUNTERS`
     """
 
     def __init__(self, address: NetworkAddress) -> None:
@@ -207,7 +206,7 @@ class NetworkPort(wiring.Component):
             leaving.going.ready.eq(frames_out.bytes.ready),
         ]
 
-        # In. Of a packet of which a byte was lost the rest is, up to the next.
+        # In. If a byte of a packet is lost, so is the rest of that packet.
         lost, begins, overflow = Signal(), Signal(), Signal()
         m.d.comb += [
             begins.eq(packets_in.bytes.payload.begin),
@@ -243,7 +242,7 @@ class NetworkPort(wiring.Component):
         # Out.
         host, speaker = Signal(SENDER), Signal(SENDER)
         same = Signal()
-        # The link looks at a frame when the sender of the next datagram may be coming.
+        # Registered, because the link examines a frame when the sender of the next datagram may already be arriving.
         m.d.sync += [speaker.eq(reader.sender), same.eq(speaker == host)]
         with m.If(self.opens):
             m.d.sync += host.eq(speaker)

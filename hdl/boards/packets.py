@@ -1,6 +1,6 @@
-"""Packets of a network: ARP and ping are answered, UDP datagrams go to and from the host link.
+"""Packets of a network: answers ARP and ping, and passes UDP datagrams to and from the host link.
 
-A frame's places are those of Ethernet, IPv4 without options, UDP: 14, 20 and 8 bytes of header.
+Byte positions in a frame are those of Ethernet, IPv4 without options, and UDP: 14, 20 and 8 bytes of header.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from seustream.hdl.boards.board import NetworkAddress
 from seustream.hdl.boards.mac import CHECKSUM, SHORTEST
 
 MAC, TYPE, IP, PAYLOAD = 6, 12, 14, 42
-"""Places: where the sender's address begins, the type, the header of IP, the payload of UDP."""
+"""Byte positions in a frame: of the sender's address, the type, the IP header and the UDP payload."""
 IPV4, ARP = 0x0800, 0x0806
 ICMP, UDP = 1, 17
 SENDER = data.StructLayout({"mac": 48, "ip": 32, "port": 16})
-"""Names who sent a datagram, each with its first byte lowest."""
+"""Sender of a datagram; the first byte of each field is the lowest."""
 SENDER_BYTES = SENDER.size // 8
 LENGTH_BITS = 11
 _SENDER_PLACES = (*range(6, 12), *range(26, 30), *range(34, 36))
 
 
 def _number(octets: tuple[int, ...]) -> int:
-    """As the bytes come: the first lowest."""
+    """Converts octets in the order in which they arrive: the first is the lowest."""
     return int.from_bytes(bytes(octets), "little")
 
 
 class PacketReceiver(wiring.Component):
-    """Looks at the frames that come. What is asked by ARP or ping is kept, one frame at a time, until
-    it is answered. Of datagrams to the host link the sender goes before the payload; who reads them
-    begins anew with each `begin`, for the sender is given before the rest has been looked at.
+    """Examines incoming frames. A request by ARP or ping is kept, one frame at a time, until it is
+    answered. For a datagram to the host link, the sender is output before the payload. It is output before the
+    rest of the frame has been examined, so that the reader must start anew at each `begin`.
 
     latency     1 cycle
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    begin, data, come, good   of the frame that comes
-    bytes       a sender, then the payload of a datagram; they do not wait
-    asked       a frame waits for its answer
-    length      of that frame, without checksum
-    arp         it asks by ARP, else by ping
-    check       of a ping, the checksum of its answer
-    place, read its place, and that it is wanted
-    byte        the byte at the place wanted before the last, from the next cycle on
-    answered    pulse: it may be forgotten
-    kept        pulse: a frame has ended that is asked, and will be answered
-    datagram    pulse: a datagram to the host link has
-    dropped     pulse: one has that was nothing of this, or one too many
+    begin, data, come, good   in: of the incoming frame, as in `FrameReceiver`
+    bytes       out: stream of a sender, then the payload of a datagram; does not wait
+    asked       out: a request waits for its answer
+    length      out: length of that frame, without checksum
+    arp         out: it is an ARP request, otherwise a ping
+    check       out: for a ping, the checksum of its answer
+    place, read in: a byte position in that frame; pulse: read it
+    byte        out: the byte read by the pulse before the last one, from the next cycle on
+    answered    in: pulse: the request may be discarded
+    kept        out: pulse: a request has ended and will be answered
+    datagram    out: pulse: a datagram to the host link has ended
+    dropped     out: pulse: a frame has ended that was neither, or a request while another waits
     """
 
     def __init__(self, address: NetworkAddress) -> None:
@@ -77,7 +77,7 @@ class PacketReceiver(wiring.Component):
         m = Module()
         m.submodules.asking = kept = memory.Memory(shape=8, depth=1 << LENGTH_BITS, init=[])
         write, read = kept.write_port(), kept.read_port()
-        place = Signal(LENGTH_BITS)  # of the byte that comes; it stays at the last one
+        place = Signal(LENGTH_BITS)  # of the current byte; it saturates at the last one
         byte = self.data
         before = Signal(8)  # the byte before it
         pair = Signal(16)
@@ -89,10 +89,10 @@ class PacketReceiver(wiring.Component):
         with m.If(self.begin):
             m.d.sync += place.eq(0)
 
-        # What does not hold of the frame so far, for each of what it might be.
+        # For each kind that the frame might be of: a condition that was violated so far.
         not_mine, everyone = Signal(), Signal(init=1)
         no_arp, no_ip, no_udp, no_ping = Signal(), Signal(), Signal(), Signal()
-        total, payload = Signal(16), Signal(16)  # length by IP, and bytes of payload to come
+        total, payload = Signal(16), Signal(16)  # length in the IP header; bytes of payload to come
         folded, header = Signal(16), Signal(17)
         m.d.comb += folded.eq(header[:16] + header[16])
 
@@ -124,7 +124,7 @@ class PacketReceiver(wiring.Component):
             must(37, self.address.port & 255, no_udp)
             with m.If(place == 17):
                 m.d.sync += total.eq(pair)
-            # Sixteen bits at a time, what is carried out of them goes in again below.
+            # Ones' complement sum, sixteen bits at a time: the carry is added again at the bottom.
             with m.If((place >= IP) & (place < 34) & place[0]):
                 m.d.sync += header.eq(folded + pair)
             with m.If((place == 34) & (folded != 0xFFFF)):
@@ -154,7 +154,7 @@ class PacketReceiver(wiring.Component):
             self.bytes.payload.begin.eq(place == _SENDER_PLACES[0]),
         ]
 
-        # What is asked.
+        # Requests.
         asks = Signal()
         m.d.comb += [
             asks.eq((~no_arp & (~not_mine | everyone)) | ~(not_mine | no_ip | no_ping)),
@@ -164,10 +164,10 @@ class PacketReceiver(wiring.Component):
             read.addr.eq(self.place),
             read.en.eq(self.read),
         ]
-        with m.If(self.read):  # a block RAM takes most of a cycle to show a byte
+        with m.If(self.read):  # a block RAM takes most of a cycle to output a byte
             m.d.sync += self.byte.eq(read.data)
         fits = (place >= SHORTEST + CHECKSUM) & (place <= 1514 + CHECKSUM)
-        # An answer's first byte has lost 8; the carry goes round.
+        # The type of an answer is smaller by 8 than that of the ping, so its checksum is larger; end-around carry.
         grown = Signal(17)
         m.d.comb += grown.eq(pair + 0x0800)
         with m.If(self.come & (place == 37) & ~self.asked):
@@ -175,7 +175,7 @@ class PacketReceiver(wiring.Component):
         with m.If(self.answered):
             m.d.sync += self.asked.eq(0)
         m.d.sync += [self.kept.eq(0), self.datagram.eq(0), self.dropped.eq(0)]
-        # One that began while another waited was not kept.
+        # A frame that began while a request waited was not kept.
         whole = Signal()
         with m.If(self.begin):
             m.d.sync += whole.eq(~self.asked)
@@ -195,18 +195,18 @@ class PacketReceiver(wiring.Component):
 
 
 class PacketTransmitter(wiring.Component):
-    """Answers first, then datagrams: a frame at a time.
+    """Sends answers first, then datagrams, one frame at a time.
 
     latency     4 cycles to a frame's first byte
-    throughput  a byte a cycle, less 28 a frame
+    throughput  a byte per cycle, less 28 cycles per frame
 
-    asked, length, arp, check, place, read, byte, answered   of the receiver
-    host        who the next datagram goes to
-    size        of its payload
-    ready       such a datagram is there whole
-    taken       pulse: it has been sent
-    payload, more   its bytes, one in each cycle with `more`
-    bytes, last of a frame, to the transmitter of frames
+    asked, length, arp, check, place, read, byte, answered   of the packet receiver
+    host        in: destination of the next datagram
+    size        in: bytes of its payload
+    ready       in: this datagram is complete
+    taken       out: pulse: it has been sent
+    payload, more   in, out: its bytes, one in each cycle with `more`
+    bytes, last out: stream of the bytes of a frame, to the frame transmitter
     """
 
     def __init__(self, address: NetworkAddress) -> None:
@@ -235,7 +235,7 @@ class PacketTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         own_mac, own_ip = self.address.mac, self.address.ip
-        after = Signal(LENGTH_BITS, init=1)  # place of the byte after the one at hand
+        after = Signal(LENGTH_BITS, init=1)  # position of the byte after the current one
         header = Signal(8 * PAYLOAD)
         left = Signal(LENGTH_BITS)
         host_mac, host_ip, host_port = self.host.mac, self.host.ip, self.host.port
@@ -244,11 +244,11 @@ class PacketTransmitter(wiring.Component):
         check = Signal(16)
 
         def big(low_first: Value) -> Value:
-            """A number whose first byte is the highest."""
+            """Swaps the bytes, so that the first one is the highest."""
             return Cat(low_first[8:16], low_first[:8])
 
-        # Of an answer: where in the question a byte of it is. The place is known a byte before it is
-        # asked for, and the byte one before it is sent: only registers stand beside the memory.
+        # For an answer: the position in the request that its next byte is copied from. The position is known a byte
+        # before it is read, and the byte is read one before it is sent: the memory has registers on both sides.
         sought, turned = Signal(LENGTH_BITS, init=1), Signal(LENGTH_BITS)
         m.d.comb += turned.eq(sought)
         with m.If(sought < MAC):
@@ -264,7 +264,7 @@ class PacketTransmitter(wiring.Component):
         m.d.comb += self.place.eq(place)
         known = Array(Const(value, 8) for value in (*own_mac, 0, 0, *own_ip, 0, 0, 0, 0))
         which = Signal(4)
-        inserts, inserted = Signal(), Signal(8)  # of the byte after the one at hand
+        inserts, inserted = Signal(), Signal(8)  # of the byte after the current one
         m.d.comb += inserted.eq(known[which])
         with m.If((after >= MAC) & (after < 2 * MAC)):
             m.d.comb += [inserts.eq(1), which.eq(after - MAC)]
@@ -282,11 +282,11 @@ class PacketTransmitter(wiring.Component):
         ):
             with m.If((self.arp == arp) & (after == place_of)):
                 m.d.comb += [inserts.eq(1), inserted.eq(value)]
-        ours, own = Signal(), Signal(8)  # the byte at hand is not the question's
+        ours, own = Signal(), Signal(8)  # the current byte is not copied from the request
         answer = Mux(ours, own, self.byte)
 
-        sends = Signal()  # a datagram, else an answer
-        is_payload, is_last = Signal(), Signal()  # of the byte at hand
+        sends = Signal()  # a datagram, otherwise an answer
+        is_payload, is_last = Signal(), Signal()  # of the current byte
         m.d.comb += [
             self.bytes.payload.eq(Mux(sends, Mux(is_payload, self.payload, header[:8]), answer)),
             self.last.eq(is_last),
@@ -356,7 +356,7 @@ class PacketTransmitter(wiring.Component):
                     with m.If(is_last):
                         m.d.comb += [self.answered.eq(~sends), self.taken.eq(sends)]
                         m.next = "GAP"
-            with m.State("GAP"):  # the receiver forgets what was answered
+            with m.State("GAP"):  # the receiver discards the request that was answered
                 m.d.sync += [after.eq(1), ours.eq(0), sought.eq(1), place.eq(MAC)]
                 m.next = "IDLE"
         return m

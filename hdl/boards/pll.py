@@ -1,4 +1,4 @@
-"""PLL of an ECP5: the processor's clock from the board's oscillator."""
+"""PLL of an ECP5: makes the processor's clock from the board's oscillator."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from amaranth.hdl import Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-# What the part's data sheet allows, in MHz.
+# Ranges that the part's data sheet allows, in MHz.
 INPUT, OUTPUT, VCO, DETECTOR = (8, 400), (3.125, 400), (400, 800), (3.125, 400)
 DIVIDERS = range(1, 129)
 _REFERENCE, _USB_VCO = 5, 480
 CLOSE = 0.005
-"""A clock this much off, relatively, is what was asked for."""
+"""Relative error up to which a clock counts as the one requested."""
 
 
 class ClockRefused(ValueError):
-    """A clock this PLL does not make of that oscillator."""
+    """A clock that this PLL cannot make from that oscillator."""
 
 
 @dataclass(frozen=True, slots=True)
 class PllParameters:
-    """oscillator / `input` * `feedback`; the oscillator within runs `output` times as fast.
+    """Dividers of the PLL: the clock is oscillator / `input` * `feedback`, and the VCO runs `output` times as fast.
 
-    clock  what comes of it, in MHz
+    clock  the resulting clock, in MHz
     """
 
     input: int
@@ -35,7 +35,7 @@ class PllParameters:
 
     @classmethod
     def of(cls, oscillator: float, clock: float) -> PllParameters:
-        """The dividers for the clock nearest to the one asked for."""
+        """Finds the dividers for the clock nearest to the one requested."""
         if not INPUT[0] <= oscillator <= INPUT[1]:
             raise ClockRefused(f"oscillator {oscillator:g} MHz: want {INPUT[0]} to {INPUT[1]}")
         if not OUTPUT[0] <= clock <= OUTPUT[1]:
@@ -49,7 +49,7 @@ class PllParameters:
             if not DETECTOR[0] <= detector <= DETECTOR[1] or feedback not in DIVIDERS:
                 continue
             if outputs:
-                # The middle of its range is where the oscillator within is calmest.
+                # Run the VCO near the middle of its range, where it is most stable.
                 output = min(outputs, key=lambda n: abs(made * n - sum(VCO) / 2))
                 off = abs(Fraction(oscillator) / divider * feedback - Fraction(clock))
                 found.append((off, divider, cls(divider, feedback, output, made)))
@@ -61,7 +61,7 @@ class PllParameters:
 
 
 _SETTINGS = {
-    # As the vendor's tool sets the analogue parts.
+    # Settings of the analogue parts as made by the vendor's tool.
     "a_ICP_CURRENT": "12",
     "a_LPF_RESISTOR": "8",
     "a_MFG_ENABLE_FILTEROPAMP": "1",
@@ -79,17 +79,18 @@ _SETTINGS = {
         ("i_RST", "i_STDBY", "i_PHASESEL0", "i_PHASESEL1", "i_PHASEDIR", "i_PHASESTEP",
          "i_PHASELOADREG", "i_PLLWAKESYNC", "i_ENCLKOP"), 0),
 }  # fmt: skip
-"""Of every PLL here: nothing moves it."""
+"""Settings common to every PLL here: all dynamic controls are off."""
 
 
 class Ecp5Pll(wiring.Component):
-    """
+    """Makes a clock from an oscillator.
+
     latency     some hundred microseconds to `locked`
     throughput  a clock
 
-    source      the oscillator
-    clock       the clock
-    locked      it is stable
+    source      in: the oscillator
+    clock       out: the clock
+    locked      out: the clock is stable
     """
 
     def __init__(self, oscillator: float, clock: float) -> None:
@@ -117,7 +118,7 @@ class Ecp5Pll(wiring.Component):
 
 
 def usb_divider(oscillator: float) -> int:
-    """Returns what makes 5 MHz of it, of which a USB port's clocks are made."""
+    """Returns the divider from the oscillator to 5 MHz, from which a USB port's clocks are made."""
     divider = round(oscillator / _REFERENCE)
     if divider * _REFERENCE != oscillator:
         raise ClockRefused(f"48 MHz from {oscillator:g} MHz: want a multiple of 5")
@@ -125,14 +126,14 @@ def usb_divider(oscillator: float) -> int:
 
 
 class UsbPll(wiring.Component):
-    """The two clocks of a full-speed port, in step with each other: 48 and 12 MHz of 480.
+    """Makes the two clocks of a full-speed port, in phase with each other: 48 and 12 MHz, divided from 480 MHz.
 
     latency     some hundred microseconds to `locked`
     throughput  a clock
 
-    source      the oscillator, of a multiple of 5 MHz
-    line, bit   the clocks: four cycles a bit, and one
-    locked      they are stable
+    source      in: the oscillator, at a multiple of 5 MHz
+    line, bit   out: the clocks: four cycles per bit, and one
+    locked      out: the clocks are stable
     """
 
     def __init__(self, oscillator: float) -> None:

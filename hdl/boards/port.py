@@ -1,4 +1,4 @@
-"""Host port: messages of the host link to and from the streams of the processor."""
+"""Host port: converts between messages of the host link and the streams of the processor."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from seustream.hdl.control_words import ControlOperation, Verdict
 from seustream.hdl.layouts import Layouts
 
 _CALM = 8
-"""Cycles in which the processor must say that it is idle, one after the other."""
+"""Consecutive cycles for which the processor must be idle."""
 
 
 class HostPort(wiring.Component):
     """Deserializer -> commands, raw tuples, marks; responses, results, hand-overs, marks ->
-    serializer. A command waits for the answer to the one before; a mark for all results of the
+    serializer. A command waits for the answer to the one before; a mark waits for all results of the
     raw tuples before it. A READ of the link's own counters is answered here.
 
-    `clear` is an end to whatever a host left behind: what comes from it is dropped, and so is
-    what the processor still gives, until it is empty. A command or a raw tuple that waits is taken
-    back, which the processor's doors allow.
+    `clear` ends whatever a host left behind: everything that comes from it is dropped, and so is the output of
+    the processor, until the processor is empty. A command or a raw tuple on offer is withdrawn, which the
+    processor's inputs allow.
 
-    latency     that of serializer and deserializer, and a cycle on the way out
+    latency     that of serializer and deserializer, plus a cycle on the output side
     throughput  that of serializer and deserializer
 
-    from_host, to_host   messages
+    from_host, to_host   in, out: streams of the bytes of messages
     commands ... idle    of the processor
-    clear, cleared       drop what is under way; nothing is
-    counter, count       of the link, a cycle later
+    clear, cleared       in: drop everything in flight; out: nothing is in flight
+    counter, count       out, in: number of a counter of the link; its value, a cycle later
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -71,7 +71,7 @@ class HostPort(wiring.Component):
         m.d.comb += [incoming.clear.eq(self.clear), outgoing.clear.eq(self.clear)]
 
         calm = Signal(range(_CALM + 1))  # cycles without anything in flight
-        chosen = Signal(max(Reply) + 1)  # what goes out next, a bit each
+        chosen = Signal(max(Reply) + 1)  # the message to send next, one-hot
         busy = ~outgoing.ready | chosen.any()
         with m.If(~self.idle | (self.raw.valid & ~self.clear) | busy):
             m.d.sync += calm.eq(0)
@@ -80,9 +80,9 @@ class HostPort(wiring.Component):
         quiet = Signal()
         m.d.comb += quiet.eq(calm == _CALM)
 
-        # In: the message itself is what is offered.
+        # In: the registers of the message drive the payloads on offer.
         asked = Signal()  # a command is not answered yet
-        counts = Signal()  # and the answer is a counter of the link's
+        counts = Signal()  # and its answer is a counter of the link
         of_link, taken = Signal(), Signal()
         mark = Signal(8)
         marked = Signal()
@@ -117,8 +117,8 @@ class HostPort(wiring.Component):
             m.d.sync += [asked.eq(1), counts.eq(1)]
             m.d.sync += self.counter.eq(incoming.command.address - COUNTERS)
 
-        # Out: one of them at a time, answers first, a mark when there is nothing else. Which it is to
-        # be is known a cycle before it is taken.
+        # Out: one message at a time, answers first, a mark when there is nothing else. The choice is made a cycle
+        # before the message is taken.
         m.d.comb += [
             answers.valid.eq(self.responses.valid | counts),
             answers.payload.eq(self.responses.payload),
@@ -145,7 +145,7 @@ class HostPort(wiring.Component):
             m.d.sync += [asked.eq(0), counts.eq(0)]
         with m.If(self.clear):
             m.d.sync += marked.eq(0)
-        # A cycle late, for a message is looked at whole to know where it goes; after the first cycle of
+        # Registered, because a whole message must be decoded to know where it goes; after the first cycle of
         # `clear` none comes.
         nothing = quiet & ~asked & ~taken & ~self.commands.valid
         m.d.sync += self.cleared.eq(self.clear & nothing)

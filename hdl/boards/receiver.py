@@ -1,4 +1,4 @@
-"""Receiver: keeps what good frames bring, in order, until it is taken."""
+"""Receiver: keeps the payload of good frames, in order, until it is taken."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _AHEAD_BITS = 3
 
 
 class Receiver(wiring.Component):
-    """A ring of bytes. Payload is written behind what is there as it comes, and belongs to it
-    only when it is known to be good and the next in order; else it is overwritten.
+    """Keeps bytes in a ring. Payload is written behind the bytes kept as it comes, and is added to them
+    only when it is known to be good and the next in order; otherwise it is overwritten.
 
     latency     4 cycles from `keep` to the first byte
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    payload     of the frame that comes
-    keep        pulse: the frame was good ...
-    sequence, length   ... and its payload has this place
-    gap         pulse: that place is not reached yet, for the first time since something was kept
-    bytes       the stream
-    ack, credit the place of the next byte wanted, and how many there is room for
-    eager       there is much more room than was last acknowledged
-    sent        pulse: ack and credit are being sent
-    clear       forget everything; the next place is 0
+    payload     in: stream of the bytes of the current frame; always ready
+    keep        in: pulse: the frame was good ...
+    sequence, length   in: ... and its payload has this place and length
+    gap         out: pulse: that place is beyond the next one, for the first time since something was kept
+    bytes       out: the stream
+    ack, credit out: the place of the next byte expected, and the number of bytes that there is room for
+    eager       out: there is much more room than was last announced
+    sent        in: pulse: ack and credit are being sent
+    clear       in: discard everything; the next place is 0
 
     `depth` is a power of two, at least the payload of two frames.
     """
@@ -56,7 +56,7 @@ class Receiver(wiring.Component):
         m = Module()
         m.submodules.received = ring = memory.Memory(shape=8, depth=self.depth, init=[])
         write, read = ring.write_port(), ring.read_port()
-        first, end = Signal(PLACE_BITS), Signal(PLACE_BITS)  # places of what is kept
+        first, end = Signal(PLACE_BITS), Signal(PLACE_BITS)  # places of the bytes kept
         address = len(write.addr)
         payload = self.payload.payload
         room, had = Signal(PLACE_BITS), Signal(PLACE_BITS)
@@ -64,7 +64,7 @@ class Receiver(wiring.Component):
         m.d.comb += [
             self.payload.ready.eq(1),
             room.eq(self.depth - (end - first)),
-            # Beyond the room, what is not yet taken would be overwritten.
+            # Beyond the room, a write would overwrite bytes not yet taken.
             write.en.eq(self.payload.valid & (payload.place < had)),
             write.addr.eq((end + payload.place)[:address]),
             write.data.eq(payload.byte),
@@ -76,7 +76,7 @@ class Receiver(wiring.Component):
             m.d.sync += end.eq(end + self.length)
             with m.If(self.length != 0):
                 m.d.sync += told.eq(0)
-        # What is further behind than half of all places was had before.
+        # A place more than half the range ahead counts as behind: that payload was received before.
         m.d.sync += self.gap.eq(0)
         with m.If(self.keep & (self.length != 0) & ~told):
             ahead = Signal(PLACE_BITS)
@@ -84,8 +84,8 @@ class Receiver(wiring.Component):
             with m.If((ahead != 0) & ~ahead[-1]):
                 m.d.sync += [self.gap.eq(1), told.eq(1)]
 
-        # Bytes are read ahead into a queue, for the ring is block RAM, and who takes them is far away:
-        # registers say whether there are more, and whether there is room for two that are read meanwhile.
+        # Bytes are read ahead into a queue, because the ring is block RAM and the receiver is far away: registers
+        # hold whether there are more bytes, and whether there is room for two that are read meanwhile.
         asked, more, ahead, free = Signal(PLACE_BITS), Signal(), Signal(_AHEAD_BITS + 1), Signal()
         put, got = (Signal(_AHEAD_BITS + 1, name=name) for name in ("put", "got"))
         reading, takes = Signal(), Signal()
@@ -113,7 +113,7 @@ class Receiver(wiring.Component):
             first.eq(first + takes),
         ]
 
-        promised = Signal(PLACE_BITS)  # first place the other side knows to be too far
+        promised = Signal(PLACE_BITS)  # first place beyond the room that was last announced
         limit = Signal(PLACE_BITS)
         m.d.comb += limit.eq(first + self.depth)
         m.d.sync += self.eager.eq((limit - promised)[:PLACE_BITS] >= self.depth // 2)

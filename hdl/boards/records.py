@@ -1,4 +1,4 @@
-"""Records: messages of the host link to and from a stream of bytes, a byte a cycle."""
+"""Records: converts messages of the host link to and from a stream of bytes, a byte per cycle."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def _member(message: Message, name: str, head: Value) -> Value:
 
 
 class Deserializer(wiring.Component):
-    """Bytes to messages. What did not travel is filled in: times and sequence numbers go on from
-    the last ones, which begin at 0 when it is cleared.
+    """Converts bytes to messages. Missing fields are filled in: times and sequence numbers continue from
+    the last ones, which start at 0 after a clear.
 
     latency     2 cycles from a message's last byte
-    throughput  a byte a cycle, and 2 cycles a message
+    throughput  a byte per cycle, plus 2 cycles per message
 
-    bytes       the stream
-    opcode, valid, ready   a message
-    raw, command, mark     what it says, by its opcode
-    clear       drop what there is
+    bytes       in: the stream
+    opcode, valid, ready   out, out, in: handshake of a message
+    raw, command, mark     out: its content, depending on the opcode; valid with `valid`
+    clear       in: drop everything
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -65,8 +65,8 @@ class Deserializer(wiring.Component):
         bits = widths(self.config)
         fields = {name: Signal(8 * bytes_of(bits[name]), name=name) for name in INCOMING}
         head = Signal(HEAD_BITS)
-        left = Signal(len(INCOMING))  # fields to come, the one at hand included
-        place = Signal(range(max(map(len, fields.values())) // 8))  # in the one at hand
+        left = Signal(len(INCOMING))  # fields to come, including the current one
+        place = Signal(range(max(map(len, fields.values())) // 8))  # byte in the current field
         numbers = data.ArrayLayout(self.config.sequence_width, MAX_STREAMS)
         last = Signal(numbers)
         raw = MESSAGES[Opcode.RAW]
@@ -75,9 +75,9 @@ class Deserializer(wiring.Component):
         timestamp = fields["timestamp"][: self.config.timestamp_width]
 
         byte, come = self.bytes.payload, self.bytes.valid & self.bytes.ready
-        taken = Signal(HEAD_BITS)  # the head, as it is when its second byte comes
+        taken = Signal(HEAD_BITS)  # the whole head, when its second byte comes
         m.d.comb += taken.eq(Cat(head[8:], byte))
-        # The lowest of them, from a register as they are.
+        # The current field is the lowest one in `left`; it has a register of its own.
         at_hand, ends, later = Signal(len(INCOMING)), Signal(), Signal(len(INCOMING))
         m.d.comb += later.eq(left & ~at_hand)
         m.d.comb += ends.eq(
@@ -99,7 +99,7 @@ class Deserializer(wiring.Component):
                 m.d.comb += self.bytes.ready.eq(1)
                 with m.If(come):
                     m.d.sync += head.eq(taken)
-                    m.next = "HEAD"  # after an opcode nobody sends
+                    m.next = "HEAD"  # after an unknown opcode
                     with m.Switch(taken[:OPCODE_BITS]):
                         for opcode, message in MESSAGES.items():
                             with m.Case(opcode):
@@ -143,7 +143,7 @@ class Deserializer(wiring.Component):
 
 
 def _present(message: Message, order: tuple[str, ...], head: Value) -> Value:
-    """A bit for each field, in their order: whether the message has it."""
+    """A bit for each field, in order: whether the message has it."""
     return Cat(
         C(1)
         if name in message.always
@@ -155,13 +155,13 @@ def _present(message: Message, order: tuple[str, ...], head: Value) -> Value:
 
 
 def _bytes(bits: int) -> int:
-    """A bit for each byte of so many bits."""
+    """A mask with a bit for each byte of so many bits."""
     return (1 << bytes_of(bits)) - 1
 
 
 def _several(bits: Value) -> Value:
-    """Returns whether more than one bit is set. A tree, for the borrow of `bits & (bits - 1)` goes through all
-    of them."""
+    """Returns whether more than one bit is set. Built as a tree, because the borrow of `bits & (bits - 1)` ripples
+    through all of them."""
     some, several = list(bits), [C(0)] * len(bits)
     while len(some) > 1:
         pairs = list(zip(some[::2], some[1::2], strict=False))
@@ -175,16 +175,16 @@ def _several(bits: Value) -> Value:
 
 
 class Serializer(wiring.Component):
-    """Messages to bytes. A time travels as its distance from the last one when that is short, the
-    queries of a result by the number of one or as a bit map of several.
+    """Converts messages to bytes. A time travels as its distance from the last one if that is short, the
+    queries of a result as the number of a single query or as a bit map of several.
 
     latency     4 cycles to the first byte
-    throughput  a byte a cycle; the next message is looked at while the last field of one goes out
+    throughput  a byte per cycle; the next message is prepared while the last field of one is sent
 
-    opcode, valid, ready   a message
-    result, handed_over, response, mark   what it says, by its opcode
-    bytes       the stream
-    clear       drop what there is
+    opcode, valid, ready   in, in, out: handshake of a message
+    result, handed_over, response, mark   in: its content, depending on the opcode; valid with `valid`
+    bytes       out: the stream
+    clear       in: drop everything
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -211,8 +211,8 @@ class Serializer(wiring.Component):
         names = [name for name in OUTGOING if name not in SEQUENCES[streams:]]
         fields = {name: Signal(bits[name], name=name) for name in names}
         opcode = Signal(OPCODE_BITS)
-        head = Signal(HEAD_BITS)  # behind the opcode, without what is found out about times
-        last = Signal(bits["newest"])  # of the last result
+        head = Signal(HEAD_BITS)  # without the bits of the times, which are set later
+        last = Signal(bits["newest"])  # `newest` of the last result
         step, age = Signal(bits["newest"]), Signal(bits["newest"])
         several, query = Signal(), Signal(QUERY_BITS)
         left = Signal(len(names))
@@ -252,9 +252,9 @@ class Serializer(wiring.Component):
                         fields[SEQUENCES[1]].eq(self.handed_over.taken_by),
                     ]
 
-        # The field that goes out, and what is left of it.
+        # The field being sent, or the rest of it.
         going = Signal(8 * max(bytes_of(max(bits[name] for name in names)), HEAD_BITS // 8))
-        more = Signal(len(going) // 8)  # its bytes, a bit each: that of the last is known at once
+        more = Signal(len(going) // 8)  # a bit per byte left: the last needs no comparison
         next_field, later = Signal(len(names)), Signal(len(names))  # the lowest of `left`; the rest
         wanted = Signal()
         m.d.comb += [
@@ -273,7 +273,7 @@ class Serializer(wiring.Component):
                 m.d.sync += [
                     step.eq(fields["newest"] - last),
                     age.eq(fields["newest"] - fields["oldest"]),
-                    # Of no query a bit map tells, too: it is a part of a group.
+                    # A result of no query is a part of a group; it needs a bit map, too.
                     several.eq(_several(queries) | (queries == 0)),
                     query.eq(
                         Cat(

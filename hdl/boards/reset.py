@@ -1,4 +1,4 @@
-"""Reset: when the board's clock may run, and when the link begins anew."""
+"""Reset: starts the board's clock, and resets the link."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from amaranth.utils import ceil_log2
 
 
 class Steady(wiring.Component):
-    """Debounces a level: high once it has been high for a while.
+    """Debounces a level: the output is high once the input has been high for a while.
 
-    latency     `cycles` and 3 from `level` to `steady`, 4 back
+    latency     `cycles` and 3 from `level` to `steady` when it rises, 4 when it falls
     throughput  -
 
-    level       of another clock, or of none
-    steady      it was high for so many cycles, and still is
+    level       in: a level, of another clock domain or of none
+    steady      out: it has been high for `cycles`, and still is
     """
 
     def __init__(self, cycles: int) -> None:
@@ -36,17 +36,17 @@ class Steady(wiring.Component):
 
 
 class ClockGate(wiring.Component):
-    """Lets the clock through once it has been stable for a while. Before that not a single edge
-    comes, so that every register begins with the value the bitstream gave it: the processor
-    needs no reset wire to each of them. It waits by the oscillator, for the clock itself may go
-    nowhere but to the gate.
+    """Enables the clock once it has been stable for a while. Before that there is not a single edge,
+    so that every register starts with the value from the bitstream, and the processor
+    needs no reset net. The wait is timed by the oscillator, because the ungated clock may drive
+    nothing but the gate.
 
     latency     `cycles` of the oscillator from `locked`
     throughput  a clock
 
-    oscillator  a clock that always runs
-    source, locked   from the PLL
-    clock       to everything else
+    oscillator  in: a clock that always runs
+    source, locked   in: from the PLL
+    clock       out: to everything else
     """
 
     def __init__(self, cycles: int = 256) -> None:
@@ -66,13 +66,13 @@ class ClockGate(wiring.Component):
 
 
 class ResetButton(wiring.Component):
-    """A pressed button, in step with the clock and without its bouncing.
+    """Synchronizes and debounces a button.
 
     latency     `cycles`
     throughput  -
 
-    button      pin, high while pressed
-    reset       high while pressed, and `cycles` longer
+    button      in: pin, high while pressed
+    reset       out: high while pressed, and `cycles` longer
     """
 
     def __init__(self, cycles: int = 1 << 16) -> None:
@@ -83,13 +83,13 @@ class ResetButton(wiring.Component):
         m = Module()
         pressed = Signal()
         m.submodules.synchroniser = cdc.FFSynchronizer(self.button, pressed)
-        # Down to -1, for one bit is sooner looked at than all of them.
+        # Counts down to -1, because testing the sign bit is faster than comparing all bits.
         left = Signal(signed(ceil_log2(self.cycles) + 1), init=-1)
         with m.If(pressed):
             m.d.sync += left.eq(self.cycles - 1)
         with m.Elif(left >= 0):
             m.d.sync += left.eq(left - 1)
-        # Two registers more, so that what is far from the pin is reset from nearer by.
+        # Two more registers, so that the reset can be driven from near the logic that it resets, far from the pin.
         held, nearer = Signal(), Signal()
         m.d.sync += [held.eq(left >= 0), nearer.eq(held), self.reset.eq(nearer)]
         return m

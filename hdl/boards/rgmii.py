@@ -1,7 +1,6 @@
-"""RGMII: the pins of a gigabit PHY, four bits at each edge of a clock, to and from bytes.
+"""RGMII: converts the pins of a gigabit PHY, four bits at each clock edge, to and from bytes.
 
-The clock that comes with what is received is that of all of the PHY's side, so that one domain does for
-both ways.
+The receive clock drives the whole PHY side, so that one clock domain serves both directions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.boards.reset import ClockGate, Steady
 
 _TAP = 25
-"""Picoseconds of a step of a pin's delay."""
+"""Picoseconds per step of a pin's delay."""
 
 
 def _delayed(m: Module, name: str, pin: Value, picoseconds: int) -> Value:
@@ -38,12 +37,13 @@ def _delayed(m: Module, name: str, pin: Value, picoseconds: int) -> Value:
 
 
 class RgmiiReceiver(wiring.Component):
-    """
-    latency     2 cycles
-    throughput  a byte a cycle
+    """Converts receive pins to bytes.
 
-    ctl, data   pins, with the edges of the clock in their middle
-    byte, active   what comes
+    latency     2 cycles
+    throughput  a byte per cycle
+
+    ctl, data   in: pins, with the clock edges centred in them
+    byte, active   out: a byte, and that there is one
     """
 
     def __init__(self, delay: int) -> None:
@@ -67,13 +67,14 @@ class RgmiiReceiver(wiring.Component):
 
 
 class RgmiiTransmitter(wiring.Component):
-    """
-    latency     2 cycles
-    throughput  a byte a cycle
+    """Converts bytes to transmit pins.
 
-    byte, active   what goes out
-    ctl, data      pins
-    clock          their clock; its edges are in their middle
+    latency     2 cycles
+    throughput  a byte per cycle
+
+    byte, active   in: a byte, and that there is one
+    ctl, data      out: pins
+    clock          out: their clock; its edges are centred in them
     """
 
     def __init__(self, delay: int) -> None:
@@ -105,20 +106,20 @@ class RgmiiTransmitter(wiring.Component):
 
 
 class RgmiiPhy(wiring.Component):
-    """All between the pins of a PHY and a `Networked`. It is held in reset for a while, and its clock is
-    let through once it has run for a while longer: the registers of the domain `phy` then begin with the
-    value the bitstream gave them.
+    """Connects the pins of a PHY to a `Networked`. The PHY is held in reset for a while, and its clock is
+    enabled after it has run for a while longer: the registers of the domain `phy` then start with the
+    value from the bitstream.
 
     latency     2 cycles each way
-    throughput  a byte a cycle
+    throughput  a byte per cycle
 
-    oscillator  a clock that always runs
-    rx_clock, rx_ctl, rx_data, tx_clock, tx_ctl, tx_data, reset_n   pins
-    clock       for the domain `phy`
-    received, receiving, sent, sending   as in `Networked`
+    oscillator  in: a clock that always runs
+    rx_clock, rx_ctl, rx_data, tx_clock, tx_ctl, tx_data, reset_n   in, in, in, out, out, out, out: pins
+    clock       out: clock for the domain `phy`
+    received, receiving, sent, sending   out, out, in, in: as in `Networked`
 
-    `receive_delay`, `send_delay`: picoseconds that the data and the clock are to be late, where the PHY
-    does not see to it. `wake`: cycles of the oscillator that the PHY has to begin.
+    `receive_delay`, `send_delay`: delays of the receive data and of the transmit clock in picoseconds, if the PHY
+    does not add them. `wake`: cycles of the oscillator that the PHY is held in reset, and has to start afterwards.
     """
 
     def __init__(self, receive_delay: int, send_delay: int, wake: int) -> None:

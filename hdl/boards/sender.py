@@ -1,4 +1,4 @@
-"""Sender: keeps what is to go out until the other side has it."""
+"""Sender: keeps bytes to send until the other side has acknowledged them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from seustream.hdl.boards.protocol import LEAST, MOST, STEP
 from seustream.hdl.boards.receiver import PLACE_BITS
 
 _LATE = 4
-"""Bytes that may come before it is known that there is no room."""
+"""Bytes that may still come before `ready` goes low."""
 
 
 class Sender(wiring.Component):
-    """A ring of bytes that are not acknowledged yet. The framer takes the next of them, as many
-    as the other side has room for; after `again` it begins with the first once more, in shorter
+    """Keeps bytes that are not acknowledged yet in a ring. The framer takes the next of them, as many
+    as the other side has room for; after `again` it starts over with the first, in shorter
     frames if some were lost.
 
     latency     5 cycles from a byte to `length`
-    throughput  a byte a cycle in
+    throughput  a byte in per cycle
 
-    bytes       the stream to send
-    sequence, length   the next payload: its place, and how long it may be (0: there is none)
-    taken       pulse: it is being sent as it is now
-    place, byte a byte of the ring, a cycle after its place
-    acknowledged, ack, credit  pulse: the other side's acknowledgement and room
-    again       pulse: with it, go back to what was acknowledged
-    empty       everything was acknowledged
-    clear       forget everything; the next place is 0
+    bytes       in: the stream to send
+    sequence, length   out: the next payload: its place, and its maximum length (0: there is none)
+    taken       in: pulse: it is being sent, as it is in this cycle
+    place, byte in, out: a place in the ring; the byte there, a cycle later
+    acknowledged, ack, credit  in: pulse: the other side's acknowledgement and room
+    again       in: pulse, with `acknowledged`: go back to the place acknowledged
+    empty       out: everything was acknowledged
+    clear       in: discard everything; the next place is 0
 
     `depth` is a power of two, at least the payload of two frames.
     """
@@ -57,11 +57,11 @@ class Sender(wiring.Component):
         m.submodules.sending = ring = memory.Memory(shape=8, depth=self.depth, init=[])
         write, read = ring.write_port(), ring.read_port()
         address = len(write.addr)
-        # Places: acknowledged, next to send, end of what there is; and one too far.
+        # Places: first byte not acknowledged, next to send, end of the bytes kept, end of the other side's room.
         first, sent = Signal(PLACE_BITS), Signal(PLACE_BITS)
         end, limit = Signal(PLACE_BITS), Signal(PLACE_BITS)
-        # How many are kept, and how many of them are on their way: a cycle late, as all that is
-        # compared here, for the clock's sake. Nothing of it changes two cycles in a row.
+        # Number of bytes kept, and of those in flight: a cycle late, like everything that is compared here, for
+        # the sake of the critical path. None of it changes in two consecutive cycles.
         kept, gone = Signal(PLACE_BITS), Signal(PLACE_BITS)
         room = Signal()
         m.d.sync += [
@@ -83,11 +83,11 @@ class Sender(wiring.Component):
         with m.If(write.en):
             m.d.sync += end.eq(end + 1)
 
-        # In steps, for there is time: what there is and may be sent, the least of it, a frame's.
+        # In pipeline stages, for there is time: bytes waiting and bytes allowed, their minimum, the length of a frame.
         waiting, allowed, least = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
         length = Signal(8)
         most = Signal(8, init=MOST)
-        fresh = Signal(3)  # the steps have seen `sent` as it is
+        fresh = Signal(3)  # the stages that have seen the current value of `sent`
         m.d.sync += [
             waiting.eq(end - sent),
             allowed.eq(limit - sent),
@@ -99,11 +99,11 @@ class Sender(wiring.Component):
         with m.If(self.taken):
             m.d.sync += [sent.eq(sent + self.length), fresh.eq(0)]
 
-        # What was heard, in steps too; an acknowledgement of what was never sent is noise.
+        # Acknowledgements, also in stages; one for bytes that were never sent is noise.
         heard, again = Signal(2), Signal(2)
         ack, far, more = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
         known, new = Signal(), Signal()
-        # What is sent next was acknowledged meanwhile; what is on its way was not.
+        # `past`: the acknowledgement goes beyond the next byte to send. `lost`: it leaves out bytes in flight.
         past, lost = Signal(), Signal()
         m.d.sync += [
             heard.eq(Cat(self.acknowledged, heard)),

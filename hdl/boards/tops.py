@@ -1,4 +1,4 @@
-"""The top of a board: pins and clock around a processor with its link."""
+"""Board top: adds pins and clock to a processor with its link."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from seustream.hdl.config import DeviceConfig
 PHY_PINS = {
     "rx_clock": 1, "rx_ctl": 1, "rx_data": 4, "tx_clock": 1, "tx_ctl": 1, "tx_data": 4, "reset_n": 1,
 }  # fmt: skip
-"""Of an Ethernet port, each with its bits; a pin's name has `eth_` before it."""
+"""Pins of an Ethernet port with their widths; a pin's name has the prefix `eth_`."""
 USB_PINS = ("usb_dp", "usb_dn", "usb_pull_up")
 _WAKE = 0.01
-"""Seconds a PHY is held in reset, and has to begin after that."""
+"""Seconds for which a PHY is held in reset, and which it then has to start."""
 
 
 def divisor(clock: float, baud: int) -> int:
-    """Parts of a cycle a bit; the clock in MHz."""
+    """Length of a bit in fractions of a cycle (`PARTS`); the clock in MHz."""
     cycles = clock * 1e6 / baud
     most = (1 << DIVISOR_BITS) // PARTS - 1
     if not LEAST_CYCLES <= cycles <= most:
@@ -57,8 +57,8 @@ def divisor(clock: float, baud: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Settings of a board's top; clock in MHz and baud rate are the board's if None. With an address,
-    the host link is at the Ethernet port, with `usb` at the USB port, else at the serial one."""
+    """Settings of a board's top; clock (in MHz) and baud rate are those of the board if None. With an address,
+    the host link is on the Ethernet port, with `usb` on the USB port, otherwise on the serial one."""
 
     board: Board
     config: DeviceConfig
@@ -77,7 +77,7 @@ class Setting:
 
     @property
     def clock(self) -> float:
-        """Clock the PLL makes of the oscillator."""
+        """Clock in MHz that the PLL makes from the oscillator."""
         wanted = self.wanted_clock or self.board.clock_of(self.config.name)
         return PllParameters.of(self.board.oscillator, wanted).clock
 
@@ -98,10 +98,10 @@ class BoardTop(Elaboratable):
     """oscillator -> PLL -> gate -> clock;  pins <-> UART, or PHY and network <-> link, processor
 
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
-    phy         the pins of an Ethernet port, as in `RgmiiPhy`, if the setting has an address
-    usb         those of a USB port, as in `UsbPort`, if the setting has one
+    phy         pins of an Ethernet port, as in `RgmiiPhy`, if the setting has an address
+    usb         pins of a USB port, as in `UsbPort`, if the setting has one
 
-    `linked` is what stands behind the port, if not a processor: a test has less.
+    `linked` replaces the processor behind the port: tests use something smaller.
     """
 
     def __init__(self, setting: Setting, linked: Linked | None = None) -> None:
@@ -145,7 +145,7 @@ class BoardTop(Elaboratable):
         if self.board.button:
             m.submodules.button = button = ResetButton()
             m.d.comb += button.button.eq(~self.button)
-            # The processor goes on, and is emptied when a host opens a new session.
+            # Only the link is reset; the processor is emptied when a host opens a new session.
             linked.link = ResetInserter(button.reset)(linked.link)
         if self.setting.address and self.board.phy:
             self._network(m, self.setting.address, self.board.phy, status)
@@ -204,7 +204,7 @@ class BoardTop(Elaboratable):
             m.d.comb += inner.eq(pin) if name.startswith("rx") else pin.eq(inner)
 
     def _usb(self, m: Module, status: StatusLeds) -> None:
-        from seustream.hdl.boards.usb import UsbLinked  # of what no other port needs
+        from seustream.hdl.boards.usb import UsbLinked  # needs LUNA, which no other port needs
 
         m.domains.usb, m.domains.usb_io = ClockDomain("usb"), ClockDomain("usb_io")
         m.submodules.usb_pll = pll = UsbPll(self.board.oscillator)

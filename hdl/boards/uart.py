@@ -1,4 +1,4 @@
-"""UART: pins to bytes and bytes to pins, one start bit, eight data bits, one stop bit."""
+"""UART: converts pins to bytes and bytes to pins; one start bit, eight data bits, one stop bit."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from amaranth.lib.wiring import In, Out
 
 FRACTION_BITS = 4
 PARTS = 1 << FRACTION_BITS
-"""A divisor counts sixteenths of a cycle, so that any clock makes any baud rate near enough: a bit
-is as many cycles long as are due, and what is left over counts for the next."""
+"""A divisor counts sixteenths of a cycle, so that any clock gives any baud rate closely enough: a bit
+takes a whole number of cycles, and the remainder is carried over to the next bit."""
 DIVISOR_BITS = 16 + FRACTION_BITS
 LEAST_CYCLES = 4
-"""A bit; with fewer its middle is not to be found."""
+"""Minimum cycles of a bit; with fewer its middle cannot be found."""
 
 
 class _BitTimer(Elaboratable):
-    """
+    """Times the bits of a byte.
+
     latency     -
     throughput  -
 
-    divisor     sixteenths of a cycle a bit
-    half        begin anew, and count half a bit
-    whole       begin anew, and count a bit
-    due         the last cycle of the bit, or of the half; the next bit begins by itself
+    divisor     in: sixteenths of a cycle per bit
+    half        in: restart, and time half a bit
+    whole       in: restart, and time a bit
+    due         out: last cycle of the bit, or of the half; the next bit begins by itself
     """
 
     def __init__(self, divisor: Signal) -> None:
@@ -50,16 +51,16 @@ class _BitTimer(Elaboratable):
 
 
 class UartReceiver(wiring.Component):
-    """Looks for a start bit, then at the middle of every bit. A start that is gone before its
-    middle was noise; a byte whose stop bit is missing is dropped, and the line waited for.
+    """Waits for a start bit, then samples the middle of every bit. A start bit that ends before its
+    middle is noise; a byte whose stop bit is missing is dropped, and the receiver waits for an idle line.
 
-    latency     9.5 bits, and 3 cycles
+    latency     9.5 bits and 3 cycles
     throughput  a byte in 10 bits
 
-    rx          pin
-    divisor     sixteenths of a cycle a bit
-    bytes       as they come; they do not wait
-    broken      pulse: a byte without a stop bit
+    rx          in: pin
+    divisor     in: sixteenths of a cycle per bit
+    bytes       out: stream of bytes; does not wait
+    broken      out: pulse: a byte without a stop bit
     """
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class UartReceiver(wiring.Component):
         m.d.sync += [self.bytes.valid.eq(0), self.broken.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
-                # To the middle of the start bit, of which a cycle is over when it is seen.
+                # Time to the middle of the start bit, one cycle of which has passed when it is detected.
                 m.d.comb += timer.half.eq(1)
                 with m.If(~pin):
                     m.next = "START"
@@ -110,13 +111,14 @@ class UartReceiver(wiring.Component):
 
 
 class UartTransmitter(wiring.Component):
-    """
+    """Sends bytes.
+
     latency     1 cycle to the start bit
     throughput  a byte in 10 bits
 
-    tx          pin
-    divisor     sixteenths of a cycle a bit
-    bytes       to send
+    tx          out: pin
+    divisor     in: sixteenths of a cycle per bit
+    bytes       in: stream of bytes to send
     """
 
     def __init__(self) -> None:
@@ -131,7 +133,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.timer = timer = _BitTimer(self.divisor)
-        bits = Signal(range(11))  # still to go, with the one on the pin
+        bits = Signal(range(11))  # bits left, including the one on the pin
         sent = Signal(9, init=-1)
         m.d.comb += self.bytes.ready.eq(bits == 0)
         with m.If(bits == 0):

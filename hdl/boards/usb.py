@@ -1,7 +1,7 @@
-"""USB: the bytes of the host link over two bulk endpoints of a full-speed device, at pins of the FPGA.
+"""USB: carries the bytes of the host link over two bulk endpoints of a full-speed device, at pins of the FPGA.
 
-The device is LUNA's: line coding, tokens, checksums, toggles, and the requests of an enumeration. What is
-ours is what it says of itself, and the way between the clocks.
+The device is LUNA's: line coding, tokens, checksums, toggles, and the requests of the enumeration. Ours are its
+descriptors and the clock domain crossings.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from seustream.hdl.boards.protocol import (
 WIRES = {
     "dp": In(1), "dn": In(1), "driven": Out(1), "dp_out": Out(1), "dn_out": Out(1), "pull_up": Out(1),
 }  # fmt: skip
-"""Ports at the line, as `UsbPort` has them."""
+"""Ports at the line, as in `UsbPort`."""
 _DEPTH = 256
-"""Bytes on their way between the clocks, each way."""
+"""Bytes in the clock domain crossing, in each direction."""
 
 
 class UsbPort(wiring.Component):
     """pins <-> device with two endpoints <-> FIFOs <-> link
 
-    The device is in the domains `usb`, of 12 MHz, a cycle a bit, and `usb_io`, of 48 MHz, in step with it.
-    What a host sends waits in the host while there is no room for it. A packet goes out once it is full, or
-    when no more is there.
+    The device is in the domains `usb`, at 12 MHz, one cycle per bit, and `usb_io`, at 48 MHz, in phase with it.
+    Back-pressure reaches the host: its bytes wait there while there is no room for them. A packet is sent once it
+    is full, or when there are no more bytes.
 
-    latency     a packet each way, and 4 cycles from clock to clock
-    throughput  up to 1.2 million bytes a second, both ways together
+    latency     a packet each way, plus 4 cycles for the clock domain crossing
+    throughput  up to 1.2 million bytes per second, both directions together
 
-    dp, dn           what is on the line
-    driven           the line is the device's
-    dp_out, dn_out   what it puts there
-    pull_up          the device is there: pulls D+ up
-    bytes, replies   of the link
+    dp, dn           in: levels of the line
+    driven           out: the device drives the line
+    dp_out, dn_out   out: levels that it drives
+    pull_up          out: pull D+ up, because the device is present
+    bytes, replies   out, in: streams to and from the link
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class UsbPort(wiring.Component):
             self.replies.ready.eq(going.w_rdy),
             to_host.payload.eq(going.r_data),
             to_host.valid.eq(going.r_rdy),
-            # A host's transfer ends with a packet that is not full, so one is sent when nothing follows.
+            # A transfer to the host ends with a short packet, so one is sent when nothing follows.
             to_host.last.eq(going.r_level == 1),
             going.r_en.eq(to_host.ready),
         ]
@@ -96,7 +96,7 @@ class UsbPort(wiring.Component):
 def _device(line: Any) -> tuple[Any, Any, Any]:
     """Returns the device at a line, and the streams of its endpoints: from the host, and to it."""
     with warnings.catch_warnings():
-        # It is written with a part of Amaranth that is to go.
+        # LUNA uses a part of Amaranth that is deprecated.
         warnings.simplefilter("ignore")
         from luna.gateware.usb.request.standard import StandardRequestHandler
         from luna.gateware.usb.usb2.control import USBControlEndpoint
@@ -117,15 +117,15 @@ def _device(line: Any) -> tuple[Any, Any, Any]:
             configuration.InterfaceDescriptor() as interface,
         ):
             interface.bInterfaceNumber = 0
-            interface.bInterfaceClass = 0xFF  # of nobody's kind
+            interface.bInterfaceClass = 0xFF  # vendor-specific
             for address in (USB_ENDPOINT, 0x80 | USB_ENDPOINT):
                 with interface.EndpointDescriptor() as endpoint:
                     endpoint.bEndpointAddress, endpoint.wMaxPacketSize = address, USB_PACKET
         device = USBDevice(bus=line)
         requests = StandardRequestHandler(descriptors)
         token = requests.interface.tokenizer
-        # A request ends what is left of the one before. Else one whose last acknowledgement was lost would
-        # be waited for until the power goes, and nothing else be answered.
+        # A new request aborts the one before. Otherwise the device would wait for ever for a request whose last
+        # acknowledgement was lost, and would answer nothing else.
         anew = ResetInserter({"usb": token.new_token & token.is_setup})
         control = USBControlEndpoint(utmi=device.utmi)
         control.add_request_handler(anew(requests))
@@ -138,7 +138,7 @@ def _device(line: Any) -> tuple[Any, Any, Any]:
 
 
 class UsbLinked(wiring.Component):
-    """USB <-> link, and what it leads to
+    """USB <-> link, and what the link leads to
 
     latency     that of its parts
     throughput  the slowest of them, which is the line

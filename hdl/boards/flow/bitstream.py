@@ -1,4 +1,4 @@
-"""All of a build, cached: what was made of the same sources by the same tools is not made again."""
+"""Runs a whole build, cached: nothing is built again from the same sources by the same tools."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = ("bitstream.bit", "report.txt", "report.json", "floorplan.svg")
 
 
 class DoesNotFit(BitstreamFailed):
-    """The part has too little of something."""
+    """The part has too little of some resource."""
 
     def __init__(self, board: Board, config: DeviceConfig, exceeds: list[str]) -> None:
         self.exceeds = exceeds
@@ -44,7 +44,7 @@ class DoesNotFit(BitstreamFailed):
 
 
 class TimingFailed(BitstreamFailed):
-    """No seed reached the clock. The report is there, a bitstream is not."""
+    """No seed reached the clock. There is a report, but no bitstream."""
 
     def __init__(self, report: BuildReport, folder: Path) -> None:
         self.report, self.folder = report, folder
@@ -68,7 +68,7 @@ class Build:
     cache: Path
 
     def netlist(self, note: Note) -> tuple[Path, Size]:
-        """The folder with `top.json`, and what the netlist needs."""
+        """Returns the folder with `top.json`, and the resources that the netlist needs."""
         setting = self.setting
         check(needed=self._needed())
         folder = self.cache / f"netlist-{self._key()}"
@@ -82,8 +82,8 @@ class Build:
         return folder, size(folder)
 
     def run(self, seeds: int, note: Note, every: bool = False) -> tuple[Path, BuildReport]:
-        """The folder with the files, made of the first seed that reaches the clock, or of the best
-        when `every` seed is to be tried."""
+        """Returns the folder with the files, made from the first seed that reaches the clock, or from the
+        best if `every` seed is to be tried."""
         folder, needs = self.netlist(note)
         board, config = self.setting.board, self.setting.config
         exceeds = needs.exceeds(board.part)
@@ -110,7 +110,7 @@ class Build:
 
     def _placed(self, seed: int, folder: Path, note: Note) -> Placed:
         kept = folder / f"{seed}.placed"
-        with _alone(kept, note):  # other seeds may be placed beside this one
+        with _alone(kept, note):  # other seeds may be placed at the same time
             if not kept.exists():
                 placed = place(
                     self.setting.board.part, self._files(), self.setting.clock, seed, folder, note
@@ -125,7 +125,7 @@ class Build:
         return USB_NEEDED if self.setting.usb else NEEDED
 
     def _files(self) -> list[Path]:
-        """Pins and clocks of what the top has."""
+        """Constraint files with the pins and clocks of the ports that the top has."""
         ethernet, usb = bool(self.setting.address), self.setting.usb
         ports = ["", *["ethernet_"] * ethernet, *["usb_"] * usb]
         kinds = ("clocks", "pins")
@@ -134,7 +134,7 @@ class Build:
     def _key(self) -> str:
         pins = [file.read_text() for file in self._files()]
         what = [
-            # The clock is in the identity; those of other configurations are nothing to this one.
+            # The clock is in the identity; the clocks of other configurations do not matter.
             dataclasses.asdict(self.setting.board) | {"clock": None, "clocks": None},
             self.setting.identity.encode().hex(),
             str(self.setting.address) if self.setting.address else self.setting.divisor,
@@ -156,7 +156,7 @@ def _write(report: BuildReport, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, note: Note) -> Iterator[None]:
-    """One process at a time in a folder. The lock goes with the process that holds it."""
+    """Admits one process at a time to a folder. The lock ends with the process that holds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         try:

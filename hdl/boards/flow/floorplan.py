@@ -1,8 +1,7 @@
-"""Floor plan: where the block RAM of each join area lies.
+"""Floor plan: places the block RAM of each join area.
 
-nextpnr spreads the block RAM of an area over the whole chip, and its logic with it, so that most
-of a cycle goes by on wires. With each area's block RAM given a place of its own, the placer puts
-the rest around it.
+nextpnr spreads the block RAM of an area over the whole chip, and its logic with it, so that routing takes most
+of a cycle. If each area's block RAM has fixed places close together, the placer puts the rest around it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 RAM = ("DP16KD", "PDPW16KD")
 
-# Of an LFE5-85, whatever its serdes: four rows of block RAM, in groups of four blocks nine tiles
+# Of an LFE5-85, with or without SERDES: four rows of block RAM, in groups of four blocks nine tiles
 # apart; the clock spine is in the middle.
 _ROWS = (22, 46, 70, 82)
 _GROUPS = (*(4 + 9 * i for i in range(7)), *(69 + 9 * i for i in range(6)))
@@ -23,8 +22,8 @@ _LARGE = [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]
 GRIDS = {"--85k": _LARGE, "--um5g-85k": _LARGE}
 """Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
 
-# Where the middles of the areas are to be, by how many there are, and of their banks, which lie to one
-# side, by the factor array; and of what is common, which lies between the areas.
+# By the number of areas: centres of the areas; centres of their banks, which lie to one side, by the factor
+# array; and the centre of the common block RAM, which lies between the areas.
 _MIDDLES = {
     2: ([(30, 40), (93, 40)], [(20, 40), (105, 40)], (62, 46)),
     3: ([(28, 34), (97, 34), (60, 80)], [(20, 34), (105, 34), (35, 78)], (64, 46)),
@@ -35,15 +34,15 @@ _MIDDLES = {
     ),
 }
 
-# In an area, what is read together lies together: by the middle of the chip what the fetch and the router
-# read, then what is asked on a probe's way through the area.
+# In an area, memories that are read together are placed together: near the middle of the chip those that the
+# fetch and the router read, then those on a probe's path through the area.
 _ORDER = ("destinations", "stamps", "newest", "older", "long", "probes", "plans", "terms",
           "selections", "instructions", "rows")  # fmt: skip
 
 
 def plan(netlist: Path, part: str) -> int:
-    """Gives every block RAM of a netlist of yosys's a place, and says how many there are. On a
-    part without a grid here, or if they do not fit, nextpnr places them as it likes: 0."""
+    """Places every block RAM of a yosys netlist, and returns their number. On a part without a grid
+    here, or if they do not fit, returns 0 and leaves the placement to nextpnr."""
     design = json.loads(netlist.read_text())
     cells: dict[str, Any] = design["modules"]["top"]["cells"]
     places = arrange([name for name, cell in cells.items() if cell["type"] in RAM], part)
@@ -55,7 +54,7 @@ def plan(netlist: Path, part: str) -> int:
 
 
 def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
-    """A place for each block RAM, by its name in the netlist."""
+    """Finds a place for each block RAM, by its name in the netlist."""
     free = list(GRIDS.get(part, ()))
     of_area: dict[int | None, list[str]] = defaultdict(list)
     for name in names:
@@ -74,7 +73,7 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
         x, y = middles[area]
         return abs(place[0] - x) + abs(place[1] - y)
 
-    # In turns, so that none gets only what others left.
+    # The areas choose in turns, so that none gets only the leftovers of the others.
     taken: dict[int | None, list[tuple[int, int, int]]] = defaultdict(list)
     while len(taken[None]) < len(of_area[None]) or any(
         len(taken[area]) < len(of_area[area]) for area in areas
@@ -98,8 +97,8 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
 def _outward(
     taken: list[tuple[int, int, int]], middle: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
-    """Places group by group, whole groups first, then by their distance from the middle: a bank of
-    a window fills one, and the banks are what the factor array reads."""
+    """Orders places group by group: whole groups first, then by distance from the middle. A bank of a
+    window fills a group, and the factor array reads the banks."""
     groups: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for column, row, number in sorted(taken):
         groups[column - 2 * number, row].append((column, row, number))

@@ -1,4 +1,4 @@
-"""A floor-plan as SVG: which component lies where on the die, and how full the part is."""
+"""Draws a floor plan as SVG: where each component lies on the die, and how full the part is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tiles = dict[tuple[int, int], Counter[str]]
 
 
 def tiles(placed: Path) -> Tiles:
-    """Cells of each component in each tile, from the design nextpnr wrote."""
+    """Counts the cells of each component in each tile, from the design that nextpnr wrote."""
     modules = json.loads(placed.read_text())["modules"]
     found: Tiles = defaultdict(Counter)
     for module in modules.values():
@@ -34,7 +34,7 @@ def tiles(placed: Path) -> Tiles:
 
 
 def svg(report: BuildReport, placed: Tiles) -> str:
-    """Each tile in the colour of the component that has most cells in it."""
+    """Draws each tile in the colour of the component that has most cells in it."""
     whole = Counter[str]()
     for inside in placed.values():
         whole.update(inside)

@@ -1,4 +1,4 @@
-"""Placement and routing, a seed at a time; packing."""
+"""Placement and routing, one seed at a time; packing."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 _TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
 
 PLACER = "static"
-"""It spreads cells as charges do, and comes to a seventh less wire than nextpnr's usual one, with no
-place so crowded that the router must give way: a default configuration is routed in minutes, which
-otherwise is not in hours."""
+"""This placer spreads cells like electric charges. It needs a seventh less wire than nextpnr's default placer and
+leaves no spot too congested for the router: a default configuration is routed in minutes, with the default
+placer not even in hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Outcome of a seed.
 
-    clock     MHz it runs at
-    wanted    MHz it was to run at
-    path      the slowest path: from, to, and their delays in ns
-    used      cells by type, of how many
-    clocks    MHz of each clock there is, reached and wanted
+    clock     clock reached, in MHz
+    wanted    clock requested, in MHz
+    path      steps of the slowest path: from, to, and delay in ns
+    used      cells by type: used, available
+    clocks    every clock of the design: reached and requested, in MHz
     """
 
     seed: int
@@ -48,8 +48,8 @@ class Placed:
 def place(
     part: Part, constraints: Sequence[Path], clock: float, seed: int, folder: Path, note: Note
 ) -> Placed:
-    """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist, and `<seed>.log`
-    as it grows."""
+    """Places and routes the netlist in the folder; writes `<seed>.config` and `<seed>.json` there, and
+    `<seed>.log` while it runs."""
     arguments = [
         part.option, "--package", part.package, "--speed", part.speed,
         "--json", "top.json", "--seed", str(seed), "--freq", f"{clock:g}", "--placer", PLACER,
@@ -57,7 +57,7 @@ def place(
         "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
     ]  # fmt: skip
     for pins in constraints:
-        # Beside the netlist, for the tool sees little else of the file system.
+        # Copy the file beside the netlist, because the tool sees little else of the file system.
         shutil.copy(pins, folder)
         arguments += ["--lpf", pins.name]
     progress = FlowProgress(f"seed {seed}", note)
@@ -80,7 +80,7 @@ def place(
 
 
 def read(report: dict[str, Any], seed: int, wanted: float) -> Placed:
-    """From a report of nextpnr's. Of several clocks, the one with least to spare."""
+    """Reads a report of nextpnr. Of several clocks, the one with the least slack counts."""
     clocks = report["fmax"]
     if not clocks:
         raise BitstreamFailed(f"seed {seed}: no clock in the report")

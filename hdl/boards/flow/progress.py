@@ -17,11 +17,11 @@ _REFINED = re.compile(r"at iteration #(\d+): temp = .*wirelen = (\d+)")
 _ARCS = re.compile(r"Routing (\d+) arcs")
 _LEFT = re.compile(r"Info: +\d+ \|.*\| +(\d+)\|[^|]*\|$")
 STEP = 5
-"""Percent of the overlap, or of the arcs, between two notes."""
+"""Percentage points of the overlap, or of the arcs, between two notes."""
 
 
 class FlowProgress:
-    """Tells, of each line it is given, what is new in it."""
+    """Reports the news in each line that it is given."""
 
     def __init__(self, what: str, note: Note) -> None:
         self._what, self._note = what, note

@@ -1,4 +1,4 @@
-"""Report of a build, for people and for programs."""
+"""Report of a build, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from seustream.hdl.boards.protocol import DATAGRAM, HEADER, MOST, TRAILER, USB_P
 from seustream.hdl.config import DeviceConfig
 
 _GIGABIT = 125_000_000
-"""Bytes a second."""
+"""Bytes per second."""
 _FULL_SPEED = 19 * USB_PACKET * 1000
-"""Bytes a second: as many packets fit into a millisecond."""
+"""Bytes per second: 19 packets fit into a millisecond."""
 _AROUND = 8 + PAYLOAD + CHECKSUM + GAP
-"""Bytes on the cable around those of a datagram, from the preamble to the gap."""
+"""Overhead of a datagram on the cable in bytes, from the preamble to the gap."""
 _OUTER = ("linked", "wjasip")
 _SERIAL_CYCLES = 15
-"""A pair takes a unit without lanes, with four conditions (`seustream bench device`)."""
+"""Cycles that an execution unit without lanes takes for a pair with four conditions (`seustream bench device`)."""
 _FILL = 2
-"""Cycles a message takes beside its bytes."""
+"""Cycles that a message takes in addition to its bytes."""
 NAMES = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "registers", "DP16KD": "block RAMs"}
 
 
 def component(cell: str) -> str:
-    """Names the components a cell is in, outermost first. What synthesis
-    made up has a dollar in it."""
+    """Names the components that a cell is in, outermost first. Names made up by synthesis contain a
+    dollar sign and are left out."""
     parts = [part for part in cell.split(".")[:-1] if part not in _OUTER and "$" not in part]
     return ".".join(parts[:2]) or "top"
 
@@ -45,7 +45,7 @@ class Segment:
 
 
 def segments(path: list[dict[str, Any]]) -> list[Segment]:
-    """The slowest path by component, from its beginning to its end."""
+    """Divides the slowest path by component, from its beginning to its end."""
     found: list[Segment] = []
     for step in path:
         begin, end = component(step["from"]["cell"]), component(step["to"]["cell"])
@@ -61,12 +61,13 @@ def segments(path: list[dict[str, Any]]) -> list[Segment]:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """
-    version  of the gateware
-    best     what the bitstream is made of
-    tried    every seed
-    address  of the Ethernet port, if the host link is there
-    usb      it is at the USB port
+    """Results of a build.
+
+    version  version of the gateware
+    best     seed that the bitstream is made from
+    tried    all seeds tried
+    address  address of the Ethernet port, if the host link is there
+    usb      the host link is on the USB port
     """
 
     board: Board
@@ -80,19 +81,19 @@ class BuildReport:
 
     @property
     def pairs(self) -> float:
-        """Pairs a second at most: all areas at work, a row of lanes a cycle."""
+        """Maximum pairs per second: all areas busy, a row of `lanes` pairs per cycle."""
         a_cycle = self.config.lanes or 1 / _SERIAL_CYCLES
         return self.config.streams * a_cycle * self.runs_at * 1e6
 
     @property
     def runs_at(self) -> float:
-        """MHz the bitstream's clock has."""
+        """Clock of the bitstream in MHz."""
         return self.best.wanted
 
     @property
     def line_tuples(self) -> float:
-        """Raw tuples of two columns a second the port brings at most. Behind a network's that is a
-        matter of the processor's clock too: of a byte a cycle, and two cycles a message."""
+        """Maximum raw tuples of two columns per second through the port. Behind a network port the
+        processor's clock limits it, too: a byte per cycle, plus two cycles per message."""
         fields = widths(self.config)
         message = HEAD_BITS // 8 + sum(bytes_of(fields[name]) for name in ("step", *ATTRIBUTES[:2]))
         frame = MOST + HEADER + TRAILER + 2
@@ -104,7 +105,7 @@ class BuildReport:
         return min(min(cable, cycles) * MOST / frame / message, cycles / (message + _FILL))
 
     def short_by(self) -> str:
-        """By how much and where timing fails."""
+        """Describes by how much and where timing fails."""
         best = self.best
         path = segments(best.path)
         where = f"; slowest path: {path[0].where} to {path[-1].where}" if path else ""

@@ -1,5 +1,5 @@
-"""Sizes of known configurations, as builds found them: so that for one that does not fit there is
-an answer what does, without an hour of synthesis. `nox -s sizes` measures them anew."""
+"""Sizes of known configurations, measured by builds. For a configuration that does not fit, they tell which
+one does, without an hour of synthesis. `nox -s sizes` measures them anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = Path(__file__).with_name("sizes.json")
 
 
 def known() -> dict[str, Size]:
-    """By what `--config` takes: a name, or a file of the checkout."""
+    """Sizes by the argument of `--config`: a name, or a file of the checkout."""
     return {name: Size(**size) for name, size in json.loads(FILE.read_text()).items()}
 
 

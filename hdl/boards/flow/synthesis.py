@@ -1,4 +1,4 @@
-"""Synthesis: a top to a netlist of an ECP5's cells."""
+"""Synthesis: maps a top to a netlist of an ECP5's cells."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from seustream.hdl.boards.flow.tools import BitstreamFailed, run
 from seustream.hdl.boards.tops import BoardTop, Setting
 from seustream.hdl.config import MAX_STREAMS
 
-# An Amaranth read port gives what was there before a write to the same address in the same cycle;
-# block RAM gives anything. The two cannot meet, or what is read then is not used, in
+# An Amaranth read port returns the old content on a write to the same address in the same cycle; the block RAM
+# returns an undefined value. Such a collision cannot happen, or the value read is not used, in
 SEPARATE = (
-    # window buffer: a slot that is written is one no probe may see, and masked out of its row;
+    # window buffer: a slot being written is invisible to every probe, and masked out of its row;
     "stamps", "selections", "bank*",
-    # ... a context is asked for some cycles after its view was noted;
+    # ... a context is read some cycles after its view was recorded;
     "views",
-    # equality index: the slot inserted is reached only by chains that have ended (but what is
-    # overwritten in `newest` is what is wanted of it);
+    # equality index: the slot being inserted is reached only by chains that have ended (`newest` is not listed,
+    # because there the old content is needed);
     "older",
     # tables: only the half not in use is written;
     "plans", "instructions", "destinations", "routes", "tests", "sets", "operands*", "kinds",
-    # fetch: nobody asks for a raw tuple before it is kept;
+    # fetch: a raw tuple is never requested before it is kept;
     "arrivals",
-    # queues: what is pushed can be taken in the next cycle at the earliest;
+    # queues: an entry can be taken in the cycle after its push at the earliest;
     "probes",
-    # host link: what is written belongs to a ring only later.
+    # host link: a byte being written becomes part of its ring only later.
     "received", "sending",
 )  # fmt: skip
-# Lie apart on the chip: what each keeps of something common must not become one register for all.
+# These lie apart on the chip: their local copies of broadcast registers must not be merged into one.
 APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
-# Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
+# Shallow and wide: a few LUTs per bit, where most of a block RAM would stay empty.
 SHALLOW = ("raws", "tallies", "storage", "comparisons*", "queue_*")
-# Deep enough for block RAM, though yosys would not say so.
+# Deep enough for block RAM, although yosys would not choose it.
 BLOCKS = ("views", "operands*", "kinds")
-# Deep FIFOs, by the module they are in: their memory is called as that of shallow ones.
+# Deep FIFOs, by the module they are in: their memories have the same name as those of shallow ones.
 DEEP = ("network*.waiting", "network*.gathered", "usb*.coming", "usb*.going")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Counts a netlist's use of a part, before placing: LUT4 (carry chains and small memories
-    counted by the LUTs they take up), registers, block RAMs."""
+    """Resources that a netlist needs, before placement: LUT4 (including those that carry chains and small
+    memories take up), registers, block RAMs."""
 
     cells: int
     registers: int
     ram: int
 
     def exceeds(self, part: Part) -> list[str]:
-        """Names the resources the part has too little of."""
+        """Names the resources that the part has too little of."""
         have = (
             ("LUT4", self.cells, part.cells),
             ("registers", self.registers, part.cells),
@@ -64,9 +64,9 @@ class Size:
 
 
 def memory_hints() -> Iterator[str]:
-    """Adds the use of memories that yosys cannot know."""
+    """Yields commands that tell yosys how the memories are used, which it cannot know."""
     for name in SEPARATE:
-        # Backslashes: a memory's name is a string with one, and there may be a number after it.
+        # A memory's name is a string with a backslash, and a number may follow it.
         for pattern in (name, f"{name}$*"):
             yield f"setparam -set COLLISION_X_MASK 1'1 */t:$memrd_v2 */r:MEMID=\\\\{pattern} %i"
     for name in SHALLOW:
@@ -78,7 +78,7 @@ def memory_hints() -> Iterator[str]:
 
 
 def mapping() -> Iterator[str]:
-    """From `top` to `top.json`."""
+    """Yields the commands from `top` to `top.json`."""
     for part in APART:
         yield f"setattr -mod -set keep_hierarchy 1 *.wjasip.{part}"
     yield "synth_ecp5 -top top"
@@ -91,7 +91,7 @@ def rtlil(setting: Setting) -> str:
 
     top = BoardTop(setting)
     collects = gc.isenabled()
-    gc.disable()  # elaboration makes millions of objects and drops none: half the time
+    gc.disable()  # elaboration makes millions of objects and frees none: halves the time
     try:
         text = back.convert(top, name="top", ports=top.ports, emit_src=False)
         return plain(str(text))
@@ -101,7 +101,7 @@ def rtlil(setting: Setting) -> str:
 
 
 def synthesise(setting: Setting, folder: Path) -> Size:
-    """Writes `top.json` and `cells.json` into the folder."""
+    """Synthesises a top; writes `top.json` and `cells.json` into the folder."""
     (folder / "top.il").write_text(rtlil(setting))
     script = [
         "read_rtlil top.il",
@@ -112,7 +112,7 @@ def synthesise(setting: Setting, folder: Path) -> Size:
     (folder / "script.ys").write_text("\n".join(script) + "\n")
     status, last = run("yosys", ["-q", "-l", "yosys.log", "-s", "script.ys"], folder)
     if status:
-        # Of what it did not expect itself yosys says nothing aloud.
+        # Yosys prints nothing about an error that it does not expect itself, such as an assertion.
         said = ("".join(last).strip() and last) or (folder / "yosys.log").read_text().splitlines()
         raise BitstreamFailed("synthesis failed:\n" + "\n".join(said[-10:]))
     plan(folder / "top.json", setting.board.part.option)
@@ -120,9 +120,9 @@ def synthesise(setting: Setting, folder: Path) -> Size:
 
 
 def size(folder: Path) -> Size:
-    """Of a netlist that was written there."""
+    """Reads the size of the netlist in a folder."""
     cells = json.loads((folder / "cells.json").read_text())["design"]["num_cells_by_type"]
-    # A carry cell takes two LUTs, a memory of 16 x 4 bits a slice and half of another.
+    # A carry cell takes two LUTs, a memory of 16 x 4 bits three slices, that is six.
     takes = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
     return Size(
         cells=sum(cells.get(name, 0) * luts for name, luts in takes.items()),

