@@ -1,4 +1,4 @@
-"""The catalogue: the streams a query file defines, in the order they were defined."""
+"""The catalogue: the streams that a query file defines, in the order of their definitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from seustream.compiler.language.types import BIGINT, ERROR, Type
 
 TIMESTAMP_NAMES = ("timestamp", "ts")
-"""Names of the implicit time column of every stream, integer milliseconds."""
+"""Names of every stream's implicit time column, in integer milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowEnd:
-    """The end of the window that a row is of: the row is before it, by so many milliseconds at most. Of windows that
-    follow each other `offset` is a time at which one begins."""
+    """The end of the window that contains a row. A row lies before this end, by at most this many
+    milliseconds. If windows follow one another, `offset` is a time at which one begins."""
 
     before: int
     offset: int | None = None
@@ -21,7 +21,7 @@ class WindowEnd:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`ends` says that it holds the end of a window."""
+    """A column of a stream; `ends` is set if it holds the end of a window."""
 
     name: str
     type: Type
@@ -34,14 +34,20 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's definition. `defined_by` is the query of a derived stream, whose rows, if it has a column te,
-    hold until then, for ever where it is NULL. A `table` is all there before the
-    streams begin and has no times; `path` is the file it says it is in. `time` is the column that has the time of
-    a stream's rows: the rows that come have it in place of one called ts, and a derived stream has it from the
-    streams it reads. Times fall back by `out_of_orderness` milliseconds at most;
-    one that falls back further is left out, an error if `late` is "error", kept beside the results if it is
-    "side". A stream that brings nothing for `idle_timeout` milliseconds holds no other back. An unknown stream,
-    already reported, has every column one asks for, of a type that silences what follows."""
+    """A stream's definition.
+
+    `defined_by` is the query of a derived stream. If it has a column te, its rows hold until then,
+    or for ever where te is NULL. A `table` is complete before the streams begin and has no times;
+    `path` is the file that its definition names. `time` is the column with the time of a stream's
+    rows: arriving rows have it in place of one called ts, and a derived stream inherits it from the
+    streams it reads.
+
+    Times fall back by at most `out_of_orderness` milliseconds. A row that falls back further is
+    dropped, is an error if `late` is "error", or is kept beside the results if it is "side". A
+    stream that brings nothing for `idle_timeout` milliseconds holds no other stream back. An
+    unknown stream, already reported, has any column asked for, of a type that suppresses further
+    errors.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -55,7 +61,7 @@ class Stream:
     idle_timeout: int | None = None
 
     def column(self, name: str) -> Column | None:
-        """The column of this name; the implicit time column unless one of the same name hides it."""
+        """Returns the column of this name; the implicit time column unless a declared one hides it."""
         folded = name.lower()
         for column in self.columns:
             if column.name.lower() == folded:
@@ -65,12 +71,12 @@ class Stream:
         return TIME_COLUMN if folded in TIMESTAMP_NAMES and not self.table else None
 
     def is_time(self, name: str) -> bool:
-        """Says whether the column of this name has the time of the stream's rows."""
+        """Returns whether the column of this name holds the time of the stream's rows."""
         if self.time is not None and name.lower() == self.time.lower():
             return True
         return self.column(name) is TIME_COLUMN
 
     @property
     def called_time(self) -> str:
-        """The name by which a query asks for the time of the stream's rows."""
+        """Returns the name by which a query refers to the time of the stream's rows."""
         return self.time or "ts"

@@ -1,4 +1,4 @@
-"""Problems in a query text: where, what, and what might help."""
+"""Problems in a query text: their place, a message, and a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Offsets of the first character and of the one after the last."""
+    """The offsets of the first character and of the one after the last."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a text. `kind` is a short stable name, such as `unknown-column`."""
+    """One problem in a text. `kind` is a short stable name, such as `unknown-column`."""
 
     kind: str
     message: str
@@ -40,7 +40,7 @@ class SourceText:
         self._starts.extend(match.end() for match in re.finditer("\n", self.text))
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1."""
+        """Returns the line and column of an offset, both counted from 1."""
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
@@ -50,9 +50,9 @@ class SourceText:
         return self.text[start:end].rstrip("\r")
 
     def render(self, problem: Problem) -> str:
-        """The problem with its line and a caret under the offending text.
+        """Shows the problem with its line and a caret under the offending text.
 
-        >>> print(Source("SELECT x", "q").render(Problem("k", "bad", Span(7, 8), "try y")))
+        >>> print(SourceText("SELECT x", "q").render(Problem("k", "bad", Span(7, 8), "try y")))
         q:1:8: bad
           SELECT x
                  ^
@@ -61,7 +61,7 @@ class SourceText:
         line, column = self.position(problem.span.start)
         shown = self.line(line)
         marked = min(max(problem.span.end - problem.span.start, 1), max(len(shown) - column + 1, 1))
-        # Tabs stay tabs, so that the caret stands under its text however wide they are shown.
+        # Tabs stay tabs, so that the caret stands under its text at any tab width.
         lead = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
         rows = [
             f"{self.name}:{line}:{column}: {problem.message}",
@@ -114,7 +114,7 @@ class Problems:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like this one, if any is like it at all."""
+    """Returns the known name most similar to this one, or None if none is similar."""
     by_folded = {candidate.lower(): candidate for candidate in known}
     match = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.5)
     return by_folded[match[0]] if match else None
@@ -124,7 +124,7 @@ _FEW = 40
 
 
 def suggest(name: str, known: Iterable[str], what: str) -> str:
-    """A hint: the nearest known name, or all of a few."""
+    """Returns a hint: the nearest known name, or all names if there are few."""
     names = list(dict.fromkeys(known))
     best = nearest(name, names)
     if best is not None:

@@ -1,7 +1,7 @@
 """The manifest beside an image: what it is for, in JSON, for people and for the host driver.
 
-It holds the source text and the options; compiling them again must give the same image, which
-its digest shows. So a host needs nothing but the manifest to complete the device's results.
+It holds the source text and the options; compiling them again must yield the same image, as its
+digest shows. A host therefore needs only the manifest to complete the device's results.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from seustream.hdl.config import ConfigError, DeviceConfig
 
 VERSION = 1
 MOST_TERMS = 4096
-"""A manifest may come from a stranger, and terms cost time to expand."""
+"""A manifest may be untrusted, and expanding terms takes time."""
 _VALUES = (int, float, str, bool, type(None))
 
 
 class ManifestRefused(ValueError):
-    """A manifest, or the image beside it, that is not what a compilation writes."""
+    """A manifest, or the image beside it, that no compilation writes."""
 
 
 class ImageDiffers(ManifestRefused):
-    """An image that another version compiled of the same text."""
+    """An image that another version compiled from the same text."""
 
 
 def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
-    """The manifest's text; a brief one is for a host alone and has nothing for people."""
+    """Returns the manifest's text; a brief one is for a host alone and omits what is for people."""
     data = {
         "manifest": VERSION,
         "image": {
@@ -74,9 +74,9 @@ def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
 def compilation_of(
     text: str, image: bytes, devices: int | None = None, libraries: Libraries | None = None
 ) -> Compilation:
-    """The compilation a manifest and its image came from, or that of its text for so many other
-    `devices`; raises `ManifestRefused`. Functions of `libraries` are not in a manifest: the bridge
-    that runs it has them."""
+    """Returns the compilation that a manifest and its image came from, or one of its text for
+    another number of `devices`. Raises `ManifestRefused`. A manifest does not contain the functions
+    of `libraries`: the bridge that runs it has them."""
     try:
         data = json.loads(text)
         if data["manifest"] != VERSION:
@@ -114,7 +114,7 @@ def compilation_of(
 
 
 def _parameters(data: object) -> dict[str, ParameterValue]:
-    """The values of patterns' parameters: numbers and texts by name."""
+    """Returns the values of patterns' parameters: numbers and texts by name."""
     if isinstance(data, dict) and all(isinstance(v, _VALUES) for v in data.values()):
         return data
     raise ManifestRefused("parameters: want numbers and texts by name")

@@ -1,7 +1,7 @@
 """The compiler, top to bottom: every pass in order, each stage with a name.
 
-A pass takes the state and returns it with one more member filled in. `compile_text` runs them
-all; `stop_after` ends at a stage, for showing it.
+A pass takes the state and returns it with one more member filled in. `compile_text` runs them all;
+`stop_after` ends at a stage, to show it.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ class Options:
     bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
     fit: str = "auto"  # "strict": a query that no device holds is an error
     devices: int | None = 1  # 0: the engine joins everything; None: as many as it takes
-    streams: tuple[Stream, ...] = ()  # known before the text, as if it created them
+    streams: tuple[Stream, ...] = ()  # defined before the text, as if it created them
     apas: bool = False  # the text is one APAS query over those streams
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """A text on its way to an image; members are filled in from the top."""
+    """The compilation of a text to an image; members are filled in from the top."""
 
     source: SourceText
     options: Options
-    after: Compilation | None = None  # of the text's beginning, which it goes on from
-    analysis: Analysis | None = None  # what stands after the last statement
+    after: Compilation | None = None  # of the text's beginning, which this one continues
+    analysis: Analysis | None = None  # the state after the last statement
     statements: list[Statement] = field(default_factory=list)
     written: logical.Program = field(default_factory=logical.Program)  # conditions as written
     program: logical.Program = field(default_factory=logical.Program)  # conditions simplified
     placement: Placement = field(default_factory=Placement)
-    number: int = 0  # of the device that the members from here on are for
+    number: int = 0  # of the device that the members from here on belong to
     others: tuple[Compilation, ...] = ()  # the same queries, for each device after the first
     layout: Layout = field(default_factory=lambda: Layout((), (), {}))
     divisions: tuple[Division, ...] = ()
@@ -85,7 +85,7 @@ class Compilation:
 
     @functools.cached_property
     def tokens(self) -> list[tuple[str, str, int, int]]:
-        """Every token of the text."""
+        """Returns every token of the text."""
         return [] if self.options.apas else tokens(self.source)
 
     @property
@@ -98,12 +98,12 @@ class Compilation:
 
     @property
     def devices(self) -> tuple[Compilation, ...]:
-        """The compilation for each device that gets queries."""
+        """Returns the compilation for each device that has queries."""
         return (self, *self.others) if self.device_queries else ()
 
     @property
     def elsewhere(self) -> dict[str, str]:
-        """The queries this device does not get, and why."""
+        """Returns the queries that this device does not get, and the reasons."""
         placed = {
             name: f"device {number} has it"
             for number, names in enumerate(self.placement.devices, start=1)
@@ -114,7 +114,7 @@ class Compilation:
 
     @property
     def device_queries(self) -> tuple[Normalised, ...]:
-        """The queries the device works for, by their number there."""
+        """Returns the queries that the device works for, by their number there."""
         return tuple(one for one in self.normalised if one.division.on_device)
 
 
@@ -122,11 +122,11 @@ Pass = Callable[[Compilation], Compilation]
 
 
 def _tokens(c: Compilation) -> Compilation:
-    return c  # they are looked at by those who want to see them
+    return c  # computed only when shown
 
 
 def _front_end(c: Compilation) -> Compilation:
-    """Parsing and semantic analysis together, so that both report all their errors."""
+    """Parses and analyses together, so that both report all their errors."""
     problems = Problems()
     before = c.after
     start = 0 if before is None else len(before.source.text)
@@ -154,7 +154,7 @@ def _predicate(c: Compilation) -> Compilation:
         if before is None
         else {
             id(one): done
-            # After those that are written are candidates of patterns.
+            # The written queries come first; candidates of patterns follow.
             for one, done in zip(before.written.queries, before.program.queries, strict=False)
         }
     )
@@ -165,7 +165,7 @@ def _predicate(c: Compilation) -> Compilation:
 
 
 def _candidates(c: Compilation) -> Compilation:
-    """Joins that find where patterns may match, if there is a device to run them."""
+    """Adds joins that find where patterns may match, if there is a device to run them."""
     options = c.options
     if options.devices == 0:
         return c
@@ -195,7 +195,7 @@ def _requests(c: Compilation) -> Compilation:
 
 
 def _partials(c: Compilation) -> Compilation:
-    """After all limits are met: there are as many groups as attributes are left for."""
+    """Forms groups once all limits are met, in as many attributes as remain."""
     layout, requests, partials = with_partials(
         c.program, c.layout, c.normalised, c.requests, c.options.config
     )
@@ -232,7 +232,7 @@ def _image(c: Compilation) -> Compilation:
 
 
 def _others(c: Compilation) -> Compilation:
-    """The passes again, for each device after the first."""
+    """Runs the passes again for each device after the first."""
     found = []
     for number in range(1, len(c.placement.devices)) if c.number == 0 else ():
         passes = [one_pass for _, one_pass in PASSES[_ORDER[_layout] : -1]]
@@ -240,7 +240,7 @@ def _others(c: Compilation) -> Compilation:
     return replace(c, others=tuple(found))
 
 
-# stage, pass: a stage ends with the last pass that bears its name.
+# (stage, pass): a stage ends with the last pass of its name.
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tokens", _tokens),
     ("tree", _front_end),
@@ -270,8 +270,8 @@ def compile_text(
     stop_after: str = STAGES[-1],
     after: Compilation | None = None,
 ) -> Compilation:
-    """Compiles a text; raises `CompileError` with everything that is wrong with it. It may go on
-    from the statements of another compilation, which are not looked at again."""
+    """Compiles a text; raises `CompileError` with all of its problems. It may continue another
+    compilation, whose statements are not analysed again."""
     if stop_after not in STAGES:
         raise ValueError(f"no stage {stop_after!r}; stages: {', '.join(STAGES)}")
     options = options or (Options() if after is None else after.options)
@@ -285,12 +285,12 @@ def compile_text(
 
 
 def finished(c: Compilation) -> Compilation:
-    """The rest of the passes, for a compilation that stopped after `tree`."""
+    """Runs the remaining passes for a compilation that stopped after `tree`."""
     return _run(c, range(STAGES.index("tree") + 1, len(STAGES)))
 
 
 def without(c: Compilation, names: Collection[str]) -> Compilation:
-    """A compilation that leaves some of its queries out; the streams stay."""
+    """Leaves some queries out of a compilation; the streams stay."""
     if not names:
         return c
 
@@ -310,7 +310,8 @@ def without(c: Compilation, names: Collection[str]) -> Compilation:
 
 
 def _run(state: Compilation, stages: Container[int]) -> Compilation:
-    """The passes of some stages. Most query sets fit: only one that turns out not to is placed."""
+    """Runs the passes of some stages. Most query sets fit, so only one that turns out not to is
+    placed."""
     passes = [one for stage, one in PASSES if STAGES.index(stage) in stages]
     before = [one for one in passes if _ORDER[one] < _ORDER[_layout]]
     try:
@@ -341,15 +342,15 @@ def _for_devices(c: Compilation) -> list[logical.Query]:
 
 
 def _placed(c: Compilation) -> Compilation:
-    """All queries in the engine where no device is asked for, else all on the first device."""
+    """Places all queries in the engine if no device is wanted, else all on the first device."""
     if c.options.devices != 0:
         return c
     return replace(c, placement=everything(_for_devices(c), "no device is asked for"))
 
 
 def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
-    """Spreads queries that are over a limit, unless that is to be an error. A selection has its place in the
-    engine, as long as the joins are in devices."""
+    """Spreads queries that exceed a limit, unless that is to be an error. Selections belong in the
+    engine as long as the joins are on devices."""
     options, some = c.options, _for_devices(c)
     placement = place(
         some, lambda some: _over(c, some), options.config, options.statistics, options.devices
@@ -367,14 +368,14 @@ def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
 
 
 def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
-    """Every pass from the layout on, for a subset of the queries."""
+    """Runs every pass from the layout on, for a subset of the queries."""
     passes = [one_pass for _, one_pass in PASSES[_ORDER[_layout] : _ORDER[_image]]]
     state = replace(c, program=replace(c.program, queries=tuple(queries)), placement=Placement())
     _through(passes, state)
 
 
 def _over(c: Compilation, queries: Sequence[logical.Query]) -> LimitExceeded | None:
-    """The limit these queries exceed together, if they do."""
+    """Returns the limit that these queries exceed together, if any."""
     try:
         _plan(c, queries)
     except LimitExceeded as exceeded:
@@ -383,7 +384,7 @@ def _over(c: Compilation, queries: Sequence[logical.Query]) -> LimitExceeded | N
 
 
 def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
-    """Names the query that went over the limit and how the set would fit."""
+    """Names the query that exceeded the limit, and how the set would fit."""
 
     def fits(queries: Sequence[logical.Query]) -> bool:
         return _over(c, queries) is None
@@ -391,7 +392,7 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     queries = [query for query in _for_devices(c) if len(query.sources) > 1 and query.last is None]
     first = first_over(queries, fits)
     query = queries[first]
-    # The whole set may be over another limit than this query is.
+    # The whole set may exceed another limit than this query does.
     limit = _over(c, queries[: first + 1]) or limit
     devices, alone = pack(queries, fits)
     advice = []
@@ -418,7 +419,7 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
 
 
 def _named(queries: Sequence[logical.Query]) -> str:
-    """The names of queries; of many, some."""
+    """Returns the names of queries, shortened if there are many."""
     names = [query.name for query in queries]
     if len(names) > _FEW_NAMES:
         names[_FEW_NAMES - 2 :] = [f"and {len(names) - _FEW_NAMES + 2} more"]

@@ -1,11 +1,11 @@
-"""The golden model: M3Join on the Roujoin architecture, as it is defined.
+"""The golden model: M3Join on the Roujoin architecture, by its definition.
 
-It reads an image's factors and combinations, never its programs: what the instruction-level
-model and the hardware execute is checked against it. Raw tuples are taken in blocks, whose probes
-meet window tuples in numpy (`seustream.cosim.pairs`); which of them one may see is decided by position:
-those stored up to its raw tuple's arrival, not expired, and not pushed out by then. So a block
-gives exactly the results of its tuples one by one. It counts in 64 bits; where a device's counters
-end only decides who leaves early.
+It reads an image's factors and combinations, never its programs, so that the execution by the
+instruction-level model and the hardware is checked against it. Raw tuples are taken in blocks,
+whose probes meet window tuples in numpy (`seustream.cosim.pairs`). Position decides which of these
+a probe may see: those stored up to its raw tuple's arrival, not expired, and not pushed out by
+then. A block therefore gives exactly the results of its tuples one by one. It counts in 64 bits;
+the limits of a device's counters only decide which tuples leave early.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from seustream.hdl.device import (
 )
 
 _BLOCK, _LONG_BLOCK = 256, 4096
-"""Raw tuples at a time: few where probes meet all of a window, which grows by as many; many where
-an index finds their partners, which is made anew for each block."""
+"""Raw tuples per block: few if probes meet all of a window, which grows by as many; many if an
+index finds their partners, which is rebuilt for each block."""
 _EARLIEST = int(np.iinfo(np.int64).min)
 _decoded = functools.lru_cache(maxsize=4)(decode)
 
 Joins: TypeAlias = Callable[[int, int, int, Ints], None]
-"""Called with what probes of a tag found in an area: tag, area, the tag of what is joined, and its
-sequence numbers by stream, a row each."""
+"""Called with what probes of a tag found in an area: tag, area, the tag of the joined tuples, and
+their sequence numbers by stream, one row each."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class _Store:
 
 @dataclass(slots=True)
 class _Sight:
-    """The part of one window that the raw tuples of a block see: positions [low, high) each."""
+    """The part of one window that the raw tuples of a block see: positions [low, high) for each."""
 
     low: Ints
     high: Ints
@@ -98,8 +98,8 @@ class _Sight:
 
 @dataclass(slots=True)
 class _Probes:
-    """Probe tuples of one route tag: the block row of their raw tuple and, by stream, what
-    they carry; `bits` are the raw tuple's own selection bits, 0 once joined."""
+    """Probe tuples of one route tag: the block row of their raw tuple and, by stream, what they
+    carry. `bits` are the raw tuple's own selection bits, 0 once joined."""
 
     row: Ints
     sequence: Ints
@@ -112,7 +112,8 @@ class _Probes:
 
 
 class GoldenDevice:
-    """Device contract: `seustream.hdl.device.Device`. `joins`, if given, sees all that is joined."""
+    """Device contract: `seustream.hdl.device.Device`. `joins`, if given, is called with every
+    joined tuple."""
 
     def __init__(self, config: DeviceConfig, joins: Joins | None = None) -> None:
         self.config, self._joins = config, joins
@@ -192,13 +193,13 @@ class GoldenDevice:
         return out
 
     def _count(self, tables: Tables, block: Batch) -> Ints:
-        """Per raw tuple and stream, the last sequence number that stream has reached."""
+        """Returns, per raw tuple and stream, the last sequence number that the stream has reached."""
         groups = np.array(tables.groups)
         moved = np.where(groups[block.stream][:, None] == groups, block.sequence[:, None], -1)
         return np.maximum(np.maximum.accumulate(moved, axis=0), self._counter)
 
     def _door(self, tables: Tables, block: Batch) -> tuple[Ints, Bools]:
-        """Selection bits of the raw tuples, and which of them are stored and probed."""
+        """Returns the selection bits of the raw tuples, and which tuples are stored and probed."""
         bits = np.zeros(len(block), np.int64)
         wanted = np.zeros(len(block), np.bool_)
         for stream, (selections, masks) in enumerate(
@@ -222,8 +223,8 @@ class GoldenDevice:
         bits: Ints,
         counter: Ints,
     ) -> tuple[_Sight, HandedOver]:
-        """Stores the block's tuples of one stream. Gives what every raw tuple of the block
-        sees of this window, and who had to leave it early."""
+        """Stores the block's tuples of one stream. Returns what every raw tuple of the block sees
+        of this window, and the tuples that had to leave it early."""
         store, capacity = self._stores[stream], self.config.capacity
         if not tables.routes[stream].insert:
             rows, bits = rows[:0], bits[:0]
@@ -233,7 +234,7 @@ class GoldenDevice:
         alive = _first_alive(store, tables.areas[stream].retention, block.timestamp, counter)
         room = np.maximum(high - capacity, self._first_countable(store, block.timestamp, counter))
         sight = _Sight(np.maximum(room, np.minimum(alive, high)), high)
-        # A position leaves with the first raw tuple that does not see it any more.
+        # A position leaves with the first raw tuple that no longer sees it.
         leavers = np.arange(int(sight.low[-1]))
         takers = np.searchsorted(sight.low, leavers, side="right")
         early = leavers >= alive[takers]
@@ -247,8 +248,8 @@ class GoldenDevice:
         return sight, left
 
     def _first_countable(self, store: _Store, now: Ints, counter: Ints) -> Ints:
-        """Per raw tuple, the position of the oldest window tuple whose age and rank the device's
-        counters can tell."""
+        """Returns, per raw tuple, the position of the oldest window tuple whose age and rank the
+        device's counters can represent."""
         by_age = np.searchsorted(store.timestamp, _reach_back(now, self.config.longest_range))
         by_rank = np.searchsorted(store.sequence, counter - self.config.longest_rows)
         first: Ints = np.maximum(by_age, by_rank)
@@ -264,8 +265,8 @@ class GoldenDevice:
         sights: list[_Sight],
         members: list[GroupedResults],
     ) -> Iterator[tuple[Ints, Results]]:
-        """Router and join areas, until nothing is in flight. Gives results with the block row
-        of their raw tuple, and to `members` those that are in groups."""
+        """Runs router and join areas until nothing is in flight. Returns results with the block row
+        of their raw tuple, and adds those that are in groups to `members`."""
         waiting = [
             (
                 stream,
@@ -290,7 +291,7 @@ class GoldenDevice:
     def _probe(
         self, area: Area, number: int, tag: int, probes: _Probes, sight: _Sight
     ) -> Iterator[tuple[int, _Probes]]:
-        """All probes of one tag against one window: combinations give joined tuples."""
+        """Matches all probes of one tag against one window; combinations give joined tuples."""
         store = self._stores[number]
         seen = sight.low[probes.row], sight.high[probes.row]
         self._status.pairs += int((seen[1] - seen[0]).sum())
@@ -315,8 +316,8 @@ class GoldenDevice:
 
 
 def _first_alive(store: _Store, keep: Retention, now: Ints, counter: Ints) -> Ints:
-    """Per raw tuple, the position of the oldest window tuple that some window still reaches.
-    Both age and rank fall along the window, so that all after it are alive too."""
+    """Returns, per raw tuple, the position of the oldest window tuple that some window still
+    reaches. Both age and rank fall along the window, so all later tuples are alive too."""
     if keep.range is None:
         return np.zeros(len(now), np.int64)
     by_age = np.full(len(now), len(store))
@@ -328,7 +329,7 @@ def _first_alive(store: _Store, keep: Retention, now: Ints, counter: Ints) -> In
 
 
 def _reach_back(now: Ints, ticks: int) -> Ints:
-    """The oldest timestamp a range reaches, as far back as 64 bits go."""
+    """Returns the oldest timestamp that a range reaches, as far back as 64 bits go."""
     oldest: Ints = np.maximum(now, _EARLIEST + ticks) - ticks
     return oldest
 
@@ -360,7 +361,7 @@ def _raw_probes(block: Batch, bits: Ints, stream: int, rows: Ints) -> _Probes:
 
 
 def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) -> _Probes:
-    """Probe tuples joined with window tuples, pair by pair."""
+    """Joins probe tuples with window tuples, pair by pair."""
     joined = _Probes(
         probes.row[who],
         probes.sequence[who],
@@ -382,8 +383,9 @@ def _deliver(
     counters: Ints,
     members: list[GroupedResults],
 ) -> tuple[Ints, Results]:
-    """The output check: a tuple is of the queries all whose windows it fits, a raw one of those whose filter it
-    passes. Of the query whose groups the tag's results form it is a member."""
+    """Applies the output check: a tuple is a result of each query all of whose windows it fits, a
+    raw one if it also passes the filter. For the query whose groups the tag's results form, it is a
+    member."""
     newest = block.timestamp[probes.row]
     maps = np.zeros(len(probes), np.uint64)
     carried = probes.sequence != NOT_IN_RESULT
@@ -414,7 +416,7 @@ def _fits(windows: tuple[Window, ...], probes: _Probes, newest: Ints, counters: 
 
 
 def _in_order(found: list[tuple[Ints, Results]], handed: HandedOver) -> Results:
-    """A block's results by the arrival of their raw tuples."""
+    """Orders a block's results by the arrival of their raw tuples."""
     if not found:
         return Results(handed_over=handed)
     order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")

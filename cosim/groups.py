@@ -1,4 +1,4 @@
-"""Groups of results, as the golden model forms them: of one push all at once."""
+"""Groups of results as the golden model forms them: those of one push all at once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def members_of(
     oldest: Ints,
     some: npt.NDArray[np.bool_],
 ) -> GroupedResults:
-    """The members among joined tuples: of each its raw tuple's row in the block, its attributes by stream and
-    number, and its oldest time."""
+    """Returns the members among joined tuples, given each tuple's raw tuple row in the block, its
+    attributes by stream and number, and its oldest time."""
     row = row[some]
 
     def codes(place: tuple[int, int] | None) -> Ints:
@@ -54,7 +54,7 @@ def members_of(
 
 
 def groups_of(members: Sequence[GroupedResults]) -> Groups:
-    """The groups of members, in the order of queries, periods and keys."""
+    """Returns the groups of members, in the order of queries, periods and keys."""
     some = [part for part in members if len(part.query)]
     if not some:
         return Groups()

@@ -1,13 +1,13 @@
 """The instruction-level model of the WJASIP: executes the words of an image.
 
-It stands between the golden model, which knows what a query set means, and the RTL,
-which knows how: of a join area it reads the program alone, never the factors and
-combinations the program was made from, so an error of the code generator shows as a
-difference to the golden model, and an error of the RTL as a difference to this one.
+It stands between the golden model, which defines what a query set means, and the RTL, which defines
+how it is executed. It reads a join area's program alone, never the factors and combinations behind
+it. An error of the code generator therefore shows as a difference to the golden model, and an error
+of the RTL as a difference to this one.
 
-One probe tuple's program runs for all window tuples at once. That is exact because the
-program counter cannot differ between them: JMPCT asks only for the probe's route tag,
-and the window tuples that JMPLI sends to the last instruction merely stop taking part.
+One probe tuple's program runs for all window tuples at once. That is exact because the program
+counter cannot differ between them: JMPCT depends only on the probe's route tag, and the window
+tuples that JMPLI sends to the last instruction merely stop taking part.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from seustream.hdl.device import (
 from seustream.hdl.isa import Condition
 
 Trace = Callable[[int, int, int, isa.Instruction], None]
-"""Called per executed instruction: route tag of the probe, area, address, instruction."""
+"""Called for each executed instruction: route tag of the probe, area, address, instruction."""
 
 Bits = npt.NDArray[np.bool_]
 
 
 class Probed(NamedTuple):
-    """A probe tuple that has met a window: the sequence numbers of its parts, by stream; of each stored
-    tuple its sequence number and the factor registers as they were at the end, register 0 the lowest
-    bit; and the tags of what was joined, each with the stored tuple's place among them."""
+    """A probe tuple that has met a window: the sequence numbers of its parts, by stream; for each
+    stored tuple its sequence number and the final factor registers, register 0 the lowest bit; and
+    the tags of the joined tuples, each with the stored tuple's place among them."""
 
     tag: int
     area: int
@@ -94,8 +94,8 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A tuple on its way through the areas. `bits` are the selection bits of a raw tuple;
-    a joined one has none, its tag says all that was found true of its parts."""
+    """A tuple on its way through the areas. `bits` are the selection bits of a raw tuple; a joined
+    one has none, since its tag implies everything found true of its parts."""
 
     tag: int
     parts: dict[int, _Part]
@@ -103,8 +103,8 @@ class _Probe:
 
 
 class _Window:
-    """A window buffer. The columns are twice as long as what it may keep, so that the
-    stored tuples stay one slice; they move to the front when the end is reached."""
+    """A window buffer. The columns are twice as long as its capacity, so that the stored tuples
+    stay one slice; they move to the front when the end is reached."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -129,8 +129,8 @@ class _Window:
         )
 
     def expire(self, retention: Retention, now: int, last: int) -> None:
-        """Drops the dead. Age and rank both fall from the oldest tuple to the newest, so
-        the dead are a prefix."""
+        """Drops dead tuples. Age and rank both fall from the oldest tuple to the newest, so the
+        dead are a prefix."""
         if retention.range is None:
             return
         while (
@@ -141,8 +141,8 @@ class _Window:
             self.first += 1
 
     def forget(self, config: DeviceConfig, now: int, last: int) -> list[int]:
-        """Takes out the tuples too old or of too high a rank for the counters; gives their
-        sequence numbers. They are a prefix, as the dead are."""
+        """Removes the tuples whose age or rank exceeds the counters; returns their sequence
+        numbers. They are a prefix, as the dead are."""
         gone = []
         while self.first < self.end and (
             now - int(self.timestamp[self.first]) > config.longest_range
@@ -153,8 +153,8 @@ class _Window:
         return gone
 
     def insert(self, part: _Part, bits: int) -> int | None:
-        """Stores a tuple; gives the sequence number of the one that had to leave for it.
-        The dead are gone by now, so whatever leaves a full buffer is alive."""
+        """Stores a tuple; returns the sequence number of one that had to leave for it. The dead are
+        gone by now, so a tuple that leaves a full buffer is alive."""
         pushed_out = None
         if len(self) == self.capacity:
             pushed_out = int(self.sequence[self.first])
@@ -172,7 +172,7 @@ class _Window:
 
 
 def _selected(selections: tuple[Selection, ...], attributes: tuple[int, ...]) -> int:
-    """The selection bits of a raw tuple."""
+    """Returns the selection bits of a raw tuple."""
     bits = 0
     for index, selection in enumerate(selections):
         outcomes = (
@@ -188,10 +188,10 @@ def _spread(bits: int) -> Bits:
 
 
 class IssDevice:
-    """A device that executes its program, instruction by instruction.
+    """Executes programs, instruction by instruction.
 
-    `trace`, if given, sees every instruction executed, once a probe tuple; a probe of
-    an empty window executes none. `probed` is called after the last of them.
+    `trace`, if given, is called for every executed instruction, once per probe tuple; a probe of an
+    empty window executes none. `probed` is called after the last of them.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class IssDevice:
         self._trace, self._probed = trace, probed
         self._tables: Tables | None = None
         self._programs: list[list[isa.Instruction]] = []
-        self._maps: list[int] = []  # of results, their queries
+        self._maps: list[int] = []  # for each result, its queries
         self._rows: list[tuple[int, ...]] = []  # newest, oldest, sequence numbers
         self._handed_over: list[tuple[int, int, int, int]] = []  # as the columns of HandedOver
         self._groups: dict[
@@ -218,7 +218,7 @@ class IssDevice:
         self._empty()
 
     def _empty(self) -> None:
-        """No tuple is stored and no sequence number known of any source."""
+        """Empties all windows and forgets the sequence numbers of all sources."""
         streams = self._tables.streams if self._tables else 0
         self._windows = [_Window(self._config.capacity) for _ in range(streams)]
         self._last: dict[int, int] = {}
@@ -270,7 +270,7 @@ class IssDevice:
         )
 
     def _raw(self, tables: Tables, stream: int, part: _Part, admit: bool) -> None:
-        """One raw tuple: expire, insert, then probe until nothing is in flight."""
+        """Processes one raw tuple: expires, inserts, then probes until nothing is in flight."""
         self._status.taken += 1
         group = tables.groups[stream]
         self._now = part.timestamp
@@ -323,7 +323,7 @@ class IssDevice:
         self._handed_over.append((area, sequence, taker, arrived.sequence))
 
     def _execute(self, area: int, probe: _Probe) -> list[_Probe]:
-        """Runs the area's program for the probe and every stored tuple; gives what it joins."""
+        """Runs the area's program for the probe and every stored tuple; returns the joined tuples."""
         window = self._windows[area]
         stored = window.stored
         self._status.pairs += len(window)
@@ -385,7 +385,7 @@ class IssDevice:
         return outcome
 
     def _in_windows(self, tables: Tables, query: int, parts: dict[int, _Part]) -> bool:
-        """The output check, at the arrival of the result's latest part: now."""
+        """Applies the output check now, at the arrival of the result's latest part."""
         assert self._now is not None
         for stream, part in parts.items():
             window = tables.windows[query][stream]

@@ -1,8 +1,8 @@
-"""Probe tuples against a window: which pairs satisfy the combinations of an area.
+"""Matches probe tuples with a window: finds the pairs that satisfy the combinations of an area.
 
-Where all combinations of a route tag require one equality, only window tuples with the probe's
-value are looked at, found in an index of the window; else every probe meets every window tuple.
-Both give the same pairs in the same order: by probe, then by place in the window.
+If all combinations of a route tag require one equality, only window tuples with the probe's value
+are compared, found in an index of the window; otherwise every probe meets every window tuple. Both
+give the same pairs in the same order: by probe, then by place in the window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.uint32]
 Keys = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 Found = tuple[int, Ints, Ints]
-"""A route tag, and of each joined tuple with it the probe and the place in the window."""
+"""A route tag, and for each joined tuple with it the probe and the place in the window."""
 
 PAIRS_AT_ONCE = 1 << 20
 _PLACE = np.uint64(0xFFFFFFFF)
@@ -39,7 +39,7 @@ class Probes(Protocol):
 
 
 class PairWindow(Protocol):
-    """And of a window's tuples."""
+    """The members of window tuples that are read here."""
 
     attributes: Codes
     bits: Ints
@@ -48,7 +48,7 @@ class PairWindow(Protocol):
 
 
 def by_post_tag(area: Area, tag: int) -> dict[int, list[Combination]]:
-    """The combinations a probe with this tag may satisfy."""
+    """Returns the combinations that a probe with this tag may satisfy."""
     found: dict[int, list[Combination]] = {}
     for row in area.combinations:
         if row.pre_tag == tag:
@@ -57,15 +57,16 @@ def by_post_tag(area: Area, tag: int) -> dict[int, list[Combination]]:
 
 
 def shared_equality(area: Area, tag: int) -> int | None:
-    """An equality every combination of a tag requires. Found from the combinations alone, so that
-    an image with a wrong guard still meets a model that knows nothing of guards."""
+    """Returns an equality that every combination of a tag requires. It is derived from the
+    combinations alone, so that an image with a wrong guard is checked by a model that does not know
+    guards."""
     rows = [set(row.factors) for row in area.combinations if row.pre_tag == tag]
     shared = set.intersection(*rows) if rows else set()
     return min((i for i in shared if area.factors[i].condition is Condition.EQ), default=None)
 
 
 def index_of(attribute: Codes) -> Keys:
-    """A window's places in the order of an attribute's value, then of place, each in one number
+    """Returns a window's places ordered by the attribute's value, then by place, each in one number
     with the value."""
     keys: Keys = attribute.astype(np.uint64) << _ABOVE
     keys |= np.arange(len(attribute), dtype=np.uint64)
@@ -85,8 +86,8 @@ def by_index(
     keys: Keys,
     sight: Sight,
 ) -> Iterator[Found]:
-    """Pairs that satisfy combinations, all of which require this equality; `keys` is the index of
-    the attribute it compares."""
+    """Yields pairs that satisfy combinations, all of which require this equality; `keys` is the
+    index of the attribute that it compares."""
     low, high = sight
     factor = area.factors[equality]
     value = probes.attributes[:, factor.probe_stream, factor.probe_attribute].astype(np.uint64)
@@ -156,7 +157,7 @@ Sight = tuple[Ints, Ints]
 def by_all(
     area: Area, tag: int, probes: Probes, window: PairWindow, sight: Sight
 ) -> Iterator[Found]:
-    """Pairs that satisfy combinations."""
+    """Yields pairs that satisfy combinations."""
     low, high = sight
     combinations = by_post_tag(area, tag)
     step = max(1, PAIRS_AT_ONCE // max(len(window), 1))
@@ -176,7 +177,7 @@ def by_all(
 
 
 class _Grid:
-    """The factor bits of some probes against some window tuples, each evaluated once."""
+    """The factor bits of some probes with some window tuples, each evaluated once."""
 
     def __init__(
         self, area: Area, probes: Probes, part: slice, store: PairWindow, window: slice

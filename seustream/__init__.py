@@ -1,10 +1,10 @@
-"""SEUSTREAM's front door: `import seustream`, and the command line in `seustream.cli`.
+"""SEUSTREAM's Python interface: `import seustream`. The command line is in `seustream.cli`.
 
     import seustream as ss
-    out = ss.run("SELECT a FROM R WINDOW NOW", R=frame)     # rows that are all there
-    con = ss.connect()                                      # rows as they come
+    out = ss.run("SELECT a FROM R WINDOW NOW", R=frame)     # rows that are complete
+    con = ss.connect()                                      # rows as they arrive
 
-The names are loaded when they are first used, so that commands start fast.
+Names are loaded on first use, so that commands start fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLACES = {
 
 
 def _version() -> str:
-    """Of the tag it was built from; the build leaves it in a file."""
+    """Returns the version of the tag that this was built from; the build stores it in a file."""
     try:
         with open(os.path.join(os.path.dirname(__file__), "version.txt"), encoding="utf-8") as file:
             return file.read().strip()

@@ -1,4 +1,4 @@
-"""`run`: queries over rows that are all there."""
+"""`run`: queries over complete inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from seustream.texts import NAME, text_of, translated
 
 
 class DataWarning(UserWarning):
-    """Rows that were left out because they came late, and evaluations that have no value.
+    """Reports rows that were left out because they came late, and evaluations without a value.
 
     >>> import warnings, seustream as ss
     >>> with warnings.catch_warnings(record=True) as seen:
@@ -57,21 +57,21 @@ def run(
     streams: Mapping[str, Rows] | None = None,
     **frames: Rows,
 ) -> dict[str, QueryResult]:
-    """Runs queries over rows that are all there, and gives the results by query, and as `late.R` the late
-    rows of a stream R WITH (late = 'side').
+    """Runs queries over complete inputs. Returns the results by query and, as `late.R`, the late rows of a
+    stream R WITH (late = 'side').
 
-    `sql` is a text, or the `Path` of a file. A stream's rows are an Arrow table, a pandas or Polars
-    frame, a DuckDB relation, a dict of columns, a list of dicts, or the path of a file, with a
-    column `ts`; CREATE STREAM may be left out, since the columns say what it is.
+    `sql` is a text, or the `Path` of a file. The rows of a stream are an Arrow table, a pandas or Polars
+    frame, a DuckDB relation, a dict of columns, a list of dicts, or the path of a file. They have a
+    column `ts`. CREATE STREAM may be left out, since the columns define the stream.
 
     Args:
         backend: "engine" for no device; or "golden", "iss", "verilated", or a bridge's address.
-        devices: how many of them; None for as many as the queries take.
+        devices: the number of devices; None for as many as the queries take.
         strict: the first evaluation without a value is an error, instead of NULL.
-        slack: milliseconds a stream's times may fall back before a row is late.
+        slack: milliseconds by which a stream's times may fall back before a row is late.
         config: the device's configuration, by name.
         parameters: values of the text's `:name`.
-        streams: rows by the stream's name, where a name is that of an option.
+        streams: rows by the stream's name, if a name is that of an option.
         **frames: rows by the stream's name.
 
     >>> import seustream as ss
@@ -126,7 +126,7 @@ OPTIONS = tuple(
 
 
 def _described(name: str, given: Rows, text: str) -> Stream:
-    """The stream that a frame is of; a name that the text has not may be a misspelt option."""
+    """Returns the stream of a frame. A name that the text does not have may be a misspelt option."""
     try:
         return stream_of(name, given)
     except InputError as error:
@@ -161,12 +161,12 @@ def _run(
 
 
 def aside(late: Mapping[str, list[pa.Table]]) -> OnLate:
-    """Keeps the late rows of some streams."""
+    """Returns a callback that keeps the late rows of some streams."""
     return lambda stream, rows: late[stream].append(rows) if stream in late else None
 
 
 def warn_of(report: Report) -> None:
-    """Says what a summary of `seustream run` would say."""
+    """Warns of what the summary of `seustream run` would report."""
     for stream, count in report.late.items():
         said = (
             f"stream {stream}: {count:,} late row{'s' * (count != 1)} left out; slack= takes them"
@@ -182,7 +182,7 @@ def warn_of(report: Report) -> None:
 
 
 def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
-    """The rows of each base stream; all that queries read must have some."""
+    """Returns the rows of each base stream; every stream that queries read must have some."""
     base: dict[str, Stream] = {stream.name.lower(): stream for stream in c.program.base}
     for name in rows:
         if name.lower() not in base:
@@ -199,7 +199,7 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
 
 
 def config_named(name: str) -> DeviceConfig:
-    """A configuration by name."""
+    """Returns a configuration by name."""
     if name not in CONFIGURATIONS:
         hint = suggest(name, CONFIGURATIONS, "configurations")
         raise QueryError(f"there is no configuration {name!r}", hint)

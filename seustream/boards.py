@@ -1,4 +1,4 @@
-"""Boards by the name users give them, and devices on them."""
+"""Finds boards by the name that users give them, and opens devices on them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from seustream.errors import UserError
 from seustream.hdl.config import DeviceConfig
 from seustream.progress import Notes
 
-if TYPE_CHECKING:  # boards are imported by those who name one
+if TYPE_CHECKING:  # imported only by commands that name a board
     from seustream.cosim.link.device import BoardDevice
     from seustream.hdl.boards.board import Board
 
 SERIAL, UDP, USB, VIRTUAL = "serial", "udp", "usb", "virtual"
 SHAPES = (f"{SERIAL}:///PORT", f"{UDP}://HOST", f"{USB}://", f"{VIRTUAL}:BOARD")
 VIRTUAL_UDP, VIRTUAL_USB = f"{VIRTUAL}:{UDP}", f"{VIRTUAL}:{USB}"
-"""The RTL behind a UDP port of this machine, or behind a USB port with a host at its wires, where other
+"""The RTL behind a UDP port of this machine, or behind a USB port with a host at its wires. Other
 virtual boards are netlists behind pins."""
 _SLOW = 40
-"""A netlist in simulation is so much slower than a board."""
+"""Factor for timeouts: a simulated netlist is this much slower than a board."""
 
 
 def board_named(name: str) -> Board:
@@ -34,14 +34,14 @@ def board_named(name: str) -> Board:
 
 
 def constraints_of(board: Board) -> Path:
-    """The folder of its pins and clocks."""
+    """Returns the folder of the board's pins and clocks."""
     return Path(__file__).with_name("constraints") / board.name
 
 
 @contextlib.contextmanager
 def tools() -> Iterator[None]:
-    """For the import of what makes gateware, which no command but those of boards needs: says
-    what is not installed."""
+    """Guards imports of the tools that make gateware, which only the commands for boards need;
+    reports what is not installed."""
     try:
         yield
     except ModuleNotFoundError:
@@ -77,7 +77,7 @@ def check_board(backend: str) -> None:
 
 @contextlib.contextmanager
 def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
-    """The device on a board, while it is needed."""
+    """Opens the device on a board for the duration of the context."""
     with contextlib.ExitStack() as stack:
         device = (
             _udp(backend, config, stack)
@@ -89,7 +89,7 @@ def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
 
 
 def _udp(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> BoardDevice | None:
-    """None of an address that is not on a network."""
+    """Opens a board on a network; None for any other address."""
     from seustream.cosim.link.udp import UdpAddress, open_board
 
     if backend == VIRTUAL_UDP:
@@ -107,7 +107,7 @@ def _udp(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> Boa
 
 
 def _usb(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> BoardDevice | None:
-    """None of an address that is not on USB."""
+    """Opens a board on USB; None for any other address."""
     from seustream.cosim.link.usb import UsbAddress, open_board
 
     if backend == VIRTUAL_USB:
@@ -115,7 +115,7 @@ def _usb(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> Boa
 
         with Notes() as note:
             library = usb(config, note)
-        # What is missing was said by now.
+        # The call above has already reported what is missing.
         from seustream.cosim.boards.usb import SimulatedUsbBoard, VirtualUsbBoard
 
         virtual = stack.enter_context(VirtualUsbBoard(SimulatedUsbBoard(library)))

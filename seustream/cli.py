@@ -1,7 +1,7 @@
 """The command line: `seustream COMMAND ...`.
 
-Exit status 0 on success, 2 on an error of the user's with the message on stderr, 1 on a fault
-of ours.
+The exit status is 0 on success, 2 on an error of the user's, with the message on stderr, and 1 on
+an internal fault.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ COMMANDS = {
     "completion": "complete commands and options in a shell",
     "doctor": "check this installation",
 }
-"""A line on each command. Its module is imported when the command runs, and no other's."""
+"""One line for each command. Only the module of the command that runs is imported."""
 
 _WITHOUT_PANDAS = ("compile", "explain", "run")
-"""Commands that have no frames of pandas. Where it is installed, pyarrow would import it with the first
-array, for as long as a small query takes in all."""
+"""Commands that use no pandas frames. If pandas is installed, pyarrow would import it with the
+first array, which takes as long as a small query in all."""
 
 
 class _NoPandas(MetaPathFinder):
@@ -52,7 +52,7 @@ class _NoPandas(MetaPathFinder):
 
 
 def module_of(command: str) -> ModuleType:
-    """The module of a command: `add_arguments(parser)` and `run(arguments)`."""
+    """Returns the module of a command: `add_arguments(parser)` and `run(arguments)`."""
     return import_module(f"seustream.commands.{command}")
 
 
@@ -66,14 +66,14 @@ examples:
 
 
 class Formatter(argparse.HelpFormatter):
-    """Leaves examples as they are typed."""
+    """Keeps examples as they are typed."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says of a mistake what might have been meant, and no more."""
+    """Suggests what was meant by a mistake, and prints nothing else."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("formatter_class", Formatter)
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
                 hint = f"{taken[0]} {unknown[1]}"
             elif taken and given in ("--input", "--source"):
                 hint = f"{self.prog} takes rows by {taken[0]}"
-            elif len(given) > 2:  # one letter is like any other
+            elif len(given) > 2:  # one letter resembles any other
                 hint = _meant(given, options) or hint
         self.exit(2, f"{self.prog}: {message}\n  hint: {hint}\n")
 
@@ -115,7 +115,7 @@ def _meant(given: str, known: Collection[str]) -> str | None:
 
 
 def parser(wanted: Collection[str] = COMMANDS) -> Parser:
-    """All commands, with the arguments of those that are wanted."""
+    """Returns a parser of all commands, with the arguments of the wanted ones."""
     return _parsers(wanted)[0]
 
 
@@ -140,7 +140,7 @@ def _parsers(wanted: Collection[str]) -> tuple[Parser, dict[str, Parser]]:
 
 
 def parsed(given: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command, with the defaults of file and environment."""
+    """Returns the arguments of a command, with the defaults of file and environment."""
     top, made = _parsers(given[:1])
     for name, of in made.items():
         from seustream.defaults import BadDefault, set_defaults
@@ -152,16 +152,17 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(given)
     if rest:
         made.get(arguments.command, top).error(f"unrecognized arguments: {rest[0]}")
-    arguments.all_commands = parser  # for what completes them
+    arguments.all_commands = parser  # for shell completion
     return arguments
 
 
 class _Terminated(BaseException):
-    """Ends a command that was asked to end: what it has begun to write is removed on the way out."""
+    """Ends a command on request; partial output is removed on the way out."""
 
 
 def _end_tidily() -> None:
-    """Lets SIGTERM end this process as Ctrl-C does; one that is forked from it, or a second one, at once."""
+    """Makes SIGTERM end this process as Ctrl-C does. A second one, or one in a forked process, ends
+    it at once."""
     me = os.getpid()
 
     def end(number: int, _: object) -> None:
@@ -182,7 +183,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and given[:1] and given[0] in _WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
     try:
-        # Here too: to know its options a command is imported, which takes most of its beginning.
+        # Inside the try: parsing imports the command for its options, which takes most of the
+        # start-up time.
         arguments = parsed(given)
         if hasattr(arguments, "text"):
             from seustream.commands.common import settle_text
@@ -192,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of our output has closed it.
         _say_no_more()
         return 0
     except KeyboardInterrupt:
@@ -206,20 +208,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_what_is_closed() -> None:
-    """Gives a process that was started without inputs or outputs those that hold nothing."""
+    """Opens the null device as standard input or output in a process started without them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def _say_no_more() -> None:
-    """Keeps Python from flushing at its end what cannot be written."""
+    """Keeps Python from flushing unwritable output when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(error: Exception) -> int:
-    """Prints an error; the exit status. The classes are imported here, since a command that goes
-    well needs few of them."""
+    """Prints an error and returns the exit status. The classes are imported here, since a command
+    that succeeds needs few of them."""
     from seustream.compiler.errors import CompileError
     from seustream.cosim.bridge.errors import BridgeError
     from seustream.cosim.bridge.security import AddressRefused
@@ -247,7 +249,7 @@ def _failed(error: Exception) -> int:
         _hint(getattr(error, "hint", None))
         return 2
     if isinstance(error, OSError):
-        # What a system refuses is no fault of ours, wherever it comes up.
+        # An operation that the system refuses is not an internal fault, wherever it comes up.
         if error.filename is None:
             _say_no_more()
         place = "" if error.filename is None else f"{error.filename}: "

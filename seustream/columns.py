@@ -1,4 +1,4 @@
-"""Typed columns of files and frames as columns of a stream's types."""
+"""Converts typed columns of files and frames to columns of a stream's types."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from seustream.tables import (
 def from_column(
     column: pa.ChunkedArray[Any], of: Field, faults: BadCells
 ) -> pa.ChunkedArray[Any] | None:
-    """A typed column as one of the field's type; None where the types have nothing to do with
-    each other. Integers of any width, reals and texts of any kind pass where the values fit;
-    times lose what is finer than the column's type, rounded down."""
+    """Converts a typed column to the field's type; returns None if the types are unrelated.
+    Integers of any width, reals and texts of any kind are accepted if the values fit. Times finer
+    than the column's type are rounded down."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not pa.types.is_null(column.type) and not _suits(column.type, of):
@@ -71,9 +71,9 @@ _ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
 
 
 def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: BadCells) -> pa.Array[Any]:
-    """A whole chunk at once, and value by value only where that fails."""
+    """Converts a whole chunk at once, and value by value only if that fails."""
     try:
-        chunk.validate(full=True)  # Parquet does not promise that its texts are UTF-8
+        chunk.validate(full=True)  # Parquet does not guarantee that its texts are UTF-8
         values = _checked(chunk, of)
     except (pa.ArrowInvalid, BadCell):
         pass
@@ -100,7 +100,7 @@ def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: BadCells) -> pa.Ar
 
 
 def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
-    """The chunk in the field's type; raises where a value does not fit."""
+    """Converts the chunk to the field's type; raises if a value does not fit."""
     to = arrow_type(of.type)
     if pa.types.is_null(chunk.type):
         return pa.nulls(len(chunk), to)
@@ -131,13 +131,13 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
         case Kind.INTERVAL:
             lengths = chunk
             if pa.types.is_duration(chunk.type):
-                lengths = arrow(pc.cast(chunk, to, safe=False))  # what is finer is cut off
+                lengths = arrow(pc.cast(chunk, to, safe=False))  # finer fractions are cut off
             times = arrow(pc.cast(lengths, pa.int64()))
             if too_long(times):
                 raise BadCell(f"{shown(str(pc.max(times)))} {range_reason(of)}")
             return spans(times)
         case Kind.DECIMAL if pa.types.is_integer(chunk.type):
-            # Arrow wants a type that holds every integer of the column's.
+            # Arrow requires a type that holds every integer of the column's type.
             wide = arrow(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
             return arrow(pc.cast(wide, to))
         case _:
@@ -145,7 +145,7 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
 
 
 def _spelled(one: pa.Array[Any]) -> str:
-    """The first value by Arrow's cast; Python has no form for some times."""
+    """Spells the first value by Arrow's cast, since Python cannot represent some times."""
     return str(pc.cast(one.slice(0, 1), pa.string())[0].as_py())
 
 

@@ -4,7 +4,7 @@
     backend = "golden"          SEUSTREAM_SLACK=5s
     slack = "5s"
 
-The environment counts more than the file, and an option that is given more than both.
+The environment overrides the file, and an option on the command line overrides both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILE, PREFIX = "seustream.toml", "SEUSTREAM_"
 
 
 class BadDefault(Exception):
-    """A default that no option takes; `hint` says what one would."""
+    """A default that no option accepts; `hint` gives an acceptable one."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

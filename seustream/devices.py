@@ -1,4 +1,4 @@
-"""Devices by the name users give them."""
+"""Opens devices by the name that users give them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # each backend is imported where it is made
     from seustream.cosim.bridge.client import BridgeClient
 
 ENGINE = "engine"
-"""No device at all: the engine joins by itself."""
+"""No device: the engine joins by itself."""
 BACKENDS = (ENGINE, "golden", "iss", "verilated")
 SIMULATED = ("golden", "iss", "verilated")
 """Devices of which there may be several."""
@@ -45,7 +45,7 @@ def check_backend(backend: str, remote: bool = True) -> None:
 
 
 def check_devices(backend: str, given: str | None) -> None:
-    """Refuses `--devices` where there are no several devices."""
+    """Refuses `--devices` for a backend that has only one device."""
     if given is None or backend in SIMULATED:
         return
     if backend == ENGINE:
@@ -60,8 +60,8 @@ def check_devices(backend: str, given: str | None) -> None:
 
 
 class SpareDevices(Sequence[Device]):
-    """As many devices as there may be; each is made when it is first asked for. Iterating gives those that
-    are made."""
+    """Provides up to a number of devices, each created when it is first asked for. Iteration yields
+    those already created."""
 
     def __init__(self, most: int, make: Callable[[], Device]) -> None:
         self._most, self._make = most, make
@@ -92,7 +92,7 @@ def devices(
     waves: Path | None = None,
     access: Access = NONE,
 ) -> Iterator[tuple[Device, ...]]:
-    """So many devices, while they are needed."""
+    """Opens this many devices for the duration of the context."""
     if waves is not None and count > 1:
         raise UserError([f"--waves: {count} devices are used, and a file is of one"])
     with contextlib.ExitStack() as stack:
@@ -107,7 +107,7 @@ def device(
     waves: Path | None = None,
     access: Access = NONE,
 ) -> Iterator[Device]:
-    """The device, while it is needed."""
+    """Opens the device for the duration of the context."""
     if is_remote(backend):
         with client(backend, access, patience=5) as bridge, bridge.device() as remote:
             if remote.config != config:
@@ -144,7 +144,7 @@ def device(
 
 
 def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:
-    """A bridge's client, with what is in the user's files; it answers."""
+    """Connects to a bridge with the content of the user's files; the bridge has answered."""
     from seustream.cosim.bridge.client import BridgeClient
     from seustream.cosim.bridge.errors import BridgeError
 

@@ -1,7 +1,7 @@
-"""Result tables as the bytes of CSV, JSON lines and Parquet.
+"""Encodes result tables as CSV, JSON lines and Parquet.
 
-Rows become text by Arrow's functions on whole columns; only texts that need escapes, and
-nested values, are written one by one.
+Arrow's functions turn whole columns into text; only texts that need escapes, and nested values, are
+written one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUERY_MEMBER = "query"
 
 
 class Encoder(Protocol):
-    """Rows into bytes on a file; `close` ends the format but leaves the file open."""
+    """Writes rows as bytes to a file; `close` ends the format but leaves the file open."""
 
     def write(self, table: pa.Table) -> None: ...
 
@@ -29,7 +29,7 @@ class Encoder(Protocol):
 
 
 def encoder_of(format: str, file: BinaryIO, schema: pa.Schema, query: str | None = None) -> Encoder:
-    """`query` is for JSON lines only, where it becomes a member of each object."""
+    """Returns an encoder. `query` is for JSON lines only, where it becomes a member of each object."""
     match format:
         case "csv":
             return _Lines(file, _csv_pieces(schema.names), _csv_cell, _csv_header(schema.names))
@@ -40,8 +40,9 @@ def encoder_of(format: str, file: BinaryIO, schema: pa.Schema, query: str | None
 
 
 def parquet_options(schema: pa.Schema) -> dict[str, Any]:
-    """Packs the columns of a Parquet file. Whole numbers and times are kept as differences in as many bits as these
-    take: a third of the time of dictionaries and Snappy, and for results, whose times rise, half the bytes."""
+    """Returns the options that pack the columns of a Parquet file. Integers and times are stored as
+    differences in as few bits as these need: this takes a third of the time of dictionaries and
+    Snappy and, for results, whose times rise, half the bytes."""
     packed = [
         field.name
         for field in schema
@@ -61,7 +62,7 @@ def parquet_options(schema: pa.Schema) -> dict[str, Any]:
 
 
 class _Lines:
-    """A text format with a line for each row: pieces of fixed text around the values."""
+    """Writes a text format with one line per row: pieces of fixed text around the values."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class _Parquet:
 
 
 def _bytes(lines: object) -> memoryview:
-    """The bytes of an array of texts, which stand one after the other already."""
+    """Returns the bytes of an array of texts, which are already contiguous."""
     array = cast("pa.Array[Any]", lines)
     _, offsets, data = array.buffers()
     assert offsets is not None
@@ -142,8 +143,8 @@ def _is(values: pa.Array[Any], *kinds: str) -> bool:
 
 
 def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
-    """Values as text: ISO for dates and times, milliseconds for intervals, JSON for what is
-    nested."""
+    """Spells values as text: ISO for dates and times, milliseconds for intervals, JSON for nested
+    values."""
     if _is(values, "nested"):
         items = (None if v is None else _json(v) for v in values.to_pylist())
         return pa.array(list(items), pa.string())
@@ -155,7 +156,8 @@ def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
             text = _string(pc.if_else(pc.equal(text, found), spelling, text))
     elif _is(values, "timestamp"):
         if pc.any(pc.match_substring(text, "<")).as_py():
-            # A year past those Arrow can spell. numpy can, and years are all that differs.
+            # A year beyond those that Arrow can spell. numpy can, and only years are spelled
+            # differently.
             zone = "Z" if cast("Any", values.type).tz else ""
             spelled = np.datetime_as_string(values.to_numpy(zero_copy_only=False))
             nulls = np.asarray(values.is_null())
@@ -178,7 +180,8 @@ def _csv_header(names: Sequence[str]) -> str:
 
 
 def _csv_cell(values: pa.Array[Any]) -> pa.Array[Any]:
-    """NULL is an empty cell. An empty text is in quotes, as is one with marks of the format."""
+    """Writes NULL as an empty cell, and quotes an empty text and one with special characters of the
+    format."""
     text = _spelled(values)
     quoted = _string(pc.match_substring_regex(text, '^$|[",\r\n]'))
     if pc.any(quoted).as_py():
@@ -195,7 +198,8 @@ def _json_pieces(names: Sequence[str], query: str | None) -> list[str]:
 
 
 def _json_value(values: pa.Array[Any]) -> pa.Array[Any]:
-    """Numbers and booleans as themselves, NaN and infinities as strings: JSON lacks them."""
+    """Writes numbers and booleans as themselves, NaN and infinities as strings, since JSON lacks
+    them."""
     text = _spelled(values)
     if _is(values, "floating"):
         named = pc.match_substring_regex(text, "[NI]")
@@ -215,7 +219,7 @@ def _json(value: object) -> str:
 
 
 def _jsonable(value: object) -> object:
-    """Nested results may hold what JSON has no form for."""
+    """Converts members of nested results that JSON cannot represent."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -1,5 +1,5 @@
-"""Errors the user can cause. The command line prints them and exits with status 2;
-anything else is a fault of the program."""
+"""Errors that the user can cause. The command line prints them and exits with status 2; anything
+else is a fault of the program."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 
 class Error(Exception):
-    """Base of what `run` and `connect` raise. `hint` says what to do about it; `line` and `column`,
-    both from 1, where in the text it is, of a mistake in a text.
+    """Base of the errors that `run` and `connect` raise. `hint` suggests what to do. For a mistake
+    in a text, `line` and `column`, both counted from 1, give its place.
 
     >>> import seustream as ss
     >>> try:
@@ -23,7 +23,7 @@ class Error(Exception):
     column: int | None = None
 
     def _note(self) -> None:
-        """Shows the hint in a traceback, unless the message has it."""
+        """Shows the hint in a traceback, unless the message contains it."""
         if self.hint and self.hint not in str(self):
             self.add_note(f"  hint: {self.hint}")
 
@@ -54,7 +54,7 @@ class UserError(Error):
 
 
 class InputError(UserError):
-    """The errors of an input file. `total` counts the errors, also those not listed."""
+    """The errors of an input file. `total` also counts the errors that are not listed."""
 
     def __init__(
         self, messages: str | Sequence[str], hint: str | None = None, total: int | None = None
@@ -64,4 +64,4 @@ class InputError(UserError):
 
 
 class OutputError(UserError):
-    """Why results cannot be written."""
+    """The reasons why results cannot be written."""

@@ -1,4 +1,4 @@
-"""Writing several files so that all appear or none."""
+"""Writes several files so that all appear or none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seustream.errors import UserError
 
 
 def write_all(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Writes files by name into a directory, made if it is missing. What is there and no file, such as
-    a pipe or a device, is written to, not replaced."""
+    """Writes files by name into a directory, which is created if it is missing. An existing target
+    that is not a regular file, such as a pipe or a device, is written to, not replaced."""
     written: list[tuple[str, Path]] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)

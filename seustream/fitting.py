@@ -1,4 +1,4 @@
-"""A file of a stream's tuples: where its columns stand, and how what is wrong with them is said."""
+"""Finds a stream's columns in a file, and reports errors in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Columns = list["pa.ChunkedArray[Any]"]
 
 @dataclass(slots=True)
 class InputFile:
-    """A file of a stream's tuples, as it is read."""
+    """A file of a stream's tuples while it is read."""
 
     path: Path
     said: str
@@ -35,8 +35,8 @@ class InputFile:
     def report(
         self, rows: BadCells, cells: Sequence[BadCells], lines: Sequence[int], where: str = ""
     ) -> None:
-        """Raises if anything is wrong: the first errors by line, and the count of all. `rows`
-        counts in lines, `cells`, one a column, in rows, of which `lines` gives the line."""
+        """Raises if there are errors: lists the first ones by line, and counts all. `rows` counts
+        in lines; `cells`, one per column, in rows whose lines are in `lines`."""
         total = rows.total + sum(faults.total for faults in cells)
         if not total:
             return
@@ -56,7 +56,7 @@ class InputFile:
 
 
 def places_of(source: InputFile, names: Sequence[str]) -> list[int]:
-    """Returns where in the file each column of the stream stands."""
+    """Returns the position in the file of each column of the stream."""
     folded = [fold(name) for name in names]
     known = {name for of in source.fields for name in of.names}
     messages, places = [], []
@@ -76,7 +76,8 @@ def places_of(source: InputFile, names: Sequence[str]) -> list[int]:
 
 
 def missing_column(source: InputFile, of: Field, others: Sequence[str]) -> str:
-    """`others` are the file's columns that belong to no stream, so that one may be the misspelt one."""
+    """Reports a missing column. `others` are the file's columns that belong to no stream, one of
+    which may be the misspelt one."""
     names = [name.strip() for name in others]
     near = next((found for name in of.names if (found := nearest(name, names))), None)
     if of.is_time:

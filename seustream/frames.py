@@ -1,4 +1,4 @@
-"""Rows from Python: what users have as frames, as rows of a stream.
+"""Rows from Python: turns users' frames into rows of a stream.
 
 before  a pandas frame with columns ts, id, customer
 after   the stream `orders (id bigint, customer varchar)`, and an Arrow table of its rows
@@ -60,21 +60,21 @@ _DIGITS = 38
 
 
 def is_path(rows: Rows) -> bool:
-    """True for the path of a file."""
+    """Returns whether the rows are the path of a file."""
     return isinstance(rows, (str, Path))
 
 
 def tuples_of(name: str, rows: Rows, stream: Stream) -> Tuples:
-    """The rows of a stream that is known; raises `InputError` for rows that are not of it. Columns
-    a frame has beyond the stream's are left out, as they often are there."""
+    """Returns the rows of a known stream; raises `InputError` for rows that do not belong to it.
+    Extra columns of a frame are ignored without a warning, since they are common there."""
     if is_path(rows):
         return read_timed(Path(rows), stream, lambda text: None)
     return take_table(name, table_of(name, rows), stream)
 
 
 def stream_of(name: str, rows: Rows) -> Stream:
-    """The stream that rows are of, by their columns; raises `InputError` for a type that X-SQL has
-    not."""
+    """Derives the stream of some rows from their columns; raises `InputError` for a type that X-SQL
+    lacks."""
     table = _file(Path(rows)) if is_path(rows) else table_of(name, rows)
     columns = []
     for column in table.schema:
@@ -96,7 +96,7 @@ def stream_of(name: str, rows: Rows) -> Stream:
 
 
 def declarations(text: str) -> set[str]:
-    """The streams that a text creates, folded."""
+    """Returns the streams that a text creates, folded."""
     found = set()
     for statement in parse(SourceText(text, "<sql>"), Problems()):
         if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
@@ -108,13 +108,13 @@ def declarations(text: str) -> set[str]:
 
 
 def declared(stream: Stream) -> str:
-    """The statement that creates a stream."""
+    """Returns the statement that creates a stream."""
     columns = (f"{_quoted(column.name)} {column.type}" for column in stream.columns)
     return f"CREATE STREAM {_quoted(stream.name)} ({', '.join(columns)});"
 
 
 def table_of(name: str, rows: Rows) -> pa.Table:
-    """Rows in any of these forms as an Arrow table."""
+    """Converts rows in any of these forms to an Arrow table."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -149,7 +149,7 @@ def table_of(name: str, rows: Rows) -> pa.Table:
 
 
 def type_of(kind: pa.DataType) -> Type | None:
-    """The type of a column, None of what no stream has."""
+    """Returns the type of a column, None for one that no stream has."""
     if pa.types.is_dictionary(kind):
         return type_of(kind.value_type)
     if pa.types.is_decimal(kind):
@@ -161,7 +161,7 @@ def type_of(kind: pa.DataType) -> Type | None:
 
 
 def _file(path: Path) -> pa.Table:
-    """A file as its own library understands it, for the types of its columns; of several, the
+    """Reads a file through its own library, for the types of its columns; if there are several, the
     first."""
     with plain_files(path, (".csv", ".jsonl", ".ndjson", ".json", ".parquet")) as files:
         return _plain(files[0].path)
@@ -192,7 +192,7 @@ def _plain(path: Path) -> pa.Table:
 
 
 def _quoted(name: str) -> str:
-    """A name as X-SQL reads it, whatever is in it."""
+    """Quotes a name so that X-SQL reads it, whatever it contains."""
     if '"' in name or "\n" in name or not name:
         raise InputError(f"{name!r} cannot name a stream or a column", "rename it in the frame")
     return f'"{name}"'

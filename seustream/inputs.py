@@ -1,10 +1,10 @@
-"""The files an input is made of.
+"""The files that make up an input.
 
 r.csv           itself
 r.csv.gz        unpacked
 data            a folder: its files, by name
-data/*.csv      a pattern: the files it fits, by name
--               standard input: CSV, JSON lines or Parquet, as it begins
+data/*.csv      a pattern: the files that match it, by name
+-               standard input: CSV, JSON lines or Parquet, detected by its beginning
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PACKED = ".gz"
 
 @dataclass(frozen=True, slots=True)
 class PlainFile:
-    """A file to read, and what messages call it."""
+    """A file to read, and its name in messages."""
 
     path: Path
     said: str
@@ -38,8 +38,8 @@ class PlainFile:
 
 @contextlib.contextmanager
 def plain_files(given: Path, suffixes: Collection[str]) -> Iterator[list[PlainFile]]:
-    """The files of an input, unpacked; raises `InputError`. Those of a folder are the ones with
-    one of the suffixes."""
+    """Yields the files of an input, unpacked; raises `InputError`. For a folder, these are the
+    files with one of the suffixes."""
     with contextlib.ExitStack() as stack:
         yield [_plain(path, suffixes, stack) for path in _named(given, suffixes)]
 
@@ -61,7 +61,7 @@ def _named(given: Path, suffixes: Collection[str]) -> list[Path]:
 
 
 def _suffix(path: Path) -> str:
-    """The suffix under that of a packed file."""
+    """Returns the suffix, without that of a packed file."""
     return Path(path.stem if path.suffix.lower() == _PACKED else path.name).suffix.lower()
 
 
@@ -80,7 +80,7 @@ def _plain(path: Path, suffixes: Collection[str], stack: contextlib.ExitStack) -
 
 
 def _spooled(stack: contextlib.ExitStack) -> Path:
-    """Standard input as a file: inputs are read twice when something is wrong."""
+    """Stores standard input in a file, since inputs are read twice if they have errors."""
     data = _whole(sys.stdin.buffer)
     begin = data.lstrip()[:4]
     suffix = ".parquet" if begin == b"PAR1" else ".jsonl" if begin[:1] == b"{" else ".csv"
@@ -91,7 +91,8 @@ def _spooled(stack: contextlib.ExitStack) -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _whole(stream: BinaryIO) -> bytes:
-    """All of a stream, also the second time: for its columns and for its rows."""
+    """Reads all of a stream. The result is cached, since it is needed twice: for the columns and
+    for the rows."""
     return stream.read()
 
 

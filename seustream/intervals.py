@@ -1,7 +1,7 @@
 """Input files of APAS queries: columns ts, te and one for each leaf, by dotted path.
 
-There is no CREATE STREAM in the language: a file tells its stream's schema, as a source's HEADER
-does. `te` may be missing, in the file or in a row; it is ts then.
+The language has no CREATE STREAM: a file defines its stream's schema, as a source's HEADER does. If
+`te` is missing, in the file or in a row, it equals ts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, T]:
-    """Reads the file of each stream, of arguments STREAM=FILE."""
+    """Reads the file of each stream, given as STREAM=FILE."""
     found = {}
     for argument in given:
         name, _, path = argument.partition("=")
@@ -46,8 +46,8 @@ def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, 
 
 
 def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
-    """The stream of a file, and its rows: ts, te as integers, then the leaves in order. Raises
-    `InputError`."""
+    """Returns the stream of a file, and its rows: ts, te as integers, then the leaves in order.
+    Raises `InputError`."""
     try:
         reader = _READERS.get(path.suffix.lower())
         if reader is None:
@@ -83,7 +83,7 @@ def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
         tree = from_lists(name, lists)
     except SchemaRefused as error:
         raise InputError(f"{path}: {error}") from None
-    # Leaves of one group stand together in the tree, wherever the file has them.
+    # Leaves of one group are adjacent in the tree, whatever their order in the file.
     columns = [
         table.column(".".join(leaf)).cast(arrow_type(type))
         for leaf, type in zip(tree.paths, tree.types, strict=True)
@@ -93,7 +93,7 @@ def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
 
 
 def read_schema(path: Path, name: str) -> Stream:
-    """A stream alone: of a file of rows, or of a .json of nested lists."""
+    """Returns a stream alone: from a file of rows, or from a .json of nested lists."""
     if path.suffix.lower() != ".json":
         return read_intervals(path, name)[0]
     try:
@@ -121,7 +121,7 @@ def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) 
 
 
 def _time(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Milliseconds; inf is never."""
+    """Converts times to milliseconds; inf means never."""
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return column.cast(pa.timestamp("ms")).cast(pa.int64())
     if pa.types.is_floating(column.type) and name == "te":

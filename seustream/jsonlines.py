@@ -1,4 +1,4 @@
-"""JSON lines as columns of a stream: one object a line, empty lines apart."""
+"""Reads JSON lines as columns of a stream: one object per line; empty lines are skipped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _ABSENT = object()
 
 
 def read_json(source: InputFile) -> Columns:
-    """One object a line, empty lines apart; a column absent from an object is NULL there."""
+    """Reads one object per line and skips empty lines; a column absent from an object is NULL
+    there."""
     lines, bad = array("q"), BadCells()
     gathered = _Objects(source)
     offset = 0
@@ -62,11 +63,11 @@ def read_json(source: InputFile) -> Columns:
 
 
 class _NotARow(Exception):
-    """A line that is no object with a value for each column; says why."""
+    """A line that is not an object with a value for each column, and the reason."""
 
 
 class _Objects:
-    """Objects gathered into columns, some thousands at a time."""
+    """Gathers objects into columns, some thousands at a time."""
 
     def __init__(self, source: InputFile) -> None:
         self.source = source
@@ -103,7 +104,8 @@ class _Objects:
             self._flush()
 
     def check(self) -> None:
-        """Every column must be in some object; what is in no column is ignored."""
+        """Checks that every column occurs in some object; members that belong to no column are
+        ignored."""
         found = set(self._slots.values())
         others = [key for key, slot in self._slots.items() if slot is None]
         missing = [
@@ -140,7 +142,7 @@ class _Objects:
 
 
 def _cells(values: Sequence[object], of: Field) -> Sequence[str | Wrong | None]:
-    """JSON values as the text of cells; quickly where they are all of one usual type."""
+    """Returns JSON values as the text of cells; fast if all have one common type."""
     kinds = set(map(type, values)) - {NoneType}
     if kinds == {str}:
         texts = cast("Sequence[str | None]", values)
@@ -152,7 +154,7 @@ def _cells(values: Sequence[object], of: Field) -> Sequence[str | Wrong | None]:
 
 
 def _cell(value: object, of: Field) -> str | Wrong | None:
-    """A JSON value as the text of a cell. In a text column only a string will do."""
+    """Returns a JSON value as the text of a cell. A text column only accepts a string."""
     kind = type(value)
     if kind is str:
         text = cast("str", value)
@@ -168,7 +170,7 @@ def _cell(value: object, of: Field) -> str | Wrong | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """False for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold."""
+    """Returns False for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold."""
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:

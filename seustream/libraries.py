@@ -2,8 +2,8 @@
 
     --library windows.py
 
-runs the file, as Python does, and registers what its `LIBRARIES` holds: `{"mine": {"last": Last()}}`.
-Nothing is searched for and nothing is loaded that was not named.
+runs the file, as Python does, and registers the content of its `LIBRARIES`: `{"mine": {"last": Last()}}`.
+Files that are not named are neither searched for nor loaded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def add_library_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def load_libraries(paths: Sequence[Path]) -> Libraries:
-    """The built-in libraries and those of the files; raises `UserError`."""
+    """Returns the built-in libraries and those of the files; raises `UserError`."""
     libraries = Libraries()
     for number, path in enumerate(paths):
         module = _executed(path, f"seustream_library_{number}")

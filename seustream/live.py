@@ -1,4 +1,4 @@
-"""`connect`: queries over rows as they come, in this process or behind a bridge."""
+"""`connect`: queries over rows as they arrive, in this process or behind a bridge."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def connect(
     strict: bool = False,
     writer: str | None = None,
 ) -> LiveQueries:
-    """Queries that run on: in this process, or at the bridge of an address such as
-    `grpc://127.0.0.1:8815`, with its `token` and the PEM `certificate` of who signed its own.
+    """Opens queries that keep running: in this process, or at the bridge of an address such as
+    `grpc://127.0.0.1:8815`, with its `token` and the PEM `certificate` of the authority that signed its own.
     `backend`, `config`, `slack` and `strict` are as for `run`; a bridge has its own device.
-    A stream at a bridge has one writer. One with a name goes on where it was: a program that feeds
-    streams and connects again gives the same `writer`.
+    A stream at a bridge has one writer. A writer with a name continues where it was: a program that feeds
+    streams and reconnects passes the same `writer`.
 
     >>> import seustream as ss
     >>> with ss.connect() as con:
@@ -60,7 +60,7 @@ def connect(
     """
     with translated():
         if url is not None:
-            # Here, for queries in this process need no Arrow Flight.
+            # Imported here, since queries in this process do not need Arrow Flight.
             from seustream.live_bridge import BridgeQueries
 
             return BridgeQueries(url, token, certificate, slack, strict, writer)
@@ -69,7 +69,8 @@ def connect(
 
 
 class LiveQueries(ABC):
-    """Queries over rows as they come; `connect` makes one. As a context it is closed at the end.
+    """Runs queries over rows as they arrive; created by `connect`. As a context manager, it closes
+    at the end.
 
     >>> import seustream as ss
     >>> con = ss.connect()
@@ -87,10 +88,10 @@ class LiveQueries(ABC):
         self._finished = False
 
     def sql(self, text: str) -> str | None:
-        """Carries out statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
-        DROP QUERY; returns what SHOW, DESCRIBE and EXPLAIN answer. Queries that were there go on with
-        what is in their windows; if the text has a mistake, nothing changes. At a bridge these are
-        statements beside those of others.
+        """Executes statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
+        DROP QUERY. Returns the answers to SHOW, DESCRIBE and EXPLAIN. Existing queries keep the
+        content of their windows; if the text has a mistake, nothing changes. At a bridge, the
+        statements join those of other clients.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -112,8 +113,8 @@ class LiveQueries(ABC):
             return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
-        """Takes rows of one stream, in any form `run` takes. A stream that is not there yet is
-        created with the columns of the rows.
+        """Pushes rows of one stream, in any form that `run` accepts. A stream that does not exist
+        yet is created with the columns of the rows.
 
         >>> import pandas, seustream as ss
         >>> with ss.connect() as con:
@@ -145,8 +146,8 @@ class LiveQueries(ABC):
                 self._end(of.name)
 
     def watermark(self, stream: str, ts: int | datetime) -> None:
-        """Says that nothing before this time comes on the stream any more, so that what waits for
-        it goes on.
+        """Advances the watermark of a stream: no row before this time follows, so whatever waits
+        for it can proceed.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -168,7 +169,8 @@ class LiveQueries(ABC):
             self._watermark(of.name, milliseconds(ts))
 
     def results(self) -> Iterator[tuple[str, QueryResult]]:
-        """Query and rows, of all results that are certain by now and were not given before.
+        """Yields query and rows for all results that are certain by now and were not returned
+        before.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -184,7 +186,7 @@ class LiveQueries(ABC):
         yield from self._timed(found)
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
-        """Ends all streams and gives the rest of the results.
+        """Ends all streams and yields the remaining results.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -200,8 +202,8 @@ class LiveQueries(ABC):
         yield from self._timed(found)
 
     def subscribe(self, query: str) -> None:
-        """Has `results` give those of a query that others registered at the bridge, too: from the first
-        that is kept. `late.R` are the late rows of a stream R WITH (late = 'side').
+        """Includes in `results` a query that another client registered at the bridge, from its
+        first kept result on. `late.R` are the late rows of a stream R WITH (late = 'side').
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -213,8 +215,8 @@ class LiveQueries(ABC):
             self._subscribe(self._named(query))
 
     def queries(self) -> list[dict[str, Any]]:
-        """The queries, each with its name, phase and number of results; at a bridge also with latency,
-        selectivity and shares, as `seustream query list` shows them.
+        """Returns the queries, each with its name, phase and number of results; at a bridge also
+        with latency, selectivity and shares, as `seustream query list` shows them.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -249,7 +251,7 @@ class LiveQueries(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of the device or the connection. What a bridge runs goes on there."""
+        """Closes the device or the connection. Queries at a bridge keep running."""
 
     def _named(self, query: str) -> str:
         names = [] if self._compiled is None else self._compiled.program.names
@@ -261,22 +263,22 @@ class LiveQueries(ABC):
         raise QueryError(f"there is no query {query}", suggest(query, names, "queries"))
 
     def _answers(self, c: Compilation) -> list[str]:
-        """The answers to what the latest text asks."""
+        """Returns the answers to the requests of the latest text."""
         return [line for request in self._requests(c) for line in answer_to(c, c, request)]
 
     def _requests(self, c: Compilation) -> list[ShowRequest]:
-        """Returns the questions of the latest text."""
+        """Returns the requests of the latest text."""
         before = 0 if self._compiled is None else len(self._compiled.source.text)
         return [one for one in c.program.requests if one.span.start >= before]
 
     @abstractmethod
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
-        """Goes on with other queries, by the statements of `text`; gives what these show. `asked` has also the
-        queries that are only explained."""
+        """Continues with other queries, by the statements of `text`; returns their answers. `asked`
+        also has the queries that are only explained."""
 
     @abstractmethod
     def _catch_up(self) -> None:
-        """Takes in what others have changed."""
+        """Takes over the changes of other clients."""
 
     @abstractmethod
     def _subscribe(self, query: str) -> None: ...
@@ -323,7 +325,7 @@ class LiveQueries(ABC):
 
 
 class EngineQueries(LiveQueries):
-    """Queries in this process."""
+    """Runs queries in this process."""
 
     def __init__(self, backend: str, config: DeviceConfig, slack: int | None, strict: bool) -> None:
         super().__init__(Options(config, devices=0 if backend == ENGINE else 1))
@@ -378,10 +380,10 @@ class EngineQueries(LiveQueries):
         return [*self._answers(asked), *analyzed(after, wanted)]
 
     def _catch_up(self) -> None:
-        """There are no others."""
+        """Does nothing, since there are no other clients."""
 
     def _subscribe(self, query: str) -> None:
-        """Results of all queries come anyway."""
+        """Does nothing, since results of all queries arrive anyway."""
 
     def _queries(self) -> list[dict[str, Any]]:
         if self._run is None:

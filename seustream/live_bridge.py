@@ -1,4 +1,4 @@
-"""Queries behind a bridge: what `connect` gives for an address."""
+"""Runs queries behind a bridge: the result of `connect` for an address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNREAD = (0, 0)
 
 
 class BridgeQueries(LiveQueries):
-    """Queries behind a bridge, of which this is the writer and a reader."""
+    """Writes to and reads from the queries behind a bridge."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class BridgeQueries(LiveQueries):
         self._client.close()
 
     def _catch_up(self) -> None:
-        """Compiles what others, or this client, have added to the catalogue since."""
+        """Compiles what this or other clients have added to the catalogue since."""
         standing = self._client.act("catalogue")["text"]
         if not standing:
             return
@@ -74,7 +74,7 @@ class BridgeQueries(LiveQueries):
             self._loaded = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
             return self._answers(asked)
-        # Not again if the answer is lost: a name would be taken, by this very statement.
+        # No retry if the answer is lost: this very statement would have taken a name.
         found = self._client.act("statement", p.Statement(text, NAME), patience=0)
         for name in found["dropped"]:
             self._read.pop(name, None)
@@ -101,7 +101,8 @@ class BridgeQueries(LiveQueries):
         self._epoch += 1
 
     def _reads(self, stream: str) -> bool:
-        """True where the bridge has the stream: by this connection, or by what others registered."""
+        """Returns whether the bridge has the stream, through this connection or another client's
+        queries."""
         if self._has_session:
             return True
         there = self._client.act("query-list")["streams"]

@@ -1,4 +1,4 @@
-"""Patterns over files, looked at: their traces, and samples for the planner."""
+"""Inspects patterns over files: their traces, and samples for the planner."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from seustream.errors import UserError
 from seustream.reading import read
 
 _SAMPLED = 1 << 18
-"""Rows at the beginning of a stream that are looked at."""
+"""Rows sampled at the beginning of a stream."""
 
 
 def trace_file(
     query: ir.PatternQuery, rows: pa.Table, versions: str, engine: str = "auto"
 ) -> Iterator[str]:
-    """The teaching view of a pattern over the rows of a file."""
+    """Yields the teaching view of a pattern over the rows of a file."""
     events = events_of(query, rows)
     return trace(query, events, Numbering(versions), traced_engine(query, engine))
 
 
 def events_of(query: ir.PatternQuery, rows: pa.Table) -> list[Event]:
-    """Rows of the pattern's stream as events, in the order of their time."""
+    """Returns rows of the pattern's stream as events, in the order of their time."""
     names = [column.name.lower() for column in query.stream.columns]
     batch = of_table(rows, query.stream, query.type_column, names, 0)
     return sorted(batch.rows(), key=lambda event: event.order)
@@ -41,7 +41,7 @@ def events_of(query: ir.PatternQuery, rows: pa.Table) -> list[Event]:
 def samples(
     c: Compilation, patterns: Iterable[ir.MatchQuery], given: list[str]
 ) -> dict[str, Sample]:
-    """Returns what the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
+    """Samples the beginning of each pattern's stream, of those given as STREAM=FILE."""
     streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
     tables: dict[str, pa.Table] = {}
     for argument in given:

@@ -1,4 +1,4 @@
-"""Shows what is going on, on stderr, where that is a terminal: a bar, or a line."""
+"""Shows progress on stderr, if that is a terminal: a bar, or a line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS_BETWEEN = 0.1
 
 
 class Progress:
-    """Counts towards a total; silent where stderr is no terminal.
+    """Counts towards a total; silent if stderr is not a terminal.
 
     with Progress("run", 100_000, "tuples") as progress:
         progress.add(8192)
@@ -56,7 +56,8 @@ class Progress:
 
 
 class Notes:
-    """Shows what is being done, on a line that the next note replaces; silent where stderr is no terminal."""
+    """Shows the current activity on a line that the next note replaces; silent if stderr is not a
+    terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream if stream is not None else sys.stderr
@@ -71,7 +72,7 @@ class Notes:
         self._write("\r\x1b[K")
 
     def warn(self, what: str) -> None:
-        """Leaves a line, on a terminal or not."""
+        """Prints a permanent line, on a terminal or not."""
         self._write("\r\x1b[K")
         print(f"warning: {what}", file=self.stream, flush=True)
 

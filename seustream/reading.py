@@ -1,8 +1,8 @@
-"""Input files as Arrow tables: CSV with a header, JSON lines, Parquet.
+"""Reads input files as Arrow tables: CSV with a header, JSON lines, Parquet.
 
-All three go the same way: find the stream's columns among the file's, convert column by
-column (`tables`), and report bad cells together. Good files are read by Arrow alone; only
-when something is wrong is a CSV file read a second time, to name lines.
+All three take the same steps: find the stream's columns among the file's, convert column by column
+(`tables`), and report bad cells together. Good files are read by Arrow alone; a CSV file is read a
+second time only if it has errors, to report their lines.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from seustream.tables import BadCells, fields, from_text, time_type
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """A file's tuples, and the type its times have there."""
+    """A file's tuples, and the type of its times there."""
 
     rows: pa.Table
     time: pa.DataType
 
 
 def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
-    """The file's tuples in the file's order, with the columns of `stream_schema(stream)`."""
+    """Reads the file's tuples in the file's order, with the columns of `stream_schema(stream)`."""
     return read_timed(path, stream, warn).rows
 
 
 def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
-    """The file's tuples, and the type of their time.
+    """Reads the file's tuples, and the type of their time.
 
-    An input of several files is their tuples one after the other. The suffix says the format.
-    Raises `InputError` with everything found wrong; `warn` gets the columns the stream does not
-    have (by default it is a Python warning).
+    An input of several files is their concatenation. The suffix determines the format. Raises
+    `InputError` with all errors; `warn` receives the columns that the stream lacks (by default it
+    issues a Python warning).
     """
     with plain_files(path, _READERS) as files:
         found = [_read_file(file, stream, warn or _python_warning) for file in files]
@@ -85,7 +85,7 @@ def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
 
 
 def take_table(name: str, table: pa.Table, stream: Stream) -> Tuples:
-    """The tuples of a table; `name` is what errors call it."""
+    """Returns the tuples of a table; `name` is its name in errors."""
     source = InputFile(Path(name), name, stream, fields(stream), lambda text: None)
     return _tuples(source, _table_columns(source, table))
 
@@ -133,13 +133,13 @@ def _csv_columns(source: InputFile, text: pa.Table, cells: Sequence[BadCells]) -
 
 
 def _ended(path: Path, width: int) -> pa.BufferReader:
-    """A CSV file with one more row. If that row does not come out as it went in, a quote was
-    opened before it and never closed; Arrow takes the rest of the file for one cell then, and
-    does not mind.
+    """Returns a CSV file with one more row. If that row does not come out as it went in, a quote
+    before it was never closed; Arrow then takes the rest of the file for one cell without an error.
 
     The bytes are Arrow's own. Its threads may hold what they read a moment longer than the call
-    takes, and one that lets go of an object of Python's while the interpreter ends is ended with
-    it, which aborts the process."""
+    takes. A thread that releases a Python object while the interpreter exits is ended with it,
+    which aborts the process.
+    """
     more = b"\n" + b",".join([_LAST] * width) + b"\n"
     with path.open("rb") as file:
         size = path.stat().st_size
@@ -161,8 +161,8 @@ def _csv_text(
     block: int | None = None,
     bad_row: Callable[[pa_csv.InvalidRow], str] | None = None,
 ) -> pa.Table | None:
-    """The cells of some columns as text, an empty unquoted one as NULL; None if a quote is never
-    closed."""
+    """Reads the cells of some columns as text, an empty unquoted one as NULL; returns None if a
+    quote is never closed."""
     names = [str(place) for place in range(width)]
     with _ended(path, width) as file:
         table = pa_csv.read_csv(
@@ -186,7 +186,7 @@ def _csv_text(
 
 
 def _csv_header(source: InputFile) -> tuple[list[str], int]:
-    """The names of the columns, and the number of lines down to the end of the header."""
+    """Returns the names of the columns, and the number of lines up to the end of the header."""
     for _, last, row in _csv_rows(source.path):
         if any("\ufffd" in name for name in row):
             _check_utf8(source)
@@ -195,7 +195,7 @@ def _csv_header(source: InputFile) -> tuple[list[str], int]:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, int, list[str]]]:
-    """Rows by Python's reader, which knows lines: first line, last line, cells."""
+    """Yields rows by Python's reader, which tracks lines: first line, last line, cells."""
     with (
         path.open(encoding="utf-8-sig", errors="replace", newline="") as file,
         _any_cell_length(),
@@ -228,11 +228,12 @@ def _check_utf8(source: InputFile) -> None:
 
 
 def _diagnose_csv(source: InputFile, width: int, skip: int, places: Sequence[int]) -> Columns:
-    """Reads again a file that Arrow refused or that has bad cells, and names every line.
+    """Reads again a file that Arrow refused or that has bad cells, and reports every line with an
+    error.
 
-    Rows of a wrong width are left out, so that the cells of the others are checked too, and
-    the whole file is one block. If a row longer than a block was all that was wrong, the
-    columns come out good.
+    Rows of a wrong width are left out, so that the cells of the others are checked too, and the
+    whole file is one block. If a row longer than a block was the only problem, the columns come out
+    valid.
     """
     _check_utf8(source)
     lines, first = array("q"), 0

@@ -37,7 +37,7 @@ class QueryResult:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns.
+        """Returns the names of the columns.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].columns
@@ -46,7 +46,7 @@ class QueryResult:
         return list(self._table.column_names)
 
     def arrow(self) -> pa.Table:
-        """The rows as an Arrow table.
+        """Returns the rows as an Arrow table.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].arrow().num_rows
@@ -55,7 +55,7 @@ class QueryResult:
         return self._table
 
     def df(self) -> pandas.DataFrame:
-        """The rows as a pandas frame.
+        """Returns the rows as a pandas frame.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].df().a.tolist()
@@ -68,7 +68,7 @@ class QueryResult:
         return self._table.to_pandas()
 
     def pl(self) -> polars.DataFrame:
-        """The rows as a Polars frame.
+        """Returns the rows as a Polars frame.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].pl().height
@@ -83,7 +83,7 @@ class QueryResult:
         return found
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples.
+        """Returns the rows as tuples.
 
         >>> import seustream as ss
         >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].rows()
@@ -112,7 +112,7 @@ class QueryResult:
         return f"{self.name}: {len(self):,} row{plural} of {', '.join(self.columns)}"
 
     def _repr_html_(self) -> str:
-        """The first rows and the picture of the query, for a notebook."""
+        """Shows the first rows and the picture of the query in a notebook."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
             f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>"
@@ -133,7 +133,7 @@ def _cell(value: object) -> str:
 
 
 class Explanation:
-    """The way a query runs; as text by `str` and `print`.
+    """Shows how a query runs; `str` and `print` give the text.
 
     >>> import seustream as ss
     >>> with ss.connect() as con:
@@ -156,7 +156,7 @@ class Explanation:
         return str(self)
 
     def json(self) -> dict[str, Any]:
-        """The same facts as objects.
+        """Returns the same facts as objects.
 
         >>> import seustream as ss
         >>> found = ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"]
@@ -167,7 +167,7 @@ class Explanation:
         return dict(found[0] if isinstance(found, list) else found)
 
     def svg(self) -> str:
-        """A picture.
+        """Returns a picture.
 
         >>> import seustream as ss
         >>> found = ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"]

@@ -1,11 +1,11 @@
-"""Streams that live at sites: where they are, runs over them, and the service a site is.
+"""Streams at sites: their addresses, runs over them, and the service of a site.
 
     run    --site R=grpc://10.0.0.1:8815 --sites sites.toml
     serve  --site R=r.csv
 
-A file describes sites by name, with the streams of each and what sending a row between them costs, 1
-where nothing is said; `here` is the machine that runs the queries. With the strategy `auto` rows go to
-one site where joining there costs less than planned joins do:
+A file describes sites by name, with the streams of each and the cost of sending a row between them, 1 by
+default; `here` is the machine that runs the queries. With the strategy `auto` rows go to one site if
+joining there costs less than planned joins do:
 
     token-file = "token"
     strategy = "auto"
@@ -34,7 +34,7 @@ from seustream.compiler.pipeline import Compilation
 from seustream.errors import UserError
 from seustream.reading import read
 
-if TYPE_CHECKING:  # what only a run across sites needs is imported by it
+if TYPE_CHECKING:  # imported only by a run across sites
     from seustream.cosim.sites.process import Setup
     from seustream.cosim.sites.run import SitesRun
     from seustream.cosim.sites.service import Source
@@ -57,7 +57,7 @@ class SiteEntry:
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites of a run, and the costs between them that are not 1."""
+    """The sites of a run, and the costs between them other than 1."""
 
     sites: tuple[SiteEntry, ...] = ()
     costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Sites:
 
     @property
     def of(self) -> dict[str, int]:
-        """The process of each stream, by its folded name; 0 is this machine."""
+        """Returns the process of each stream, by its folded name; 0 is this machine."""
         return {
             stream.lower(): number
             for number, site in enumerate(self.sites, start=1)
@@ -79,14 +79,14 @@ class Sites:
 
     @property
     def names(self) -> dict[int, str]:
-        """The name of each process, for messages."""
+        """Returns the name of each process, for messages."""
         return {
             number: f"site {', '.join(site.streams)} at {site.address}"
             for number, site in enumerate(self.sites, start=1)
         }
 
     def unit_costs(self, processes: Iterable[int]) -> UnitCosts:
-        """The cost of a row between nodes, by the process of each."""
+        """Returns the cost of a row between nodes, by the process of each."""
         nodes = [HERE if p == 0 else self.sites[p - 1].name for p in processes]
         from seustream.engine.sites.costs import UnitCosts
 
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def given_sites(arguments: argparse.Namespace) -> Sites:
-    """The sites of a command line; none if it names none."""
+    """Returns the sites that a command line names, possibly none."""
     sites, costs = [], {}
     strategy: Strategy = "planned"
     token_file, tls_ca = arguments.token_file, arguments.tls_ca
@@ -167,7 +167,7 @@ def _address(where: str, text: str) -> str:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """A file of sites, read with suspicion."""
+    """Reads a file of sites and validates it."""
 
     def wrong(what: str) -> UserError:
         hint = (
@@ -222,7 +222,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def check_streams(c: Compilation, sites: Sites) -> None:
-    """Refuses a stream at a site that the query set has not."""
+    """Refuses a stream at a site that the query set lacks."""
     known = [s.name for s in c.streams if s.defined_by is None]
     folded = {name.lower() for name in known}
     for site in sites.sites:
@@ -239,8 +239,8 @@ def check_streams(c: Compilation, sites: Sites) -> None:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The rows of streams at sites that the graph is to read, by stream; by query, how its blocks went
-    between the sites; and lines for people."""
+    """The rows, by stream, that the graph reads from streams at sites; by query, the routes of its
+    blocks between the sites; and lines for people."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
     record: dict[str, list[Block]] = field(default_factory=dict)
@@ -255,7 +255,7 @@ def exchanged(
     strict: bool = False,
 ) -> Exchanged:
     """Has the sites find the rows that can be in a result, and fetches the streams that are needed
-    whole. Raises `SitesError`. `local` gives the rows of a stream that is here."""
+    whole. Raises `SitesError`. `local` returns the rows of a local stream."""
     from seustream.cosim.sites.run import SitesRun
     from seustream.engine.sites.exchange import plan_exchange
 
@@ -279,7 +279,7 @@ def exchanged(
 
 
 def _setup(exchange: SiteExchange, sites: Sites, slack: int) -> Setup:
-    """The layout: a node for each logical site, then the query node, which is here."""
+    """Lays out a node for each logical site, then the query node, which is here."""
     from seustream.cosim.sites.process import Setup
     from seustream.engine.sites.shared import SharedLayout
 
@@ -329,7 +329,7 @@ def _lines(
 
 
 def site_sources(given: Iterable[str]) -> dict[str, Source]:
-    """Streams from files, each read when a run has sent its columns."""
+    """Returns streams from files, each read when a run has sent its columns."""
     sources: dict[str, Source] = {}
     for text in given:
         stream, equals, path = text.partition("=")

@@ -49,25 +49,25 @@ def sql_streams(
     tls_key: str | None = None,
     **frames: DataFrame,
 ) -> SqlStreams:
-    """Runs queries over streaming frames, and gives the results of each query as one, by its name.
+    """Runs queries over streaming frames; returns the results of each query as a frame, by its name.
 
     `sql` is a text, or the `Path` of a file. Each stream is a frame with a column `ts`; CREATE STREAM
-    may be left out, since the columns say what it is. A frame that is not streaming is read whole.
-    Reading a result starts the feed. With the trigger `availableNow` all that the sources have by
+    may be left out, since the columns define the stream. A frame that is not streaming is read whole.
+    Reading a result starts the feed. With the trigger `availableNow`, everything that the sources have by
     then is read, the streams end, and so does the query after its last row.
 
     Args:
-        bridge: the address of a bridge; without one the queries run in this process. With "spark" those that
-            go by key run inside Spark's executors, each with its state in the checkpoint of its reader.
+        bridge: the address of a bridge; without one the queries run in this process. With "spark", queries
+            that have a key run inside Spark's executors, each with its state in the checkpoint of its reader.
         checkpoint: a folder that keeps the progress of the feed, and the journal of a bridge in
-            this process, so that the same call goes on from there.
-        slack: milliseconds a stream's times may fall back before a row is late.
+            this process, so that the same call continues from there.
+        slack: milliseconds by which a stream's times may fall back before a row is late.
         strict: the first evaluation without a value stops the queries, instead of being NULL.
-        ends: False: what waits for later rows after `availableNow` waits for the next run.
+        ends: False: rows that wait for later ones after `availableNow` wait for the next run.
         token_file: a file with the bridge's token.
-        tls_ca: a file with the certificate of who signed the bridge's.
-        tls_cert: a file with a certificate of one's own, where the bridge wants one.
-        tls_key: and with its key.
+        tls_ca: a file with the certificate of the authority that signed the bridge's.
+        tls_cert: a file with the client's certificate, if the bridge requires one.
+        tls_key: a file with the key of that certificate.
         **frames: streaming frames by the stream's name.
 
     The [tutorial](../tutorial-spark.md) has an example that runs.

@@ -1,13 +1,12 @@
-"""A stream's columns in files: their order, and how a value of each type is spelled.
+"""A stream's columns in files: their order, and the spelling of values of each type.
 
-Text cells (CSV, JSON) become Arrow columns of the stream's types; `columns` does it for typed ones
-(Parquet). Each chunk first takes a vectorised path that accepts the common spellings only;
-a chunk with anything else in it is gone through cell by cell, which also accepts the rare
-spellings and says of every bad cell what is wrong with it.
+Text cells (CSV, JSON) become Arrow columns of the stream's types; `columns` does the same for typed
+ones (Parquet). Each chunk first takes a vectorised path that only accepts the common spellings. A
+chunk with anything else is processed cell by cell, which also accepts the rare spellings and
+reports the fault of every bad cell.
 
-A cell of blanks is NULL where the column is not text; blanks around a value do not
-matter there. NaN is NULL: a comparison with NaN would be true for `<>`, and NOT would not
-give a comparison's opposite.
+A blank cell is NULL if the column is not text; blanks around a value do not matter there. NaN is
+NULL: a comparison with NaN would be true for `<>`, and NOT would not negate a comparison.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ FAULTS_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column a file must have. `names` are those it may go by, folded."""
+    """A column that a file must have. `names` are its accepted names, folded."""
 
     name: str
     names: tuple[str, ...]
@@ -57,9 +56,9 @@ class Field:
 
 
 def fields(stream: Stream) -> tuple[Field, ...]:
-    """The time column, then the stream's; a table has no time, and another stream may
-    say which column it is. A column that is itself called `ts` or `TimeStamp`
-    leaves the other name to the time column; `names` is empty where it takes both."""
+    """Returns the time column, then the stream's columns. A table has no time, and a stream may
+    name another column for it. A column that is itself called `ts` or `TimeStamp` leaves the other
+    name to the time column; `names` is empty if columns take both."""
     taken = {fold(column.name) for column in stream.columns}
     names = tuple(name for name in TIMESTAMP_NAMES if name not in taken)
     time = Field(TIME_NAME, names, BIGINT, nullable=False, is_time=True)
@@ -72,13 +71,13 @@ def _field(column: Column) -> Field:
 
 
 def fold(name: str) -> str:
-    """A column's name as names are compared: without case, and without blanks around it."""
+    """Folds a column's name for comparison: without case, and without surrounding blanks."""
     return name.strip().lower()
 
 
 @dataclass(slots=True)
 class BadCells:
-    """The bad cells of one column: the first ones by row, counted from 0, and how many."""
+    """The bad cells of one column: the first ones by row, counted from 0, and their number."""
 
     listed: list[tuple[int, str]] = field(default_factory=list)
     total: int = 0
@@ -90,13 +89,13 @@ class BadCells:
 
 
 def shown(text: str) -> str:
-    """A cell's text in quotes, shortened so that a message stays a line."""
+    """Quotes a cell's text, shortened so that a message stays on one line."""
     return repr(text) if len(text) <= 60 else repr(text[:57]) + "…"
 
 
 def time_type(kind: pa.DataType, first: str | None = None) -> pa.DataType:
-    """The type a stream's times have outside: timestamps, or integers. Of text, the first cell
-    tells; it has a zone if one is written there."""
+    """Returns the type of a stream's times outside: timestamps, or integers. For text, the first
+    cell decides; the type has a zone if one is written there."""
     if pa.types.is_timestamp(kind):
         return kind
     found = None if first is None else _CELL_TIMESTAMP.fullmatch(first.strip(" \t"))
@@ -110,14 +109,14 @@ def time_type(kind: pa.DataType, first: str | None = None) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """In place of a cell that cannot even be text."""
+    """Stands for a cell that cannot even be text."""
 
     reason: str
 
 
 def from_text(text: pa.ChunkedArray[Any], of: Field, faults: BadCells) -> pa.ChunkedArray[Any]:
-    """A column of text cells as a column of the field's type; bad cells become NULL and are
-    added to `faults`."""
+    """Converts a column of text cells to the field's type; bad cells become NULL and are added to
+    `faults`."""
     chunks, row = [], 0
     for chunk in text.chunks:
         values = _fast(chunk, of)
@@ -131,7 +130,7 @@ def from_text(text: pa.ChunkedArray[Any], of: Field, faults: BadCells) -> pa.Chu
 def from_cells(
     cells: Sequence[str | Wrong | None], of: Field, row: int, faults: BadCells
 ) -> pa.Array[Any]:
-    """The same for cells in a list, of which the first stands in row `row`."""
+    """Does the same for cells in a list, the first of which is in row `row`."""
     if Wrong not in set(map(type, cells)):
         values = _fast(pa.array(cast("Sequence[str | None]", cells), pa.string()), of)
         if values is not None and (of.nullable or not values.null_count):
@@ -152,7 +151,8 @@ _CELL_DATE = re.compile(_DATE)
 _CELL_CLOCK = re.compile(_CLOCK)
 _CELL_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?:{_ZONE})?)?")
 
-# What the vectorised path takes: each pattern a part of the one above, and of what Arrow casts.
+# The spellings that the vectorised path takes: each pattern accepts a subset of the one above, and
+# of what Arrow casts.
 _FAST_INTEGER = "^-?[0-9]+$"
 _FAST_REAL = f"^(?:{_REAL}|{_NOT_FINITE})$"
 _FAST_DECIMAL = r"^-?[0-9]+(?:\.[0-9]+)?$"
@@ -178,7 +178,7 @@ _TIME_EXPECTED = "a time (integer milliseconds or an ISO timestamp)"
 
 
 def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
-    """The values, or None where the chunk holds anything out of the ordinary."""
+    """Returns the values, or None if the chunk holds anything uncommon."""
     try:
         if of.is_time:
             values = _fast_integer(text, pa.int64())
@@ -221,7 +221,7 @@ def _fast_real(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
     if not _all(text, _FAST_REAL):
         return None
     values = arrow(pc.cast(text, to))
-    if pc.any(pc.is_inf(values)).as_py():  # written so, or too large to be held
+    if pc.any(pc.is_inf(values)).as_py():  # written as such, or too large to be held
         return None
     return without_nan(values)
 
@@ -236,7 +236,7 @@ def spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _fast_decimal(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
-    """Arrow refuses digits that the type does not hold."""
+    """Casts decimals; Arrow refuses digits that the type does not hold."""
     return arrow(pc.cast(text, to)) if _all(text, _FAST_DECIMAL) else None
 
 
@@ -257,7 +257,7 @@ def _fast_timestamp(text: pa.Array[Any]) -> pa.Array[Any] | None:
 
 
 def milliseconds(times: pa.Array[Any] | None) -> pa.Array[Any] | None:
-    """Milliseconds since 1970, rounded down also before it (a cast would round towards it)."""
+    """Returns milliseconds since 1970, rounded down even before it (a cast would round towards it)."""
     if times is None:
         return None
     floored = pc.floor_temporal(times, unit="millisecond")
@@ -280,13 +280,13 @@ def arrow(value: object) -> pa.Array[Any]:
 
 
 class BadCell(Exception):
-    """A cell that is no value; says why."""
+    """A cell that is not a value, and the reason."""
 
 
 def _slow(
     cells: Sequence[str | Wrong | None], of: Field, row: int, faults: BadCells
 ) -> pa.Array[Any]:
-    """The same column cell by cell, which finds each bad one."""
+    """Converts the same column cell by cell, which finds each bad one."""
     parse, storage = _parser(of)
     values: list[object] = []
     for number, cell in enumerate(cells, row):
@@ -309,7 +309,7 @@ def null_reason(of: Field, cell: str | None) -> str:
 
 
 def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
-    """Returns what reads one cell (None is NULL), and the Arrow type of what it gives."""
+    """Returns the function that parses one cell (None is NULL), and the Arrow type of its result."""
 
     def blank_is_null(parse: Callable[[str], object]) -> Callable[[str], object]:
         def read(cell: str) -> object:
@@ -324,7 +324,7 @@ def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
         case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             return blank_is_null(lambda text: _integer(text, of)), pa.int64()
         case Kind.REAL | Kind.DOUBLE:
-            # Left as text, so that Arrow rounds it once, straight to the column's type.
+            # Left as text, so that Arrow rounds it once, directly to the column's type.
             return blank_is_null(lambda text: _real(text, of)), pa.string()
         case Kind.DECIMAL:
             return blank_is_null(lambda text: _decimal(text, of)), arrow_type(of.type)
@@ -351,7 +351,7 @@ def _integer(text: str, of: Field) -> int:
         raise _not(text, of)
     low, high = integer_range(of.type.kind)
     digits = text.lstrip("+-").lstrip("0") or "0"
-    value = int(digits[:20])  # as long is too large already, and Python limits the length
+    value = int(digits[:20])  # longer is too large anyway, and Python limits the length
     if text[0] == "-":
         value = -value
     if not low <= value <= high:
@@ -373,8 +373,8 @@ def _real(text: str, of: Field) -> str | None:
     if found is None:
         raise _not(text, of)
     if found[1]:
-        return None if found[1].lower()[-1] == "n" else text  # nan, and not inf or infinity
-    # Most texts are far from the limit; Arrow itself decides of the others.
+        return None if found[1].lower()[-1] == "n" else text  # nan, not inf or infinity
+    # Most texts are far from the limit; Arrow itself decides the others.
     if abs(float(text)) > 3e38 and math.isinf(pc.cast(text, arrow_type(of.type)).as_py()):
         raise BadCell(f"{shown(text)} is too large for {of.type}")
     return text
@@ -420,7 +420,7 @@ def _interval(text: str, of: Field) -> int:
 
 _MILLISECOND = timedelta(milliseconds=1)
 _SHORTEST, _LONGEST = timedelta.min // _MILLISECOND + 1, timedelta.max // _MILLISECOND
-"""Milliseconds of an interval, what Python has a form for."""
+"""The shortest and longest interval in milliseconds that Python can represent."""
 
 
 def _text(text: str, of: Field) -> str:
@@ -448,7 +448,7 @@ def _date(text: str, of: Field) -> int:
 
 
 def _days(text: str, found: re.Match[str], of: Field) -> int:
-    """Days since 1970. Python's dates begin with year 1; year 0 is like 2000, 5 cycles of
+    """Returns days since 1970. Python's dates begin with year 1; year 0 is like 2000, 5 cycles of
     400 years earlier."""
     year = int(found[1])
     try:
@@ -463,7 +463,7 @@ _DAYS_IN_400_YEARS = 146_097
 
 
 def _microseconds(hour: str, minute: str, second: str | None, fraction: str | None) -> int:
-    """Digits past the sixth are dropped, which rounds down."""
+    """Returns microseconds. Digits past the sixth are dropped, which rounds down."""
     seconds = (int(hour) * 60 + int(minute)) * 60 + int(second or 0)
     return seconds * 1_000_000 + int((fraction or "")[:6].ljust(6, "0"))
 

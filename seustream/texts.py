@@ -1,4 +1,4 @@
-"""Query texts as Python hands them over: streams that frames describe, errors of one base."""
+"""Query texts passed from Python: streams described by frames, and errors with one base class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "<sql>"
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Raises every error of a user's as one of `seustream.Error`."""
+    """Raises every error caused by the user as one of `seustream.Error`."""
     try:
         yield
     except Error:
@@ -37,7 +37,7 @@ def translated() -> Iterator[None]:
 
 
 def text_of(sql: str | Path) -> str:
-    """A text, or that of a file."""
+    """Returns a text, or that of a file."""
     if isinstance(sql, str):
         return sql
     if not isinstance(sql, Path):
@@ -52,7 +52,8 @@ def text_of(sql: str | Path) -> str:
 
 
 def compiled(after: Compilation | None, text: str, options: Options) -> Compilation:
-    """A text after what came before it, which is not compiled again; its errors have places in the text alone."""
+    """Compiles a text after an earlier one, which is not compiled again; its errors have places in
+    the new text alone."""
     known = "" if after is None else after.source.text
     glue = "" if not known or known.endswith(";\n") else "\n;\n"
     try:
@@ -67,7 +68,7 @@ def compiled(after: Compilation | None, text: str, options: Options) -> Compilat
 
 
 def lasting(text: str) -> str:
-    """A text without the statements that only ask: SHOW, DESCRIBE and EXPLAIN, which are spaces instead."""
+    """Blanks the statements that only ask: SHOW, DESCRIBE and EXPLAIN."""
     source = SourceText(text, NAME)
     for span in split(text, Problems()):
         first = next(written(source, span)).group().split()[0].upper()

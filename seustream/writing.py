@@ -1,4 +1,4 @@
-"""Result tables into files, so that all of a run's files appear or none does, or to stdout."""
+"""Writes result tables into files, so that all of a run's files appear or none does, or to stdout."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FORMATS = ("csv", "jsonl", "parquet")
 
 
 class Writer:
-    """The result file of one query. It stays a temporary file beside its place until
-    `commit`, which puts it there at once and whole; `abort` removes it."""
+    """Writes the result file of one query. It stays a temporary file beside its place until
+    `commit`, which moves it there atomically; `abort` removes it."""
 
     def __init__(self, path: Path, schema: pa.Schema, format: str) -> None:
         _check_names(path.stem, schema.names, format)
@@ -36,7 +36,7 @@ class Writer:
         self._finished = self._published = False
 
     def write(self, table: pa.Table | pa.RecordBatch) -> None:
-        """Appends rows. Their columns must be the schema's."""
+        """Appends rows. Their columns must match the schema."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         _check_types(table.schema, self.schema)
@@ -44,7 +44,7 @@ class Writer:
             self._open().write(table)
 
     def commit(self) -> None:
-        """Puts the file in its place; one without rows too."""
+        """Moves the file into its place, even one without rows."""
         try:
             self.finish()
             self.publish()
@@ -54,7 +54,7 @@ class Writer:
         self.settle()
 
     def abort(self) -> None:
-        """Removes what was written and brings back the file that was there."""
+        """Removes what was written and restores the previous file."""
         with suppress(Exception):
             if self.encoder_of is not None and not self._finished:
                 self.encoder_of.close()
@@ -66,10 +66,11 @@ class Writer:
             self._temporary.unlink(missing_ok=True)
         self._finished = True
 
-    # The steps of a commit, which `OutputSet` takes for several writers at a time.
+    # The steps of a commit, which `OutputSet` interleaves for several writers.
 
     def finish(self) -> None:
-        """Everything that can be expected to fail, such as a full disk: writes to the end."""
+        """Writes to the end, which includes every step that is likely to fail, such as on a full
+        disk."""
         if self._finished:
             return
         with _blaming(self.path):
@@ -82,7 +83,7 @@ class Writer:
         self._finished = True
 
     def publish(self) -> None:
-        """Renames into place, keeping the file that was there under another name."""
+        """Renames into place, and keeps the previous file under another name."""
         assert self._temporary is not None
         with _blaming(self.path):
             _check_place(self.path)
@@ -100,14 +101,14 @@ class Writer:
         """Undoes `publish`."""
         if self._backup is not None:
             with suppress(OSError):
-                self._backup.replace(self.path)  # does nothing if both are one file still
+                self._backup.replace(self.path)  # does nothing if both are still one file
                 self._backup.unlink(missing_ok=True)
         elif self._published:
             self.path.unlink(missing_ok=True)
         self._backup, self._published = None, False
 
     def settle(self) -> None:
-        """Nothing will be undone any more."""
+        """Makes the commit final: nothing will be undone any more."""
         if self._backup is not None:
             with suppress(OSError):
                 self._backup.unlink(missing_ok=True)
@@ -124,14 +125,14 @@ class Writer:
 
 
 class OutputSet:
-    """The result files of several queries, `<query>.<format>` in one directory.
+    """Writes the result files of several queries, `<query>.<format>` in one directory.
 
-    As a context manager it makes the directory if there is none. Leaving it commits all files;
-    leaving it by an exception removes them, and the directory if it was made here, and leaves
-    files of these names from before as they were. `commit` may be called earlier.
+    As a context manager it creates the directory if it is missing. Leaving it commits all files.
+    Leaving it by an exception removes them, and the directory if it was created here, and keeps
+    earlier files of these names unchanged. `commit` may be called earlier.
 
-    Without a directory (None or "-") rows go to stdout as they come. JSON lines have the query
-    as first member there; CSV works for one query, Parquet not at all.
+    Without a directory (None or "-") rows go to stdout as they come. JSON lines have the query as
+    first member there; CSV works for one query, Parquet not at all.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class OutputSet:
 
     @property
     def paths(self) -> dict[str, Path]:
-        """The file of each query; none on stdout."""
+        """Returns the file of each query; none on stdout."""
         return {name: writer.path for name, writer in self._writers.items()}
 
     def __enter__(self) -> Self:
@@ -197,7 +198,7 @@ class OutputSet:
         self._encoders[name].write(table)
 
     def commit(self) -> None:
-        """All files into place. The files are complete before the first is renamed, and if a
+        """Moves all files into place. The files are complete before the first is renamed, and if a
         rename fails, those before it are undone."""
         if self._done:
             return
@@ -253,7 +254,8 @@ class OutputSet:
 
 
 def _unused(directory: Path) -> Path:
-    """A name for a temporary file. Short, since the query's own may be as long as names go."""
+    """Returns a name for a temporary file. It is short, since the query's own may have the maximum
+    length."""
     return directory / f".{secrets.token_hex(8)}.tmp"
 
 
@@ -287,7 +289,8 @@ def _check_file_names(schemas: Mapping[str, pa.Schema], format: str) -> None:
 
 
 def _check_names(query: str, names: Sequence[str], format: str) -> None:
-    """JSON and Parquet readers would lose all but one of the columns of a name."""
+    """Refuses duplicate names: JSON and Parquet readers would lose all but one of the columns of a
+    name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice and format != "csv":
         raise OutputError(

@@ -1,4 +1,4 @@
-"""PySpark brings tuples to a device and takes results back.
+"""Spark brings tuples to a device and takes results back.
 
     from seustream.spark_feeder import files, run, session
 
@@ -7,9 +7,9 @@
     job.wait()
 
 source     the data source `seustream`, sink and source, for jobs of one's own
-inputs     streams from files, Kafka and the rate source, with the columns the bridge wants
-job        whole jobs: a query set, its streams, where results go; restarts, the end
-progress   what a job has done so far, for the console and Spark's listeners
+inputs     streams from files, Kafka and the rate source, with the columns the bridge requires
+job        whole jobs: a query set, its streams, the destination of results; restarts, the end
+progress   the progress of a job, for the console and Spark's listeners
 split      rows over several bridges by key
 prefilter  the synopsis filter: tuples that can join nothing stay where they were read
 sites_feed   streams into a join across sites, in blocks
@@ -27,7 +27,8 @@ __all__ = ["Job", "console", "files", "nowhere", "run", "session"]
 
 
 def __getattr__(name: str) -> Any:
-    """Spark's workers import `seustream.spark_feeder.source` each time anew, and need no job."""
+    """Imports lazily: Spark's workers import `seustream.spark_feeder.source` each time anew, and
+    need no job."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from seustream.spark_feeder import job

@@ -45,11 +45,11 @@ class BridgedQueries:
 
     @property
     def streaming(self) -> dict[str, DataFrame]:
-        """The frames that are no whole ones, such as those of tables."""
+        """Returns the streaming frames, excluding static ones such as those of tables."""
         return {name: rows for name, rows in self.frames.items() if rows.isStreaming}
 
     def load(self, how: Run, fresh: bool) -> None:
-        """Loads it at its bridges; `fresh` if these must have no rows of it yet."""
+        """Loads the query set at its bridges; `fresh` requires that these have no rows of it yet."""
         for client in self.connection.clients():
             client.load(self.compilation, how)
             if fresh and client.status().get("writer_epoch"):
@@ -59,7 +59,7 @@ class BridgedQueries:
                 )
 
     def feed(self, stream: str) -> DataStreamWriter:
-        """Writes the rows of a stream; takes a checkpoint and a trigger."""
+        """Returns a writer for the rows of a stream, which still takes a checkpoint and a trigger."""
         writer = observed(self.frames[stream]).writeStream.format(NAME)
         fed: DataStreamWriter = self._options(writer, stream=stream, key=self.keys.get(stream))
         return fed
@@ -70,8 +70,8 @@ class BridgedQueries:
         to.option("writer", writer).option("epoch", str(epoch)).mode("append").save()
 
     def put_whole(self) -> None:
-        """Writes the rows of frames that are not streaming, and ends their streams. Each is one epoch,
-        however often it is written."""
+        """Writes the rows of static frames and ends their streams. Each is one epoch, however often
+        it is written."""
         for name, rows in self.frames.items():
             if not rows.isStreaming:
                 self.put(name, rows, f"whole {name}", 0)
@@ -79,7 +79,7 @@ class BridgedQueries:
                     client.end(name)
 
     def results(self, what: str, name: str = OBSERVED, **options: str) -> DataFrame:
-        """The results of a query as a stream; their counts are observed under a name."""
+        """Returns the results of a query as a stream; their counts are observed under a name."""
         reader = self._options(self.spark.readStream.format(NAME), query=what, **options)
         schema = self.columns[what]
         rows = observed(reader.schema(spark_schema(schema)).load(), name)
@@ -98,9 +98,9 @@ def bridged(
     connection: Connection,
     select: Mapping[str, str] | None = None,
 ) -> BridgedQueries:
-    """A query set over these sources, not loaded yet."""
+    """Returns a query set over these sources, not yet loaded."""
     spark = spark_of(sources)
-    # Spark looks for it once, in a Python worker; if that one dies, it goes without.
+    # Spark looks for it once, in a Python worker; if that worker dies, Spark continues without it.
     spark.dataSource.register(Seustream)
     compilation = (
         queries if isinstance(queries, Compilation) else compiled_for(connection.client(), queries)
@@ -120,7 +120,7 @@ def bridged(
 
 
 def check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
-    """A session that is not of `session` may not have Spark's type for times of day."""
+    """Checks for Spark's time-of-day type, which a session not created by `session` may lack."""
     if spark.conf.get("spark.sql.timeType.enabled", "false") == "true":
         return
     for name, schema in columns.items():
@@ -141,8 +141,8 @@ def spark_of(sources: Mapping[str, DataFrame]) -> SparkSession:
 def frames_of(
     compilation: Compilation, sources: Mapping[str, DataFrame], select: Mapping[str, str]
 ) -> tuple[dict[str, DataFrame], dict[str, pa.DataType]]:
-    """Each stream's rows, and the type their times had; every stream some query reads must have a
-    source."""
+    """Returns each stream's rows, and the original type of their times; every stream that a query
+    reads must have a source."""
     streams = {s.name.lower(): s for s in compilation.streams if s.defined_by is None}
     frames, given = {}, {}
     for name, frame in sources.items():

@@ -1,8 +1,8 @@
-"""Checkpoints of Spark's queries, looked at before a job goes on from them.
+"""Validates checkpoints of Spark's queries before a job resumes from them.
 
-Spark finds damage when it comes across it, fails, and would be started again in vain; a bit that
-flipped in a number it does not find at all. Each file of a log has a version line, lines of JSON,
-and beside it the checksums Hadoop wrote: all of them are compared.
+Spark notices damage only when it reads the damaged part; it then fails, and would be restarted in
+vain. It does not notice a flipped bit in a number at all. Each file of a log has a version line,
+lines of JSON, and beside it the checksums that Hadoop wrote: all of them are compared.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from seustream.spark_feeder.errors import FeedError
 
 _HEAD = struct.Struct(">4sI")
-"""Of a file of checksums: its magic, and the bytes each is of."""
+"""The head of a checksum file: its magic, and the number of bytes per checksum."""
 _HINT = "put back a copy of the checkpoint, or name a new one and reset the bridge"
 
 
 def check(place: Path) -> None:
-    """Raises `FeedError` for a checkpoint no job can go on from, with file and byte."""
+    """Raises `FeedError` for a checkpoint from which no job can resume, with file and byte."""
     for folder in sorted(found.parent for found in place.rglob("offsets")):
         metadata = folder / "metadata"
         if not metadata.is_file():
@@ -41,13 +41,13 @@ def check(place: Path) -> None:
 
 
 def _number(path: Path) -> int:
-    """The number of an entry of a log; -1 of other files."""
+    """Returns the number of an entry of a log; -1 for other files."""
     name = path.name.removesuffix(".compact")
     return int(name) if name.isdecimal() else -1
 
 
 def _check_file(path: Path, head: int) -> None:
-    """Compares a file with its checksums, and reads its lines behind the head."""
+    """Compares a file with its checksums, and parses the lines after its head."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -79,7 +79,7 @@ def _damaged(path: Path, what: str) -> FeedError:
 
 @contextlib.contextmanager
 def held(place: Path) -> Iterator[None]:
-    """Holds a checkpoint for one job: two would write one log, each over the other's entries."""
+    """Locks a checkpoint for one job: two would write one log, each over the other's entries."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(place / "job.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -1,7 +1,9 @@
-"""The word between a reader of results and the feed of its streams, which runs in the driver's process.
+"""The signals between a reader of results and the feed of its streams, which runs in the driver's
+process.
 
-Spark plans its sources in a Python process beside the driver's, and only there says what trigger
-a query has. So the reader leaves its wish in a folder of the driver's machine, and the feed its answer.
+Spark plans its sources in a Python process beside the driver's, and reveals a query's trigger only
+there. The reader therefore leaves its request in a folder of the driver's machine, and the feed its
+answer.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ _WANTED, _ALL_WANTED, _ANSWERED, _FAILED = "wanted", "all-wanted", "answered", "
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Goes to Spark's workers as it is."""
+    """Exchanges the signals; sent to Spark's workers as it is."""
 
     folder: str
 
     def ask(self, all_there: bool) -> None:
-        """Wants rows: whatever comes, or all that are there by now and then an end."""
+        """Requests rows: whatever comes, or everything there is by now, followed by an end."""
         self._at(_ALL_WANTED if all_there else _WANTED).touch()
 
     @property
@@ -33,14 +35,14 @@ class Drain:
         return self._at(_ALL_WANTED).exists()
 
     def answer(self) -> None:
-        """All that was there has been processed."""
+        """Signals that everything there was has been processed."""
         self._at(_ANSWERED).touch()
 
     def answered(self) -> bool:
         return self._at(_ANSWERED).exists()
 
     def fail(self, why: str) -> None:
-        """The feed has stopped."""
+        """Signals that the feed has stopped."""
         partial = self._at(_FAILED + ".partial")
         partial.write_text(why, encoding="utf-8")
         partial.rename(self._at(_FAILED))

@@ -13,7 +13,7 @@ from seustream.engine.stream.errors import EngineError
 
 
 class FeedError(Exception):
-    """`hint` says what might help."""
+    """Base of these errors; `hint` suggests what might help."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -22,7 +22,8 @@ class FeedError(Exception):
 
 @contextlib.contextmanager
 def as_feed_errors() -> Iterator[None]:
-    """Errors of the bridge, or of a run, as Spark will show them: as text, with their kind."""
+    """Converts errors of the bridge, or of a run, to the text that Spark will show, with their
+    kind."""
     try:
         yield
     except (CompileError, BridgeError, FeedError, EngineError) as error:
@@ -42,7 +43,8 @@ def as_feed_errors() -> Iterator[None]:
 
 
 def cause(text: str) -> tuple[str | None, str]:
-    """The kind of bridge error in what Spark shows, if there is one, and the line that says it."""
+    """Extracts from Spark's message the kind of bridge error, if there is one, and the line that
+    contains it."""
     lines = [line.strip() for line in text.splitlines()]
     for line in reversed(lines):
         _, found, said = line.partition("FeedError: ")

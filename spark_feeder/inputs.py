@@ -1,12 +1,12 @@
-"""Streams as Spark reads them, and their columns as the bridge wants them.
+"""Streams as Spark reads them, and their columns as the bridge requires them.
 
     R=data/r.csv        a file, or a folder or pattern of files: .csv, .jsonl, .parquet
-    R=parquet:data/r    the format said, where a name does not say it
-    R=rate:1000         so many rows a second, columns `timestamp` and `value`
+    R=parquet:data/r    with the format, if the name does not give it
+    R=rate:1000         this many rows per second, columns `timestamp` and `value`
     R=kafka:HOST:9092/TOPIC   values are JSON objects with the stream's columns and ts
 
-A stream takes a column `ts` (whole milliseconds, or a timestamp) and its own by name. `select` says
-how to make them of other columns, as SQL: "timestamp AS ts, value % 100 AS a".
+A stream takes a column `ts` (integer milliseconds, or a timestamp) and its own by name. `select`
+computes them from other columns, as SQL: "timestamp AS ts, value % 100 AS a".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """The origin of a stream. `bounded`: it ends when what is there now has been read."""
+    """The origin of a stream. A `bounded` one ends when its present content has been read."""
 
     kind: str
     where: str
@@ -59,8 +59,9 @@ class InputSource:
 def read(
     spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None = None
 ) -> DataFrame:
-    """The source as a streaming frame, or of a table as a frame of all its rows; columns as they come. Files are one batch unless so many
-    at a time are asked for, which are then read in the order in which they were written."""
+    """Reads the source as a streaming frame, or a table as a frame of all its rows, with
+    unconverted columns. Files are one batch, unless a number per batch is given; they are then read
+    in the order in which they were written."""
     if source.kind == "rate":
         if not source.where.isdigit() or not int(source.where):
             raise FeedError(f"rate:{source.where}: want rows a second")
@@ -77,7 +78,7 @@ def _files(
     options: dict[str, str] = {"mode": "FAILFAST"}
     reader: DataFrameReader | DataStreamReader = spark.read if stream.table else spark.readStream
     if path.is_file():
-        # Spark's streams read folders; of this one only the file.
+        # Spark's streams read folders; the filter selects the one file.
         escaped = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
         options["pathGlobFilter"] = escaped
         path = path.parent
@@ -89,11 +90,11 @@ def _files(
     if source.kind == "parquet":
         schema = spark.read.options(**options).parquet(where).schema
         return reader.options(**options).schema(schema).parquet(where)
-    # Whatever is not as the stream says stops the job, rather than becoming NULL.
+    # Data that does not match the stream's types stops the job, instead of becoming NULL.
     schema = _text_schema(stream)
     if source.kind == "jsonl":
         return reader.options(**options).schema(schema).json(where)
-    # Spark takes CSV columns by place, so the schema follows the file's own head.
+    # Spark assigns CSV columns by position, so the schema follows the file's own header.
     options |= {"header": "true", "enforceSchema": "false"}
     own = {field.name.lower(): field.dataType for field in schema}
     head = spark.read.options(**options).csv(where).columns
@@ -122,7 +123,7 @@ def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
 
 
 def _text_schema(stream: Stream) -> t.StructType:
-    """A stream's columns in CSV or JSON; `ts` may be a number or a time."""
+    """Returns a stream's columns in CSV or JSON; `ts` may be a number or a time."""
     own = spark_schema(stream_schema(stream))
     fields = [
         t.StructField(field.name, field.dataType, True) for field in own if field.name != "ts"
@@ -133,7 +134,7 @@ def _text_schema(stream: Stream) -> t.StructType:
 
 
 def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
-    """A frame with exactly the stream's columns: `ts` in milliseconds, then its own."""
+    """Returns a frame with exactly the stream's columns: `ts` in milliseconds, then its own."""
     frame = _selected(frame, stream, select)
     if stream.table:
         frame = frame.withColumn("ts", f.lit(TABLE_TIME).cast("bigint"))
@@ -154,7 +155,7 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
 
 
 def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.DataType:
-    """The type of the frame's `ts`, before `rows_of` makes milliseconds of it."""
+    """Returns the type of the frame's `ts` before `rows_of` converts it to milliseconds."""
     if stream.table:
         return pa.int64()
     fields = _timed(_selected(frame, stream, select), stream).schema
@@ -162,8 +163,7 @@ def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.D
 
 
 def _timed(frame: DataFrame, stream: Stream) -> DataFrame:
-    """The frame with the column that the stream says is its time also as `ts`; rows without one are left
-    out."""
+    """Copies the stream's declared time column to `ts`; rows whose time is NULL are left out."""
     if stream.time is None or stream.time.lower() not in map(str.lower, frame.columns):
         return frame
     time = frame[_quoted(stream.time)]
@@ -180,7 +180,7 @@ def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame
 
 
 def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
-    """Milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
+    """Returns milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
     kind = frame.schema[name].dataType
     quoted = _quoted(name)
     match kind:
@@ -203,7 +203,7 @@ def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
 
 
 def _ntz_millis(text: str) -> str:
-    """Of a time without a zone, whatever the session's zone is."""
+    """Returns the milliseconds of a time without a zone, whatever the session's zone is."""
     return f"unix_millis(CAST(concat(CAST({text} AS STRING), 'Z') AS TIMESTAMP))"
 
 
@@ -212,7 +212,7 @@ def _quoted(name: str) -> str:
 
 
 def _items(select: str) -> Sequence[str]:
-    """A SELECT list's items; commas inside brackets and quotes belong to an item."""
+    """Splits a SELECT list into items; commas inside brackets and quotes belong to an item."""
     items, depth, quote, begin = [], 0, "", 0
     for at, c in enumerate(select):
         if quote:

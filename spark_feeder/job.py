@@ -1,12 +1,12 @@
-"""Whole jobs: a query set, its streams, and where results go.
+"""Whole jobs: a query set, its streams, and the destination of results.
 
     job = run(compilation, {"R": r, "S": s}, files("out"), bridge="grpc://127.0.0.1:8815",
               checkpoint="state")
     job.wait()
 
-Each stream is a Spark query into the bridge, each query's results one out of it; all run at once,
-or the writers would wait for readers that never come. A Spark query that fails for a reason that
-may pass is started again from its checkpoint. When the sources are bounded and have been read, the
+Each stream is a Spark query into the bridge, each query's results one out of it. All run at once, since
+writers would otherwise wait for readers that never come. A Spark query that fails for a transient
+reason is restarted from its checkpoint. When the sources are bounded and have been read, the
 streams end at the bridge, the rest of the results is delivered, and the job is over.
 """
 
@@ -44,40 +44,42 @@ from seustream.spark_feeder.source import Connection
 from seustream.spark_feeder.stall import TRIES, Stall, budget, pause, warned
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
-"""The destination of a query's results: its name and rows in, a writer that only has to be started out."""
+"""The destination of a query's results: takes its name and rows, returns a writer that only needs
+to be started."""
 
 Start = tuple[str, Callable[[str], StreamingQuery], str]
-"""A name of a query, what starts it, and what of."""
+"""The name of a query, the function that starts it, and its argument."""
 _BETWEEN = 0.2
-"""Seconds between looks at a job."""
+"""Seconds between polls of a job."""
 _FLUSH = 1.0
-"""Seconds a bridge gets to come to its end, before the job looks around."""
+"""Seconds that a bridge has to finish before the job polls again."""
 _COMING_UP = 10.0
-"""Seconds a query gets for that; it goes on by itself."""
+"""Seconds that a query has to come up; after that, it does so by itself."""
 _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
 """Kinds of errors that a restart does not cure. A part may be unknown after the bridge was killed,
 and is staged again."""
 
 
 SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For a session of a minute: a JVM that compiles little. A longer one is the slower for it."""
+"""For a session of about a minute: a JVM that compiles little, which makes longer sessions slower."""
 LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
-"""For checkpoints on this machine: Spark's usual way to rename a file starts eight processes for each."""
+"""For checkpoints on this machine: Spark's usual way to rename a file starts eight processes per
+file."""
 
 
 def session(master: str = "local[2]", **conf: str) -> SparkSession:
-    """A Spark session that suits: quiet, in UTC, workers of this Python.
+    """Returns a suitable Spark session: quiet, in UTC, with workers of this Python.
 
-    A session that is there is given as it is. Where SPARK_HOME or SPARK_CONF_DIR says how Spark is
-    set up, it logs as it says there. `spark.sparkContext.setLogLevel("WARN")` makes it louder.
+    An existing session is returned as it is. If SPARK_HOME or SPARK_CONF_DIR configures Spark, its
+    logging settings apply. `spark.sparkContext.setLogLevel("WARN")` makes it more verbose.
 
     Args:
         master: where Spark runs: two threads of this machine, `local[*]` for all it has.
-        **conf: more of Spark's settings, by their names.
+        **conf: further Spark settings, by their names.
 
     The [tutorial](../tutorial-spark.md) has an example that runs.
     """
@@ -87,7 +89,7 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
     if not {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
         os.environ["SPARK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A machine that is busy starts Python workers slowly; both ends wait for the other.
+    # A busy machine starts Python workers slowly; both ends wait for the other.
     os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "60")
     builder = SparkSession.builder.master(master).appName("seustream")
     usual = {
@@ -109,7 +111,7 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
 
 
 def files(folder: str | Path, format: str = "parquet") -> Sink:
-    """Results as files, a folder for each query."""
+    """Writes results as files, a folder for each query."""
 
     def sink(query: str, rows: DataFrame) -> DataStreamWriter:
         writer = rows.writeStream.format(format).option("path", str(Path(folder) / query))
@@ -119,19 +121,19 @@ def files(folder: str | Path, format: str = "parquet") -> Sink:
 
 
 def console() -> Sink:
-    """Results on stdout, as Spark shows them."""
+    """Prints results on stdout, as Spark shows them."""
     return lambda _, rows: rows.writeStream.format("console").option("truncate", "false")
 
 
 def nowhere() -> Sink:
-    """Results read and dropped."""
+    """Reads results and drops them."""
     return lambda _, rows: rows.writeStream.format("noop")
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """`bounded`: read what is there, then end; else go on until stopped, looking for more so
-    often."""
+    """A `bounded` trigger reads what is there and ends; otherwise the query polls at this interval
+    until it is stopped."""
 
     bounded: bool
     every: str = "0 seconds"
@@ -152,12 +154,13 @@ class Flow:
     restarts: int = 0
     batch: int = -1
     again: float | None = None
-    """The time at which it is started again, if it has failed."""
+    """The time at which it is restarted, if it has failed."""
 
 
 @dataclass
 class Job:
-    """A job that runs. `wait` until it is over, or `stop` it; as a context it is stopped."""
+    """A running job. `wait` until it is over, or `stop` it; as a context manager it stops at the
+    end."""
 
     connection: Connection
     writers: list[Flow]
@@ -169,22 +172,22 @@ class Job:
     world: World = MACHINE
     restarts: int = 0
     say: Callable[[str], None] = warned
-    """Called with a line on what the job waits for, when its bridge stands still."""
+    """Called with a line that names what the job waits for, when its bridge makes no progress."""
 
     def __post_init__(self) -> None:
         self.began = self.world.now()
 
     @functools.cached_property
     def stall(self) -> Stall:
-        """Notices bridges at which nothing moves."""
+        """Detects bridges that make no progress."""
         longest = budget(self.most_restarts, self.connection.patience)
         return Stall(self.world, longest, self.say)
 
     def wait(
         self, show: Callable[[FeedCounts, float], None] | None = None, timeout: float | None = None
     ) -> FeedCounts:
-        """Until the bounded sources have been read and all results delivered, or a query failed
-        for good. `show` gets the counts every now and then."""
+        """Waits until the bounded sources have been read and all results delivered, or a query
+        failed permanently. `show` receives the counts from time to time."""
         while not self.read:
             self.look()
             if show is not None:
@@ -195,8 +198,8 @@ class Job:
         return self.finish(show)
 
     def look(self) -> None:
-        """Starts again what failed for a reason that may pass; raises `FeedError` for one that
-        will not. `wait` does it all the time."""
+        """Restarts what failed for a transient reason; raises `FeedError` for a permanent one.
+        `wait` calls it repeatedly."""
         self._restart(self.writers)
         self._restart(self.readers)
         self.stall.look(self.connection.clients())
@@ -204,8 +207,8 @@ class Job:
     def finish(
         self, show: Callable[[FeedCounts, float], None] | None = None, ends: bool = True
     ) -> FeedCounts:
-        """Ends the streams, if `ends`: what has been read by now is all there is. Delivers the rest
-        of the results and stops."""
+        """Ends the streams, if `ends`: what has been read by now is their content. Delivers the
+        rest of the results and stops."""
         while self.prefilter is not None and not self.prefilter.close(_BETWEEN):
             self._restart(self.readers)  # the batch under way may wait for them
         for flow in self.writers:
@@ -220,7 +223,7 @@ class Job:
         return counts
 
     def counts(self) -> FeedCounts:
-        """As of now."""
+        """Returns the current counts."""
         counts = FeedCounts()
         for client in self.connection.clients():
             counts.add(client.status())
@@ -229,7 +232,7 @@ class Job:
         return counts
 
     def stop(self) -> None:
-        """Stops all queries; with a checkpoint the job goes on from there another time."""
+        """Stops all queries; with a checkpoint the job can resume from there."""
         for flow in (*self.writers, *self.readers):
             flow.query.stop()
         self.held.close()
@@ -247,7 +250,7 @@ class Job:
         return self.bounded and all(done)
 
     def _deliver_rest(self, show: Callable[[FeedCounts, float], None] | None) -> None:
-        """Lets the readers come to the end of the results, and gives these up at the bridge."""
+        """Lets the readers reach the end of the results, which are then discarded at the bridge."""
         for client in self.connection.clients():
             while not self._flushed(client):
                 self._restart(self.readers)
@@ -280,8 +283,8 @@ class Job:
         return True
 
     def _restart(self, flows: list[Flow]) -> None:
-        """Starts queries again that failed for a reason that may pass, after pauses that grow; one
-        that fails over and over without a batch in between has failed for good."""
+        """Restarts queries that failed for a transient reason, after growing pauses. One that fails
+        repeatedly without a batch in between has failed permanently."""
         for flow in flows:
             if flow.again is not None:
                 if self.world.now() >= flow.again:
@@ -319,19 +322,19 @@ def run(
     prefilter: bool = False,
     say: Callable[[str], None] = warned,
 ) -> Job:
-    """Starts a job and gives it. `queries` are a compilation, X-SQL, or a file of it; `sources`
-    a streaming frame for each stream, `select` how to make the stream's columns of theirs. With
-    several bridges, tuples are divided among them by the key the compiler finds; `spark` in place of one
-    runs the queries inside Spark. Without a
-    checkpoint the job begins anew, and the bridge must have nothing of another. `late` takes the
-    late rows of each stream, by its name. With `prefilter` tuples that can join nothing stay
-    where they were read. `say` is called with a line that names the
-    query whose results fill the bridge, if no reader comes; by default it is a warning."""
+    """Starts a job and returns it. `queries` are a compilation, X-SQL, or a file of it; `sources`
+    hold a streaming frame for each stream, and `select` computes the stream's columns from theirs.
+    With several bridges, tuples are divided among them by the key that the compiler finds; `spark`
+    in place of a bridge runs the queries inside Spark. Without a checkpoint the job begins anew,
+    and the bridge must have nothing of another. `late` takes the late rows of each stream, by its
+    name. With `prefilter`, tuples that can join nothing stay where they were read. `say` is called
+    with a line that names the query whose results fill the bridge, if no reader comes; by default
+    it is a warning."""
     if late is not None:
         how = replace(how, late=True)
     addresses = (bridge,) if isinstance(bridge, str) else tuple(bridge)
     if INSIDE in addresses:
-        from seustream.spark_feeder.keyed_job import start  # it is made of this module
+        from seustream.spark_feeder.keyed_job import start  # it imports this module
 
         _alone(addresses, prefilter)
         trigger = Trigger(bounded, every)
@@ -357,7 +360,7 @@ def run(
 
 
 def _alone(addresses: tuple[str, ...], prefilter: bool) -> None:
-    """Raises `FeedError` for what a job inside Spark has no use for."""
+    """Raises `FeedError` for options that do not apply to a job inside Spark."""
     if len(addresses) > 1:
         raise FeedError(f"{INSIDE} beside bridges", f"either bridges, or {INSIDE} alone")
     if prefilter:
@@ -419,7 +422,7 @@ def _started(
 
 
 def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Start]:
-    """A query for each stream, which brings its rows."""
+    """Returns a query for each stream, which brings its rows."""
 
     def feed(stream: str) -> StreamingQuery:
         writer = at.feed(stream).option("checkpointLocation", str(place / "streams" / stream))

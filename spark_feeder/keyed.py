@@ -1,14 +1,14 @@
-"""Queries that go by key inside Spark: without a bridge or a device, each a stateful operator of its frames.
+"""Queries with a key inside Spark: without a bridge or a device, each a stateful operator of its frames.
 
     spark.readStream… → shards by the hash of the key → the engine's graph → results
 
-Each query is a streaming frame of its own, with what it reads and nothing else. Its state is in Spark's state
-store, and so in the checkpoint of whatever query reads the frame. There is a shard of the keys for each of
-`spark.sql.shuffle.partitions`.
+Each query is a streaming frame of its own, with what it reads and nothing else. Its state is in Spark's
+state store, and therefore in the checkpoint of whichever query reads the frame. The keys have one shard
+for each of `spark.sql.shuffle.partitions`.
 
-The end of a bounded run is Spark's last micro-batch, one without rows, which there is since the watermark
-of the operator is the time of the micro-batch before: no source has rows any more. Then the streams end, and
-the rest of the results comes.
+The end of a bounded run is Spark's last micro-batch, which has no rows. Spark runs it because the
+operator's watermark is the time of the previous micro-batch. No source has rows any more by then, so the
+streams end, and the rest of the results comes.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from seustream.spark_feeder.trigger import runs
 from seustream.spark_feeder.types import spark_schema, timed
 
 INSIDE = "spark"
-"""In place of a bridge's address: the queries run inside Spark."""
+"""Takes the place of a bridge's address: the queries run inside Spark."""
 FOLDER = "inside"
-"""Of a checkpoint, for the queries of a job inside Spark."""
+"""The folder of a checkpoint for the queries of a job inside Spark."""
 COUNTED = "seustream_counts_"
 """Followed by the name of a query, or of a stream whose late rows it has: the counts of its operator."""
 _BEGIN = 1_735_689_600_000
-"""Milliseconds, 2025. Times of micro-batches count from here, so that they are before those of a frame that has a
-watermark of its own: Spark takes the least watermark of a query."""
+"""Milliseconds, 2025. Times of micro-batches count from here, so that they precede those of a frame
+with a watermark of its own: Spark uses the least watermark of a query."""
 _DELAY = "30 days"
-"""The clock may be set back by so much. Rows of an earlier time Spark would drop."""
+"""The clock may be set back by this much. Spark would drop rows of an earlier time."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedQueries:
-    """A query set inside Spark. `place` is the folder for the rows of frames that are not streaming; `ends` says
-    that the streams end with a bounded run."""
+    """A query set inside Spark. `place` is the folder for the rows of static frames; with `ends`,
+    the streams end with a bounded run."""
 
     spark: SparkSession
     compilation: Compilation
@@ -79,14 +79,14 @@ class KeyedQueries:
         return self.compilation.program.names
 
     def results(self, query: str, name: str = OBSERVED) -> DataFrame:
-        """The results of a query as a stream; their counts are observed under a name."""
+        """Returns the results of a query as a stream; their counts are observed under a name."""
         program = part(self.compilation.program, query)
         rows = self._operator(query, replace(self.compilation, program=program), late=False)
         rows = observed(self._unpacked(rows, query), name)
         return timed(rows, self.times.schema(query, self.columns[query]))
 
     def late(self, stream: str) -> DataFrame:
-        """The late rows of a stream."""
+        """Returns the late rows of a stream."""
         (own,) = (one for one in self.compilation.program.base if one.name == stream)
         program = type(self.compilation.program)(streams=(own,))
         rows = self._operator(stream, replace(self.compilation, program=program), late=True)
@@ -127,7 +127,7 @@ class KeyedQueries:
         return rows.select("rows").mapInArrow(Unpacking(schema), schema)
 
     def _whole(self, name: str, rows: DataFrame) -> DataFrame:
-        """A frame that is not streaming as one micro-batch, of files beside the checkpoint."""
+        """Returns a static frame as one micro-batch, from files beside the checkpoint."""
         folder = self.place / "whole" / name
         if not (folder / "_SUCCESS").exists():
             rows.write.mode("overwrite").parquet(str(folder))
@@ -142,7 +142,8 @@ def keyed(
     select: Mapping[str, str] | None = None,
     ends: bool = True,
 ) -> KeyedQueries:
-    """A query set over these sources inside Spark; raises `FeedError` for a query without a key."""
+    """Returns a query set over these sources inside Spark; raises `FeedError` for a query without a
+    key."""
     spark = spark_of(sources)
     found = keys_inside(compilation.program)
     for name, wanted in _WANTED.items():
@@ -168,7 +169,8 @@ _WANTED = {**settings, "spark.sql.streaming.noDataMicroBatches.enabled": "true"}
 
 
 def _shards(spark: SparkSession) -> tuple[int, ...]:
-    """The names of the shards, one for each partition of a shuffle: Spark places them by their hash."""
+    """Returns the names of the shards, one for each partition of a shuffle: Spark places them by
+    their hash."""
     many = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     found: dict[int, int] = {}
     size = 8 * many

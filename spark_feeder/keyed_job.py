@@ -1,4 +1,5 @@
-"""Jobs whose queries run inside Spark: one Spark query for each, from the sources to where its results go."""
+"""Jobs whose queries run inside Spark: one Spark query for each, from the sources to the
+destination of its results."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class KeyedJob(Job):
-    """A job that runs inside Spark. `flows` starts its queries, to the end of what is there now if bounded."""
+    """A job that runs inside Spark. `flows` starts its queries, until the end of the present data
+    if bounded."""
 
     flows: Callable[[Trigger], list[Flow]] = field(kw_only=True)
     _batches: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
@@ -43,7 +45,8 @@ class KeyedJob(Job):
     def finish(
         self, show: Callable[[FeedCounts, float], None] | None = None, ends: bool = True
     ) -> FeedCounts:
-        """Ends the streams, if `ends` and the job is not bounded: what is there by now is all there is."""
+        """Ends the streams, if `ends` and the job is not bounded: the data there by now is their
+        content."""
         if ends and not self.bounded:
             self.look()
             for flow in self.writers:
@@ -59,7 +62,8 @@ class KeyedJob(Job):
         return counts
 
     def counts(self) -> FeedCounts:
-        """As the micro-batches say that are done. Each query counts the rows of its streams."""
+        """Returns the counts of the completed micro-batches. Each query counts the rows of its
+        streams."""
         counts = FeedCounts()
         of: dict[str, dict[str, int]] = {}
         for (name, batch), found in self._batches.items():
@@ -99,7 +103,7 @@ def start(
     restarts: int,
     late: Sink | None,
 ) -> KeyedJob:
-    """Starts a job inside Spark; as `job.run`."""
+    """Starts a job inside Spark, as `job.run` does."""
     compilation = queries
     if not isinstance(compilation, Compilation):
         compilation = compile_text(*text_of_file(compilation))
@@ -127,7 +131,8 @@ def start(
 def _starts(
     at: KeyedQueries, place: Path, trigger: Trigger, sink: Sink, late: Sink | None
 ) -> list[Start]:
-    """The queries of a job: one for the results of each, one for the late rows of each stream."""
+    """Returns the queries of a job: one for the results of each, one for the late rows of each
+    stream."""
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query)).queryName(QUERY + query)

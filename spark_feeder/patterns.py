@@ -2,10 +2,10 @@
 
     found = match(spark_stream, query, "ts", delay="10 seconds")
 
-The matcher is the engine's own: each key has an operator of its own, kept between micro-batches as
-its snapshot in Spark's state store, so that it is in every checkpoint and comes back after a
-restart. Spark's watermark is the operator's: rows wait until it passes them, and a timer on event
-time wakes a key whose matches become certain without a new row of that key.
+The matcher is the engine's own: each key has an operator of its own. Between micro-batches it is kept as
+its snapshot in Spark's state store, so that it is in every checkpoint and survives a restart. Spark's
+watermark is the operator's: rows wait until it passes them, and a timer on event time wakes a key whose
+matches become certain without a new row of that key.
 
 Needs Spark 4.1 or later with the RocksDB state store, which `settings` names.
 """
@@ -38,7 +38,7 @@ settings = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
-"""The configuration a session must have."""
+"""The settings that a session must have."""
 
 MATCHED_AT = "matched_at"
 """The column after those of RETURN: the time of the match, in milliseconds."""
@@ -47,9 +47,9 @@ MATCHED_AT = "matched_at"
 def match(
     rows: DataFrame, query: ir.MatchQuery, time: str = "ts", delay: str = "0 seconds"
 ) -> DataFrame:
-    """The matches of a query with PARTITION BY over a stream. `time` is its timestamp column;
-    `delay` is how far its times may fall back. The columns are those of RETURN, and the time of
-    the match."""
+    """Returns the matches of a query with PARTITION BY over a stream. `time` is its timestamp
+    column; `delay` is how far its times may fall back. The columns are those of RETURN, and the
+    time of the match."""
     if not query.partition:
         raise PatternError(
             f"query {query.name}: a stateful operator needs keys",
@@ -90,7 +90,8 @@ def _spark_schema(query: ir.MatchQuery) -> Any:
 
 
 def _processor(query: ir.MatchQuery, columns: dict[str, str], inside: list[str]) -> Any:
-    """The processor is a class of Spark's, made here so that this module imports without it."""
+    """Returns the processor, a subclass of Spark's class, defined here so that this module imports
+    without Spark."""
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 

@@ -1,15 +1,15 @@
 """The synopsis filter in a Spark job: tuples that can join nothing stay where they were read.
 
-One Spark query reads all streams, in micro-batches. Of each batch its tasks tell the driver, for the
-columns others need, which keys occurred in which stretch of time: the synopses. Rows whose window
-every stream they need has passed are decided, by the tasks, with the synopses of all streams; what
-may join goes to the bridge, the rest nowhere. Rows that have to wait are written to the checkpoint,
+One Spark query reads all streams, in micro-batches. The tasks of each batch report to the driver, for the
+columns that others need, which keys occurred in which stretch of time: the synopses. Once every stream
+that a row needs has passed its window, a task decides the row with the synopses of all streams: what
+may join goes to the bridge, the rest is dropped. Rows that have to wait are written to the checkpoint,
 and are part of the next batch.
 
     batch b   state-(b-1), held-(b-1), rows  →  state-b, held-b, epoch b at the bridge
 
-A batch that is run again begins with the files of the one before and so does what it did; the bridge
-takes an epoch once. When bounded sources have been read, one batch more decides what still waits.
+A batch that is run again begins with the files of the previous one and therefore repeats its work; the
+bridge takes an epoch once. When bounded sources have been read, one more batch decides what still waits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from seustream.spark_feeder.types import for_bridge, spark_schema
 
 BITS = 1 << 14
 _SEEN = "stream string, column string, stretch bigint, place bigint, rows bigint, bytes bigint"
-"""The columns of what tasks report: a key's place, or, without a column, how many rows there were."""
+"""The columns of the tasks' reports: a key's place, or, without a column, the number of rows."""
 
 Put = Callable[[str, DataFrame, str, int], None]
 """Writes a stream's rows to the bridge: stream, rows, writer, epoch."""
@@ -67,7 +67,7 @@ class PrefilterState:
     # --- files -----------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Saves the state atomically."""
         arrays: dict[str, Any] = {}
         columns = []
         for number, ((stream, column), keys) in enumerate(self.synopses.keys.items()):
@@ -109,7 +109,7 @@ class PrefilterState:
 
 
 class Prefilter:
-    """The filter of one job. `folder` is its part of the checkpoint; `slack` and `lag` as the
+    """The filter of one job. `folder` is its part of the checkpoint. `slack` and `lag` are the
     bridge's: how far timestamps may fall back, and how far a silent stream may stay behind."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Prefilter:
         }
         self.spark: SparkSession = next(iter(self.frames.values())).sparkSession
         self.state = self._state(self._last())
-        self._turn = threading.Lock()  # batches come in a thread of Spark's
+        self._turn = threading.Lock()  # batches run in a thread of Spark's
         self._half: int | None = None
         self._closed = False
 
@@ -141,8 +141,8 @@ class Prefilter:
 
     @property
     def ended(self) -> bool:
-        """Returns whether an earlier life had read all and begun to decide the rest: what came to the
-        sources since is not part of this job."""
+        """Returns whether an earlier run had read everything and begun to decide the rest; what has
+        reached the sources since is not part of this job."""
         return self._ending.exists()
 
     @property
@@ -150,17 +150,17 @@ class Prefilter:
         return self.folder / "ending"
 
     def rows(self) -> DataFrame:
-        """All streams as one frame: which, and its columns."""
+        """Returns all streams as one frame: each row's stream, and its columns."""
         return together(self.frames)
 
     # --- batches ------------------------------------------------------------------------
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """A micro-batch; for Spark's foreachBatch."""
+        """Processes a micro-batch; for Spark's foreachBatch."""
         with self._turn:
             if self._closed:
                 raise FeedError(f"batch {number} came after the end of the streams")
-            # From the file: an attempt that failed may have changed what is in memory.
+            # From the file: a failed attempt may have changed the state in memory.
             self.state = self._state(number - 1)
             batch.persist()
             try:
@@ -173,8 +173,9 @@ class Prefilter:
                 batch.unpersist()
 
     def close(self, patience: float) -> bool:
-        """No batch begins any more. Whether the one under way was over within so many seconds;
-        raises `FeedError` if it failed with some of it at the bridge, where its epoch is then taken."""
+        """Lets no further batch begin. Returns whether the current one ended within `patience`
+        seconds; raises `FeedError` if it failed with some of it at the bridge, where its epoch is
+        then taken."""
         if not self._turn.acquire(timeout=patience):
             return False
         try:
@@ -188,7 +189,7 @@ class Prefilter:
             self._turn.release()
 
     def finish(self) -> None:
-        """Nothing more comes: what waits is decided."""
+        """Decides the waiting rows, since nothing more comes."""
         self.state = self._state(self._last())
         if self.state.ended or self.state.batch < 0:
             return
@@ -208,7 +209,7 @@ class Prefilter:
         return path.read_text()
 
     def _note(self, new: Mapping[str, DataFrame]) -> None:
-        """Takes in the synopses of new rows, and how far their streams are."""
+        """Adds the synopses of new rows, and the progress of their streams."""
         synopses = self.state.synopses
         stretch = {key: keys.stretch for key, keys in synopses.keys.items()}
         told = [
@@ -225,7 +226,7 @@ class Prefilter:
                 keys = synopses.keys[stream, column]
                 keys.add(np.array([place]), np.array([at * keys.stretch]))
                 continue
-            # Some rows together: `stretch` is their latest time.
+            # A report on several rows: `stretch` is their latest time.
             saved = synopses.streams[stream].saved
             saved.tuples += count
             saved.bytes += size
@@ -236,7 +237,7 @@ class Prefilter:
                 synopses.promise(stream, foremost - self.lag)
 
     def _decide(self, new: Mapping[str, DataFrame], number: int, writer: str) -> None:
-        """Sends on what may join, keeps what has to wait, and goes to the next batch."""
+        """Sends on what may join, keeps what has to wait, and proceeds to the next batch."""
         synopses, folder = self.state.synopses, self.folder / f"held-{number}"
         shutil.rmtree(folder, ignore_errors=True)
         limits = {name: synopses.limit(name) for name in self.frames}
@@ -249,7 +250,7 @@ class Prefilter:
                 parts = [self.spark.createDataFrame([], self.schemas[name])]
             rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
             if limits[name] != math.inf:
-                # What waits goes on by its time, or the bridge would take it for late.
+                # Waiting rows are forwarded by their time, or the bridge would take them for late.
                 waiting = rows.where(f.col("ts") >= f.lit(limits[name]))
                 waiting.write.parquet(str(folder / name))
                 rows = rows.where(f.col("ts") < f.lit(limits[name]))
@@ -274,12 +275,12 @@ class Prefilter:
     # --- where it goes on ------------------------------------------------------------------
 
     def _last(self) -> int:
-        """The latest batch whose files are whole."""
+        """Returns the latest batch whose files are complete."""
         numbers = (int(path.stem.partition("-")[2]) for path in self.folder.glob("state-*.npz"))
         return max(numbers, default=-1)
 
     def _state(self, batch: int) -> PrefilterState:
-        """As it was after a batch, which need not be the last: one may be run again."""
+        """Returns the state after a batch, which need not be the last: one may be run again."""
         made = PrefilterState(SynopsisFilter(self.needs, list(self.frames), self.bits, self.slack))
         if batch >= 0:
             path = self.folder / f"state-{batch}.npz"
@@ -298,7 +299,7 @@ class Prefilter:
 def _tell(
     name: str, stretches: Mapping[tuple[str, str], int], bits: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows into what the driver is to know of them."""
+    """Returns a function that turns rows into reports for the driver."""
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for given in batches:
@@ -327,7 +328,8 @@ def _tell(
 def _may_join(
     synopses: SynopsisFilter, name: str, late: float
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows into those that may join. What is late for its stream passes: the bridge counts it."""
+    """Returns a function that keeps the rows that may join. Rows late for their stream pass: the
+    bridge counts them."""
 
     def may_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for given in batches:

@@ -1,7 +1,7 @@
 """The progress of a job.
 
 Spark's own listeners see it too: a stream's query is called `stream R`, a query's results `query
-q0`, late rows `late R`. Their progress has under `observedMetrics`, as `seustream`, the `rows` of a
+q0`, late rows `late R`. Under `observedMetrics`, their progress has as `seustream` the `rows` of a
 batch (rows in, results out, late rows) and its `first` and `last` timestamp.
 """
 
@@ -21,7 +21,7 @@ OBSERVED = "seustream"
 
 
 def observed(rows: DataFrame, name: str = OBSERVED) -> DataFrame:
-    """The same rows, counted batch by batch for Spark's listeners."""
+    """Returns the same rows, counted batch by batch for Spark's listeners."""
     counts = [f.count(f.lit(1)).alias("rows")]
     time = next((name for name in ("ts", RESULT_TIMES[1]) if name in rows.columns), None)
     if time is not None:
@@ -31,13 +31,13 @@ def observed(rows: DataFrame, name: str = OBSERVED) -> DataFrame:
 
 @dataclass(slots=True)
 class FeedCounts:
-    """As the bridges count; of several, their sums.
+    """The counts of the bridges; for several, their sums.
 
     rows, late      of each stream: processed, and late
     results         of each query
     waiting         rows committed and not yet processed
     device          what the device counted: taken, pairs, circulated, delivered, handed_over;
-                    `cycles` if it has a clock, the most of any
+                    `cycles` if it has a clock, the maximum over all
     epochs          committed
     saved           by the synopsis filter, of each stream
     faults          of each query, by place: how many, and the first row
@@ -53,7 +53,7 @@ class FeedCounts:
     faults: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
 
     def add(self, status: dict[str, Any]) -> None:
-        """One bridge's status."""
+        """Adds the status of one bridge."""
         for member, name in (("rows", "rows_total"), ("late", "late_total")):
             _sum(getattr(self, member), status.get(name, {}))
         own = {
@@ -74,7 +74,7 @@ class FeedCounts:
                 self.device[what] = max(before, value) if what == "cycles" else before + value
 
     def line(self, seconds: float) -> str:
-        """For a console, on one line."""
+        """Returns a line for a console."""
         rows = sum(self.rows.values())
         found = " ".join(f"{name} {count:,}" for name, count in self.results.items())
         late = f", {sum(self.late.values()):,} late" if any(self.late.values()) else ""

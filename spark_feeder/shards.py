@@ -1,11 +1,12 @@
-"""One shard of a query set that goes by key: its part of every stream in, its results out.
+"""One shard of a query set with a key: its part of every stream in, its results out.
 
-Spark calls a shard once a micro-batch, with the rows of its keys and what every task saw of each
-stream. So a shard knows what the streams have brought to all shards. Its results are certain as early, and its rows
-late by the same rule, as at a bridge that gets the same micro-batches (decision 0021).
+Spark calls a shard once per micro-batch, with the rows of its keys and what every task saw of each
+stream, so a shard knows what the streams have brought to all shards. Its results are certain as
+early, and its rows late by the same rule, as at a bridge that gets the same micro-batches (decision
+0021).
 
-What a shard knows after a micro-batch is its *base*, the snapshot of a run, and a *log* of the micro-batches
-since. A run that is still in memory goes on; any other is made again of both.
+A shard's state after a micro-batch is its *base*, the snapshot of a run, and a *log* of the
+micro-batches since. A run that is still in memory continues; any other is rebuilt from both.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _RUN, _BATCH = "run", "micro-batch"
 
 @dataclass(frozen=True, slots=True)
 class KeyedGraph:
-    """The queries that a shard runs; goes to Spark's workers as it is.
+    """The queries that a shard runs; sent to Spark's workers as it is.
 
     compilation  the query and what it reads, nothing else
     answer       the name of the query, or of a stream whose late rows are asked for
@@ -53,7 +54,7 @@ class KeyedGraph:
 
     @property
     def digest(self) -> str:
-        """Differs where a state of one graph says nothing to another."""
+        """Returns a digest that differs between graphs whose states are incompatible."""
         program = self.compilation.program
         said = [repr(stream) for stream in program.streams]
         said += [text_of(node) for node in nodes(program)]
@@ -63,8 +64,8 @@ class KeyedGraph:
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
-    """The share of a shard in what one task of a micro-batch brings of a stream: the greatest time of all rows
-    of the task, and some of the rows of the shard. Parts are in the order of tasks, then of numbers."""
+    """A shard's share of what one task of a micro-batch brings of a stream: the greatest time of
+    all rows of the task, and some of the shard's rows. Parts are ordered by task, then by number."""
 
     stream: str
     task: int
@@ -75,8 +76,8 @@ class ShardPart:
 
 @dataclass(slots=True)
 class MicroBatch:
-    """The rows of each stream by time, ties in the order of the parts; the greatest time of the stream's
-    rows in all shards, None where there are none."""
+    """The rows of each stream by time, with ties in the order of the parts; and the greatest time
+    of the stream's rows in all shards, None if there are none."""
 
     rows: dict[str, pa.Table] = field(default_factory=dict)
     highest: dict[str, int | None] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class MicroBatch:
 
 @dataclass(slots=True)
 class ShardCounts:
-    """Of one call: rows taken and late by stream, evaluations without a value by place."""
+    """Counts of one call: rows taken and late by stream, evaluations without a value by place."""
 
     taken: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
@@ -119,7 +120,7 @@ class ShardCounts:
 
 
 class ShardRun:
-    """A run of a shard's part, in one process."""
+    """Runs a shard's part in one process."""
 
     def __init__(
         self, graph: KeyedGraph, base: bytes | None = None, log: Sequence[bytes] = ()
@@ -140,7 +141,7 @@ class ShardRun:
         self._seen = self._counted()
 
     def take(self, batch: MicroBatch) -> Iterator[pa.Table]:
-        """The results that a micro-batch makes certain. To be iterated to its end."""
+        """Yields the results that a micro-batch makes certain. Must be iterated to its end."""
         for stream in self.run.streams:
             name = stream.name
             if name not in batch.highest:
@@ -161,7 +162,7 @@ class ShardRun:
         yield from self._answers(self.run.advance())
 
     def end(self) -> Iterator[pa.Table]:
-        """The rest of the results: nothing comes any more."""
+        """Yields the remaining results, since nothing more comes."""
         yield from self._answers(self.run.finish())
 
     @property
@@ -169,11 +170,11 @@ class ShardRun:
         return len(self.run.ended) == len(self.run.streams)
 
     def pack(self) -> bytes:
-        """The state as a base. Between two calls that were iterated to their end."""
+        """Packs the state as a base. Call it between two calls that were iterated to their end."""
         return _packed(self.run.state())
 
     def counts(self) -> ShardCounts:
-        """The counts since the last call."""
+        """Returns the counts since the last call."""
         now, before = self._counted(), self._seen
         self._seen = now
         faults = {
@@ -204,7 +205,7 @@ class ShardRun:
 
 
 def write(rows: pa.Table | pa.RecordBatch) -> bytes:
-    """Rows as Spark carries them: one value."""
+    """Serialises rows as Spark carries them: one value."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as file:
         file.write(rows)

@@ -1,13 +1,13 @@
-"""Streams out of Spark into a join across sites, in micro-batches.
+"""Feeds streams from Spark into a join across sites, in micro-batches.
 
     with Cluster(layout, folder) as cluster:
         feed = SitesFeed(join, cluster.submit, folder / "numbers", unit=1000)
         query = feed.start({"r": r, "s": s}, checkpoint="state")
 
 Each batch's rows go to their sites as blocks, one for each unit of time and stream, in the order of
-their closing times. The sites keep the rows, ask the centre, and send on what may join. Blocks
-have numbers that are written down before any goes out: a batch that Spark runs again submits the same
-blocks, which sites ignore, so results stay exact.
+their closing times. The sites keep the rows, ask the centre, and send on what may join. The numbers of
+blocks are written down before any goes out: a batch that Spark runs again submits the same blocks, which
+sites ignore, so results stay exact.
 
 A row that comes after later ones of an earlier batch is in the first block after those: it is late
 for nothing but its window.
@@ -29,11 +29,11 @@ from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.types import for_bridge
 
 STREAM = "stream"
-"""The column that says which stream a row of the common frame is of."""
+"""The column of the common frame that names a row's stream."""
 
 
 def together(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Several streams as one frame: which, and its columns."""
+    """Combines several streams into one frame: each row's stream, and its columns."""
     tagged = [
         frame.select(f.lit(name).alias(STREAM), f.struct(*frame.columns).alias(name))
         for name, frame in frames.items()
@@ -45,13 +45,13 @@ def together(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def of_stream(batch: DataFrame, name: str) -> DataFrame:
-    """One of them again."""
+    """Extracts one of these streams."""
     return batch.where(f.col(STREAM) == name).select(f"`{name}`.*")
 
 
 class SitesFeed:
-    """`submit` takes a block for its site, and waits while that is full. `numbers` is the file of
-    block numbers, which belongs to the sites as Spark's checkpoint does to the job."""
+    """Feeds sites. `submit` takes a block for its site, and waits while that is full. `numbers` is
+    the file of block numbers, which belongs to the sites as Spark's checkpoint does to the job."""
 
     def __init__(
         self, join: EquiJoin, submit: Callable[[BlockRows], None], numbers: Path, unit: int = 1
@@ -63,7 +63,7 @@ class SitesFeed:
     def start(
         self, frames: Mapping[str, DataFrame], checkpoint: str | Path, bounded: bool = True
     ) -> StreamingQuery:
-        """The streaming query that feeds the sites, each stream's frame by its alias."""
+        """Starts the streaming query that feeds the sites, with each stream's frame by its alias."""
         if missing := [name for name in self.names if name not in frames]:
             raise FeedError(f"no source for stream {', '.join(missing)}")
         rows = together({name: frames[name] for name in self.names})
@@ -72,7 +72,7 @@ class SitesFeed:
         return (writer.trigger(availableNow=True) if bounded else writer).start()
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """A micro-batch; for foreachBatch."""
+        """Processes a micro-batch; for foreachBatch."""
         batch.persist()
         try:
             tables = {k: _in_order(of_stream(batch, name)) for k, name in enumerate(self.names)}
@@ -83,7 +83,7 @@ class SitesFeed:
 
 
 def _in_order(rows: DataFrame) -> pa.Table:
-    """Rows in an order that is the same whenever the batch is run."""
+    """Returns rows in an order that is the same whenever the batch is run."""
     whole = rows.toArrow()
     batches = [for_bridge(batch) for batch in whole.to_batches()]
     table = pa.Table.from_batches(batches) if batches else whole

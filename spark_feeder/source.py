@@ -3,24 +3,24 @@ it by itself, as the default source of the module `pyspark_seustream`.
 
 Sink: one streaming query feeds one stream, in two phases. Each task stages its rows, on disk at
 the bridge; when all have, Spark's driver commits the epoch, which the bridge takes once however
-often it is said. Rows have a column `ts`, whole milliseconds, and the stream's own.
+often it is committed. Rows have a column `ts`, integer milliseconds, and the stream's own.
 
     rows.writeStream.format("seustream").option("bridge", url).option("stream", "R")
 
-Source: a query's results by stable offsets. A batch that is planned is read again as it was after
-any failure; what is before it is given up at the bridge.
+Source: a query's results by stable offsets. After a failure, a planned batch is read again as it
+was; results before it are discarded at the bridge.
 
     spark.readStream.format("seustream").option("bridge", url).option("query", "q0").load()
 
-With the trigger `availableNow` it reads what the bridge can say of the rows it has by then. Without
-a stream, `spark.read` does so too.
+With the trigger `availableNow` it reads the results that the bridge has of the rows received by then.
+For a static read, `spark.read` does so too.
 
 Options: `bridge` (several, with commas between, if the compiler found a key to divide by); `queries`,
 or `queriesFile`, the text to load there first; `stream` and `key`, or `query`; `reader`, a name for
 each consumer of a query's results (spark); `maxRows` of a batch of results (1,000,000);
-`endStreams`, true: what is read with `availableNow` or `spark.read` is all, so the streams end
+`endStreams`, true: what is read with `availableNow` or `spark.read` is complete, so the streams end
 first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait for a bridge that is away or has no room
-(60). A batch of rows may have a `writer` and an `epoch`, by which the bridge knows it again.
+(60). A batch of rows may have a `writer` and an `epoch`, by which the bridge recognises it.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ MOST_ROWS = 1_000_000
 _ACCESS = {"tokenFile": "token_file", "tlsCa": "tls_ca", "tlsCert": "tls_cert", "tlsKey": "tls_key"}
 _QUERY = "query"
 _PART_ROWS = 1 << 18
-"""Results of one task."""
+"""The most results of one task."""
 _LOOK = 0.2
-"""Seconds between looks at a bridge that is busy."""
+"""Seconds between polls of a busy bridge."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """The addresses of the bridges and how to get in; goes to the workers as it is."""
+    """The addresses of the bridges and the access to them; sent to the workers as it is."""
 
     bridges: tuple[str, ...]
     access: Access = NONE
@@ -80,20 +80,20 @@ class Connection:
 
     @property
     def options(self) -> dict[str, str | None]:
-        """As the data source takes them."""
+        """Returns the options of the data source."""
         urls = ",".join(self.bridges)
         given = {option: getattr(self.access, name) for option, name in _ACCESS.items()}
         return {"bridge": urls, "patience": f"{self.patience:g}", **given}
 
     def client(self, number: int = 0) -> BridgeClient:
-        """A client, one a process: Spark uses its workers again, and forks them."""
+        """Returns a client, one per process: Spark reuses its workers, and forks them."""
         key = (os.getpid(), self, number)
         if key not in _CLIENTS:
             _CLIENTS[key] = BridgeClient.of(self.bridges[number], self.access, self.patience)
         return _CLIENTS[key]
 
     def clients(self) -> list[BridgeClient]:
-        """One for each bridge."""
+        """Returns one client for each bridge."""
         return [self.client(number) for number in range(len(self.bridges))]
 
 
@@ -101,12 +101,12 @@ _CLIENTS: dict[tuple[int, Connection, int], BridgeClient] = {}
 
 
 def compiled_for(client: BridgeClient, queries: str | Path) -> Compilation:
-    """A text, or a file of it, for what a bridge serves."""
+    """Compiles a text, or a file of it, for the configuration that a bridge serves."""
     return compile_text(*text_of_file(queries), Options(config_of(client)))
 
 
 def text_of_file(queries: str | Path) -> tuple[str, str]:
-    """A text, or that of a file, with its name."""
+    """Returns a text, or that of a file, with its name."""
     if not isinstance(queries, Path) and not queries.endswith(".xsql"):
         return queries, "<sql>"
     name = str(queries)
@@ -117,19 +117,19 @@ def text_of_file(queries: str | Path) -> tuple[str, str]:
 
 
 def config_of(client: BridgeClient) -> DeviceConfig:
-    """The configuration a bridge takes programs for."""
+    """Returns the configuration for which a bridge accepts programs."""
     return DeviceConfig.from_json(json.dumps(client.health()["config"]))
 
 
 class Seustream(DataSource):
-    """Both ends; see the module."""
+    """Provides both ends; see the module."""
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def _connection(self) -> Connection:
-        """The bridges, with the queries loaded where the options have them."""
+        """Connects to the bridges, and loads the queries if the options have them."""
         connection = Connection(
             tuple(url.strip() for url in self._wanted("bridge").split(",")),
             Access(**{name: self.options.get(option) for option, name in _ACCESS.items()}),
@@ -190,7 +190,7 @@ class Seustream(DataSource):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The parts a task staged: bridge, staging identifier and rows of each part."""
+    """The parts that a task staged: bridge, staging identifier and rows of each part."""
 
     writer: str
     parts: list[tuple[int, str, int]]
@@ -198,7 +198,7 @@ class Written(WriterCommitMessage):
 
 
 class SourceWriter(DataSourceStreamArrowWriter):
-    """Two-phase commit of one stream. The writer the bridge knows is the Spark query, by its checkpoint."""
+    """Commits one stream in two phases. The writer is the Spark query, by its checkpoint."""
 
     def __init__(self, connection: Connection, stream: str, key: str | None) -> None:
         self.connection, self.stream, self.key = connection, stream, key
@@ -233,14 +233,14 @@ class SourceWriter(DataSourceStreamArrowWriter):
         return Written(writer, parts, max(tops, default=None))
 
     def _epoch(self, task: TaskContext) -> tuple[str, int]:
-        """Returns who writes, and which epoch this is."""
+        """Returns the writer and the number of this epoch."""
         writer = str(task.getLocalProperty("sql.streaming.queryId"))
         return writer, int(str(task.getLocalProperty("streaming.sql.batchId")))
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if isinstance(message, Written)]
         if not written:
-            # Spark runs at least one task for every epoch; without one nobody can say whose it is.
+            # Spark runs a task for every epoch; without one the writer is unknown.
             raise FeedError(f"gap: epoch {batchId} of stream {self.stream} has no tasks")
         self._commit(written, written[0].writer, batchId)
 
@@ -259,8 +259,8 @@ class SourceWriter(DataSourceStreamArrowWriter):
                 client.commit(Commit(writer, epoch, parts, seen))
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
-        """Best effort: a later commit or restart forgets what is left. An error here would hide
-        the one that led here."""
+        """Makes a best effort: a later commit or restart discards the remains. An error here would
+        hide the one that led here."""
         for message in messages:
             if isinstance(message, Written):
                 for bridge in {at for at, _, _ in message.parts}:
@@ -273,8 +273,8 @@ class SourceWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """The same for rows that a job of ours has ready, as an epoch it names: however often it is
-    written, the bridge takes it once. Options `writer` and `epoch`."""
+    """Writes rows of a job as an epoch that it names: however often it is written, the bridge takes
+    it once. Options `writer` and `epoch`."""
 
     def __init__(
         self, connection: Connection, stream: str, key: str | None, writer: str, epoch: int
@@ -293,7 +293,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class _Named(SourceWriter):
-    """A writer that knows its epoch."""
+    """A writer with a given epoch."""
 
     def __init__(
         self, connection: Connection, stream: str, key: str | None, writer: str, epoch: int
@@ -318,12 +318,12 @@ class SourceRange(InputPartition):
 
 
 Offset = dict[str, Any]
-"""A number of results for each bridge, and the query whose they are."""
+"""The number of results for each bridge, and the query to which they belong."""
 
 
 @dataclass(frozen=True)
 class BridgeResults:
-    """A query's results at its bridges. `ends`: the streams end before all there is is read."""
+    """A query's results at its bridges. With `ends`, the streams end before everything is read."""
 
     connection: Connection
     query: str
@@ -331,8 +331,7 @@ class BridgeResults:
     ends: bool
 
     def latest(self, start: Offset | None = None, wait_ms: int = 0) -> list[dict[str, Any]]:
-        """Counts each bridge's results. A bridge that was started again waits until it has
-        been as far as `start`."""
+        """Counts each bridge's results. A restarted bridge first waits to reach `start` again."""
         with as_feed_errors():
             return [
                 client.latest(self.query, -1 if start is None else start[str(bridge)], wait_ms)
@@ -340,7 +339,7 @@ class BridgeResults:
             ]
 
     def close_streams(self) -> None:
-        """Says that no rows come any more, if that is so."""
+        """Ends the streams, if no more rows come."""
         if self.ends:
             with as_feed_errors():
                 for client in self.connection.clients():
@@ -354,7 +353,7 @@ class BridgeResults:
         return not self.ends or all(found["over"] for found in self.latest())
 
     def ranges(self, start: Offset, end: Offset) -> list[SourceRange]:
-        """One for each task."""
+        """Returns one range for each task."""
         return [
             SourceRange(bridge, at, min(at + _PART_ROWS, end[str(bridge)]))
             for bridge in range(len(self.connection.bridges))
@@ -373,8 +372,8 @@ class BridgeResults:
         return {**counts, _QUERY: self.query}
 
     def counts(self, offset: Offset) -> dict[str, int]:
-        """The counts of an offset; an error if it is of other results."""
-        of = offset.get(_QUERY, self.query)  # which older checkpoints have not
+        """Returns the counts of an offset; raises if it belongs to other results."""
+        of = offset.get(_QUERY, self.query)  # older checkpoints lack it
         if of != self.query:
             with as_feed_errors():
                 raise FeedError(
@@ -385,7 +384,7 @@ class BridgeResults:
 
 
 class BatchReader(DataSourceReader):
-    """All results there are of the rows that have come."""
+    """Reads all results of the rows that have come."""
 
     def __init__(self, results: BridgeResults) -> None:
         self.results = results
@@ -412,8 +411,7 @@ class BatchReader(DataSourceReader):
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Results by offset. `drain` is the feed in the driver's process, if the bridge has its rows
-    from there."""
+    """Reads results by offset. `drain` is for the feed, if it is in the driver's process."""
 
     def __init__(self, results: BridgeResults, reader: str, most: int, drain: Drain | None) -> None:
         self.results, self.reader, self.most, self.drain = results, reader, most, drain
@@ -434,8 +432,8 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.most)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """With `availableNow`, no new offset ends the query: then all that was there is processed."""
-        # The last commit may be lost, on its way or with a bridge's power; without results none follows.
+        """With `availableNow`, an unchanged offset ends the query, once everything is processed."""
+        # The last commit may be lost, in transit or with power; without results none follows.
         self._trim(start)
         if self.drain is not None and not self._bounded:
             self.drain.ask(all_there=False)
@@ -479,7 +477,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.results.offset(self.results.latest(), "end")
 
     def partitions(self, start: Offset, end: Offset) -> list[SourceRange]:
-        # What is before a planned batch was committed by Spark.
+        # Spark has committed everything before a planned batch.
         self._trim(start)
         return self.results.ranges(start, end)
 
@@ -490,7 +488,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._trim(end)
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since no resources are held."""
 
     def _trim(self, offset: Offset) -> None:
         results = self.results

@@ -1,7 +1,8 @@
-"""Rows over several bridges, or the shards inside Spark, by key: equal keys meet on the same one, whatever their type.
+"""Divides rows over several bridges, or the shards inside Spark, by key: equal keys meet on the
+same one, whatever their type.
 
-A key is hashed as the number or text it is, so that the `int` of one stream and the `bigint` of
-another go the same way. NULL joins with nothing, so any bridge will do.
+A key is hashed by its value as a number or text, so that the `int` of one stream and the `bigint`
+of another take the same route. NULL joins with nothing, so any bridge will do.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NoKey(ValueError):
-    """A column of a type that is no key."""
+    """A column of a type that cannot be a key."""
 
 
 def keys_inside(program: Program) -> dict[str, Keys]:
-    """The keys of each query inside Spark; raises `FeedError` if one has none."""
+    """Returns the keys of each query inside Spark; raises `FeedError` if one has none."""
     found = keys_of_each(program)
     for one in found.values():
         if one.columns is None:
@@ -38,7 +39,7 @@ def keys_inside(program: Program) -> dict[str, Keys]:
 
 
 def places(key: pa.Array, bridges: int) -> npt.NDArray[np.int64]:
-    """The number of the bridge of each row."""
+    """Returns the number of the bridge for each row."""
     kind = key.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
         numbers = key.cast(pa.int32()) if pa.types.is_date32(kind) else key
@@ -58,7 +59,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def split(rows: pa.RecordBatch, key: str | None, bridges: int) -> list[pa.RecordBatch]:
-    """The rows of each bridge."""
+    """Returns the rows of each bridge."""
     if bridges == 1:
         return [rows]
     if key is None:

@@ -1,8 +1,9 @@
-"""Notices bridges that wait for a reader who does not come: names the query and its last reader, and ends
-the job when its budget is over.
+"""Detects bridges that wait for a reader who does not come: names the query and its last reader,
+and ends the job when its budget is spent.
 
-The budget is the one of a query that fails again and again for the same reason: so many tries, each as long
-as the patience of the connection, and the pauses between them. Whatever a bridge does meanwhile begins it anew.
+The budget is that of a query that fails again and again for the same reason: a number of tries,
+each as long as the patience of the connection, and the pauses between them. Any progress of a
+bridge resets it.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from seustream.spark_feeder.errors import FeedError, as_feed_errors
 
 HINT = "read the results of that query, too, or leave it out of the query set"
 TRIES = 10
-"""Of what fails for a reason that may pass, without a batch in between."""
+"""Tries of an operation that fails for a transient reason, without a batch in between."""
 _WORD, _AGAIN = 3.0, 60.0
-"""Seconds without progress until that is said; and until it is said once more."""
+"""Seconds without progress before the first message, and between messages."""
 _BETWEEN = 1.0
-"""Seconds between two looks at the bridges."""
+"""Seconds between two polls of the bridges."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
 _PROGRESS = ("rows_waiting", "rows_total", "results_total", "results_kept", "epochs_total")
-"""Of a bridge's status: as long as none of it changes, there is none."""
+"""Members of a bridge's status that change while it makes progress."""
 
 
 class StallWarning(UserWarning):
-    """A job waits until results are read."""
+    """Warns that a job waits until results are read."""
 
 
 def warned(what: str) -> None:
-    """Warns a program that has given no function of its own."""
+    """Warns a program that has passed no function of its own."""
     warnings.warn(what, StallWarning, stacklevel=2)
 
 
 def pause(tries: int) -> float:
-    """Returns the seconds until a try follows the last of so many: twice as many each time."""
+    """Returns the seconds before the try after this many: doubled each time, up to a limit."""
     return min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
 
 
 def budget(tries: int, patience: float) -> float:
-    """Returns the seconds that so many tries take, each with its patience and the pause behind it."""
+    """Returns the seconds that this many tries take, each with its patience and the pause after it."""
     return sum(patience + pause(number) for number in range(tries))
 
 
 class Stall:
-    """The bridges of one job. `say` is called when they stand still; `longest` are the
-    seconds after which the job ends."""
+    """Watches the bridges of one job. `say` is called when they make no progress; `longest` is the
+    number of seconds after which the job ends."""
 
     def __init__(self, world: World, longest: float, say: Callable[[str], None]) -> None:
         self._world, self._longest, self._say = world, longest, say
@@ -58,14 +59,16 @@ class Stall:
         self._looked = float("-inf")
 
     def look(self, clients: Sequence[BridgeClient]) -> None:
-        """Names the results that no reader takes. Ends nothing: feeds have budgets of their own."""
+        """Names the results that no reader takes. It ends nothing, since feeds have budgets of
+        their own."""
         if self._world.now() >= self._looked + _BETWEEN:
             self._looked = self._world.now()
             for client in clients:
                 self._check(client, float("inf"))
 
     def check(self, clients: Sequence[BridgeClient]) -> None:
-        """As `look`; raises `FeedError` for a bridge that has stood still, or been away, too long."""
+        """Does the same as `look`; raises `FeedError` for a bridge that has stalled, or been away,
+        too long."""
         for client in clients:
             self._check(client, self._longest)
 
@@ -74,13 +77,13 @@ class Stall:
         try:
             status = client.status(patience=0)
             found = [status.get(name) for name in _PROGRESS]
-            full = status.get("full")  # which a bridge of an older release does not say
+            full = status.get("full")  # which a bridge of an older release does not report
             what = f"busy: {full}" if full else None
         except BridgeError as error:
             found, what, hint = [], f"{error.kind}: {error}", error.hint
         now = self._world.now()
         before, since = self._reached.get(client, ([], now))
-        # One that is not full works, however long; one that is away has done nothing.
+        # A bridge that is not full is working, however long; one that is away has made no progress.
         if what is None or found not in (before, []):
             since = now
         self._reached[client] = found or before, since
@@ -94,7 +97,7 @@ class Stall:
 
 
 def checking(clients: Sequence[BridgeClient], patience: float) -> Callable[[], None]:
-    """Returns the check of one who waits for bridges beside Spark."""
+    """Returns a check for code that waits for bridges outside Spark."""
     stall = Stall(MACHINE, budget(TRIES, patience), warned)
 
     def check() -> None:

@@ -1,13 +1,13 @@
-"""The stateful operator of Spark that runs a query by key: what goes into it, itself, what comes out.
+"""The stateful operator of Spark that runs a query by key: its input, the operator, its output.
 
     rows of a stream → Packing → shard, Arrow bytes → ShardProcessor → Arrow bytes → Unpacking → results
 
 Between Spark and Python rows are Arrow bytes, some thousands to a value, so that Spark moves values, not
-rows. Each task tells each shard the greatest time that it has seen of its stream.
+rows. Each task reports to each shard the greatest time that it has seen of its stream.
 
-The state of a shard is in Spark's state store: a base and a log, so that a micro-batch writes what it has
-brought, and now and then everything. The token says which run in memory goes on from there; a task that is
-repeated, or one that another process gets, finds none and makes one of what is stored.
+The state of a shard is in Spark's state store: a base and a log, so that a micro-batch writes only what it
+has brought, and now and then everything. The token identifies the run in memory that continues from this
+state; a repeated task, or one in another process, finds none and rebuilds it from what is stored.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ from seustream.spark_feeder.types import for_bridge, for_spark
 PACKED = (
     "shard int, stream string, task int, number int, highest bigint, rows binary, bounded boolean"
 )
-"""Of rows on their way to a shard."""
+"""The columns of rows on their way to a shard."""
 RESULT_ROWS = 1 << 16
-"""Results of one value."""
+"""The most results in one value."""
 _LOG = 1 << 20
 """Bytes of a log that is kept whatever the size of its base."""
 _RUNS: dict[tuple[str, str, int], tuple[str, ShardRun]] = {}
-"""By Spark's query, graph and shard, the run in this process, under the token of the state it stands for."""
+"""By Spark's query, graph and shard: the run in this process, with the token of the state that it
+represents."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Rows of a stream by shard; `shards` are their names. `key` is the column that divides them; without one
-    a batch goes to any shard."""
+    """Packs rows of a stream by shard; `shards` are their names. `key` is the column that divides
+    them; without one a batch goes to any shard."""
 
     stream: str
     key: str | None
@@ -95,7 +96,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class PackingRuns:
-    """The rows of `trigger.runs`, for each shard."""
+    """Packs the rows of `trigger.runs`, for each shard."""
 
     shards: tuple[int, ...]
 
@@ -109,7 +110,7 @@ class PackingRuns:
 
 
 class _Packed:
-    """Rows of `PACKED`."""
+    """Gathers rows of `PACKED`."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
@@ -118,7 +119,7 @@ class _Packed:
         self._rows.append((*row, None) if len(row) < len(_PACKED) else row)
 
     def batch(self) -> pa.RecordBatch:
-        """The rows that were added since the last batch."""
+        """Returns the rows that were added since the last batch."""
         columns = list(zip(*self._rows, strict=True)) or [()] * len(_PACKED)
         self._rows = []
         arrays = [
@@ -141,14 +142,14 @@ _PACKED = pa.schema(
 
 
 def answered(streams: Iterable[str]) -> str:
-    """The columns that come out of the operator: results, or counts since the last ones."""
+    """Returns the columns of the operator's output: results, or counts since the last ones."""
     counts = "".join(f", taken_{n} bigint, late_{n} bigint" for n, _ in enumerate(streams))
     return f"rows binary, results bigint, faults string{counts}"
 
 
 @dataclass(frozen=True)
 class Unpacking:
-    """The results themselves, as Spark has them."""
+    """Unpacks the results, with Spark's types."""
 
     columns: StructType
 
@@ -161,7 +162,7 @@ class Unpacking:
 
 
 class ShardProcessor(StatefulProcessor):
-    """Runs the shards of a task. `ends` says that the streams end with a bounded run."""
+    """Runs the shards of a task. With `ends`, the streams end with a bounded run."""
 
     def __init__(self, graph: KeyedGraph, shards: int, ends: bool) -> None:
         self.graph, self.shards, self.ends = graph, shards, ends
@@ -203,7 +204,8 @@ class ShardProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        """In a bounded run Spark's last micro-batch has no rows of anything: all sources are at their end."""
+        """Ends the streams of a bounded run: Spark's last micro-batch has no rows at all, since all
+        sources are exhausted."""
         mark = self._stored()
         if mark["ended"] or timerValues.getCurrentWatermarkInMs() <= mark["watermark"]:
             return
@@ -216,7 +218,7 @@ class ShardProcessor(StatefulProcessor):
         self._store(key, run, {**mark, "ended": True}, None)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since no resources are held."""
 
     # --- state ------------------------------------------------------------------
 
@@ -248,7 +250,7 @@ class ShardProcessor(StatefulProcessor):
         return mark
 
     def _run(self, key: Any, mark: dict[str, Any]) -> ShardRun:
-        """The run that goes on from what is stored."""
+        """Returns the run that continues from the stored state."""
         token, run = _RUNS.pop(self._place(key), (None, None))
         if run is not None and token == mark["token"]:
             return run
@@ -259,7 +261,7 @@ class ShardProcessor(StatefulProcessor):
         return ShardRun(self.graph, None if base is None else bytes(base[0]), log)
 
     def _store(self, key: Any, run: ShardRun, mark: dict[str, Any], batch: bytes | None) -> None:
-        """Keeps a micro-batch, or with None everything."""
+        """Stores a micro-batch, or with None the whole state."""
         if batch is None or mark["log"] + len(batch) > max(_LOG, mark["base"]):
             base = run.pack()
             self._base.update((base,))
@@ -305,7 +307,7 @@ _MARK_TYPES = (
     "token string, queries string, shards int, bounded boolean, watermark bigint, ended boolean,"
     " base bigint, log bigint"
 )
-"""Of what a shard knows of itself: the name of this state, what it is of, how the last micro-batch came, whether
-the streams have ended, bytes of the base and of the log."""
+"""The columns of a shard's own data: the name of this state, the graph it belongs to, how the last
+micro-batch came, whether the streams have ended, bytes of the base and of the log."""
 _MARK = tuple(part.split()[0] for part in _MARK_TYPES.split(","))
 _PART = ("stream", "task", "number", "highest", "rows")

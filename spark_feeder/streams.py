@@ -1,10 +1,10 @@
-"""Query results as streaming frames of Spark: the room behind `seustream.spark`.
+"""Query results as streaming frames of Spark: the implementation of `seustream.spark`.
 
-Nothing runs until a result is read: its first reader starts the queries that feed the
-streams. A reader with the trigger `availableNow` wants all there is and an end. Then the feed reads
-what its sources have by then, ends the streams, and the reader stops after the last result.
+Nothing runs until a result is read: its first reader starts the queries that feed the streams. A
+reader with the trigger `availableNow` wants everything there is and an end. The feed then reads
+what its sources have, ends the streams, and the reader stops after the last result.
 
-Without an address the bridge is one in this process, with its journal beside the checkpoint.
+Without an address the bridge runs in this process, with its journal beside the checkpoint.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from seustream.spark_feeder.progress import OBSERVED
 from seustream.spark_feeder.source import Connection, config_of
 
 _LOOK, _GRACE = 0.1, 5.0
-"""Seconds between looks at what readers want; and for a bridge to end in."""
+"""Seconds between polls of readers' requests, and for a bridge to end."""
 _RESTARTS = 20
 _ROOM = Limits(result_rows=1 << 24, result_bytes=4 << 30)
-"""Of a bridge in this process: queries may be read one after the other."""
+"""Limits of a bridge in this process, wide because queries may be read one after the other."""
 _RUNNING: dict[Path, SqlStreams] = {}
-"""By checkpoint. A notebook's cell that runs again takes the place of its former run."""
+"""By checkpoint. A notebook's cell that runs again replaces its former run."""
 
 
 class SqlStreams(dict[str, DataFrame]):
     """The results of each query as a streaming frame, by the query's name.
 
-    `bridge` is the address the queries run at, or `spark`. `stop` ends the feed and a bridge in this process;
-    it is called at exit, too. With a checkpoint, the same streams go on another time.
+    `bridge` is the address at which the queries run, or `spark`. `stop` ends the feed and a bridge in this
+    process; it is also called at exit. With a checkpoint, the same streams can resume later.
     """
 
     bridge = INSIDE
@@ -63,7 +63,7 @@ class SqlStreams(dict[str, DataFrame]):
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Ends what runs here."""
+        """Stops everything that runs here."""
         atexit.unregister(self.stop)
         self._stack.close()
         _RUNNING.pop(self._place, None)
@@ -74,7 +74,7 @@ class _Stopped(Exception):
 
 
 class BridgedStreams(SqlStreams):
-    """Those of queries at a bridge, with the feed that brings it the streams."""
+    """Results of queries at a bridge, with the feed that brings it the streams."""
 
     def __init__(
         self, at: BridgedQueries, place: Path, drain: Drain, ends: bool, stack: contextlib.ExitStack
@@ -98,9 +98,9 @@ class BridgedStreams(SqlStreams):
         super().stop()
 
     def _feed(self) -> None:
-        """Brings rows once they are wanted; the thread's work."""
+        """Brings rows once they are wanted; this is the thread's work."""
         try:
-            # Makes the session this thread's: Spark looks for Python's data sources in no other.
+            # Makes this session the thread's: Spark finds Python's data sources in no other.
             self._at.spark.createDataFrame([], "nothing int")
             while not self._stopped.wait(_LOOK):
                 if self._drain.all_wanted:
@@ -152,8 +152,9 @@ def sql_streams(
     ends: bool = True,
     access: Access = NONE,
 ) -> SqlStreams:
-    """The results of a query set over these frames. `compile` gives it for the device of the bridge, which
-    may be `INSIDE`; `ends` says that a reader of all there is ends the streams."""
+    """Returns the results of a query set over these frames. `compile` compiles it for the device of
+    the bridge, which may be `INSIDE`; with `ends`, a reader of everything there is ends the
+    streams."""
     with contextlib.ExitStack() as stack:
         place = _place(checkpoint, stack)
         if place in _RUNNING:
@@ -192,7 +193,7 @@ def _place(checkpoint: str | Path | None, stack: contextlib.ExitStack) -> Path:
 
 @contextlib.contextmanager
 def _local(spark: SparkSession, journal: Path) -> Iterator[str]:
-    """A bridge in this process, which joins without a device; gives its address."""
+    """Runs a bridge in this process, which joins without a device; yields its address."""
     master = spark.conf.get("spark.master", "") or ""
     if not master.startswith("local"):
         raise FeedError(

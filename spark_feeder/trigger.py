@@ -1,4 +1,4 @@
-"""A stream that says how a Spark query was started: one row at the begin of each run.
+"""A stream that reports how a Spark query was started: one row at the beginning of each run.
 
 Spark shows the trigger `availableNow` of a query to its sources alone, so that they come to an end.
 """
@@ -22,7 +22,8 @@ NAME = "seustream_trigger"
 
 
 def runs(spark: SparkSession) -> DataFrame:
-    """A row for each run of the query that reads it; its column `bounded` says whether the query ends."""
+    """Returns a row for each run of the query that reads it; its column `bounded` tells whether the
+    query ends."""
     spark.dataSource.register(TriggerSource)
     return spark.readStream.format(NAME).load()
 
@@ -45,8 +46,8 @@ class OneRun(InputPartition):
 
 
 class TriggerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset has the number of a run, and whether it is bounded: a run that is read again after a
-    failure is as it was."""
+    """Reads runs. An offset has the number of a run, and whether it is bounded, so that a run read
+    again after a failure is the same."""
 
     def __init__(self) -> None:
         self._bounded = False
@@ -74,7 +75,7 @@ class TriggerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield (partition.bounded,)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is held."""
+        """Does nothing, since no resources are held."""
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since no resources are held."""

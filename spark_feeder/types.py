@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampT
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The bridge's columns as Spark's."""
+    """Returns the bridge's columns as Spark's."""
     fields = []
     for field in schema:
         kind = field.type
@@ -29,7 +29,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
-    """Rows of the bridge with exactly the types Spark wants to see."""
+    """Converts rows of the bridge to exactly the types that Spark expects."""
     wanted = to_arrow_schema(schema)
     columns = [
         _cast(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)
@@ -38,8 +38,8 @@ def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
 
 
 def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of Spark with the types the bridge takes: times of day in milliseconds, timestamps
-    without a zone (Spark's are instants, in UTC)."""
+    """Converts rows of Spark to the types that the bridge takes: times of day in milliseconds,
+    timestamps without a zone (Spark's are instants, in UTC)."""
     schema = _bridge_schema(rows.schema)
     columns = [_cast(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -59,8 +59,8 @@ def _bridge_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def time_type(kind: DataType) -> pa.DataType:
-    """The type of a stream's times, of a frame's column `ts`. A text's is not known before its rows
-    are, and counts as integers."""
+    """Returns the type of a stream's times from that of a frame's column `ts`. A text's is unknown
+    before its rows are, and counts as integers."""
     match kind:
         case TimestampType():
             return pa.timestamp("us", "UTC")
@@ -71,7 +71,7 @@ def time_type(kind: DataType) -> pa.DataType:
 
 
 def timed(frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """Milliseconds as times, in the columns of which the schema has times."""
+    """Converts milliseconds to times, in the columns that are times in the schema."""
     return frame.select(*[_timed(frame, field) for field in schema])
 
 
@@ -92,7 +92,7 @@ def _instant(milliseconds: Column) -> Column:
 
 
 def _wall_clock(milliseconds: Column) -> Column:
-    """Without a zone, whatever the session's zone is."""
+    """Returns a time without a zone, whatever the session's zone is."""
     seconds = (milliseconds.cast("decimal(20, 0)") / 1000).cast("decimal(18, 6)")
     moment: Column = f.lit("1970-01-01").cast("timestamp_ntz") + f.make_dt_interval(secs=seconds)
     return moment

@@ -1,13 +1,13 @@
-"""The cut of a select at its aggregate calls: section 7 of StreamAPAS.
+"""Splits a select at its aggregate calls: section 7 of StreamAPAS.
 
-Phase 1, the aggregation node, computes partial aggregates; phase 2, its map, all that lies above
-them. Before, for `a = agg.avg($I.val + 1.0), b = (agg.min($I.val) + agg.max($I.val)) / 2`:
+Phase 1, the aggregation node, computes partial aggregates; phase 2, its map, computes everything above
+them. For `a = agg.avg($I.val + 1.0), b = (agg.min($I.val) + agg.max($I.val)) / 2` the phases are:
 
     $1 = avg(…), $2 = min(…), $3 = max(…)        phase 1, partials
     a = $1.val, b = ($2.val + $3.val) / 2        phase 2, steps
 
-The builder has already put reads of `$i.*` where the calls stood. Here each `$i` leaves the select's
-hierarchy, all of them become one tree, ATREE, and what their arguments use lies above that.
+The builder has already replaced the calls with reads of `$i.*`. Here each `$i` leaves the select's
+hierarchy, all of them become one tree, ATREE, and whatever their arguments use is placed above it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from seustream.compiler.apas.tree import FIRST_ID, Node
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """The place of every leaf of a hierarchy. `width` is the length of a clean tuple, `length`
-    that with temporaries."""
+    """Holds the place of every leaf of a hierarchy. `width` is the length of a clean tuple,
+    `length` its length with temporaries."""
 
     root: Structure
     slots: dict[Place, int]
@@ -31,7 +31,7 @@ class StateLayout:
 
 
 def laid_out(root: Structure, wanted: set[Place] | None = None) -> StateLayout:
-    """Numbers a copy of a hierarchy; of its root only the wanted leaves."""
+    """Numbers a copy of a hierarchy, with only the wanted leaves of its root."""
     label = root.tree.label
     tree = root.tree.copy()
     if wanted is not None:
@@ -42,8 +42,9 @@ def laid_out(root: Structure, wanted: set[Place] | None = None) -> StateLayout:
 
 
 def phase_1(root: Structure, partials: tuple[PartialAggregate, ...]) -> StateLayout:
-    """Algorithm 5: the aggregation node's tuple. Partial results live together, so they are
-    groups of one tree; what their arguments use are that tree's children in the hierarchy."""
+    """Lays out the aggregation node's tuple (algorithm 5). Partial results live together, so they
+    are groups of one tree; the structures that their arguments use are that tree's children in the
+    hierarchy."""
     of = {partial.structure for partial in partials}
     found = [each for each in _all(root) if each.tree.label in of]
     atree = Node("", children=[each.tree.copy() for each in found])
@@ -56,14 +57,14 @@ def phase_1(root: Structure, partials: tuple[PartialAggregate, ...]) -> StateLay
 
 
 def phase_2(root: Structure, partials: tuple[PartialAggregate, ...]) -> Structure:
-    """The select's hierarchy without the partial results."""
+    """Returns the select's hierarchy without the partial results."""
     of = {partial.structure for partial in partials}
     kept = [phase_2(child, partials) for child in root.children if child.tree.label not in of]
     return Structure(root.tree, kept)
 
 
 def pruned(node: Node, paths: set[tuple[str, ...]]) -> Node:
-    """The tree with only these leaves and the groups they are in."""
+    """Returns the tree reduced to these leaves and the groups that contain them."""
     children = []
     for child in node.children:
         below = {path[1:] for path in paths if path and path[0] == child.label}

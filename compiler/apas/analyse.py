@@ -1,7 +1,7 @@
-"""Meaning of a query: each subquery's inputs, stream functions, conditions and assignments.
+"""Analyses a query: the inputs, stream functions, conditions and assignments of each subquery.
 
-A subquery is: stream functions of `where`, left to right -> join, if several streams are then
-referenced -> filter -> aggregation, if any -> map.
+A subquery runs the stream functions of `where` from left to right, then a join if it still
+references several streams, a filter, an aggregation if there is one, and a map.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ UNION_NAME = "new"
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A window function of a library, with what it takes of each tuple and its constants."""
+    """A window function of a library, with the expressions that it reads from each tuple and its
+    constants."""
 
     function: WindowFunction
     name: str
@@ -51,8 +52,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class BoundWindow:
-    """A change of lifetimes: te := ts + size, ts + 1, or never; `key` of a time-table; `applied`
-    of a library's."""
+    """Changes lifetimes: te := ts + size, te := ts + 1, or never. `key` belongs to a time-table,
+    `applied` to a library's window."""
 
     kind: str  # range, now, unbounded, table, library
     size: int = 0
@@ -61,7 +62,7 @@ class BoundWindow:
 
     @property
     def reads(self) -> set[Path]:
-        """The attributes it depends on."""
+        """Returns the attributes that the window depends on."""
         found = self.applied.reads if self.applied is not None else set()
         return found | {self.key} if self.key else found
 
@@ -75,7 +76,7 @@ class BoundWindow:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream as a subquery sees it: a symbol or a union of inputs' subtrees, then windows."""
+    """A stream as a subquery sees it: a symbol or a union of inputs' subtrees, followed by windows."""
 
     name: str
     tree: Node
@@ -86,8 +87,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class BoundSubquery:
-    """One select, analysed. `structures` are the target and its temporaries by name; that of the
-    name "" holds temporaries of conditions. `hierarchy` is the target's."""
+    """One select, analysed. `structures` holds the target and its temporaries by name; the one
+    named "" holds the temporaries of conditions. `hierarchy` is the target's."""
 
     name: str
     inputs: tuple[Input, ...]
@@ -105,7 +106,7 @@ class BoundSubquery:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """`definitions` in order, the last one is the output."""
+    """The analysed query. `definitions` are in order; the last one is the output."""
 
     definitions: tuple[BoundSubquery, ...]
     symbols: Symbols
@@ -120,7 +121,7 @@ def analyse(
     name: str,
     parameters: Mapping[str, ParameterValue],
 ) -> Analysed:
-    """Raises `CompileError` with all that is wrong."""
+    """Analyses a query; raises `CompileError` with all of its problems."""
     problems = Problems()
     symbols = Symbols(catalogue)
     later = {d.name.parts[0] for d in query.definitions if d.name is not None}
@@ -166,7 +167,7 @@ class _Analysis:
     mentioned: dict[str, int] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     newest: str | None = None
-    failed: bool = False  # a stream function was reported; what $new is, nobody knows
+    failed: bool = False  # a stream function was reported, so $new is unknown
 
     def run(self, one: s.SelectBlock, label: str) -> BoundSubquery | None:
         before = len(self.problems.found)
@@ -216,7 +217,7 @@ class _Analysis:
         return found.name, found.tree, schema is None or schema.connected
 
     def _input(self, name: str, span: Span) -> Input | None:
-        """An input by the name the text has for it; mentions it."""
+        """Returns the input that has this name in the text, and counts it as mentioned."""
         if name == UNION_NAME and self.newest is not None:
             name = self.newest
         if name in self.consumed:
@@ -318,7 +319,7 @@ class _Analysis:
         stream: Input,
         others: list[s.Expression],
     ) -> BoundWindow | None:
-        """A window of a user's: values of the stream's attributes, and constants."""
+        """Binds a window of a user's library: values of the stream's attributes, and constants."""
         builder = self._builder(within="where")
         scratch = builder.structures[""] = Structure(Node(""))
         arguments: list[Expression] = []
@@ -388,7 +389,7 @@ class _Analysis:
         return BoundWindow("table", key=path)
 
     def _stream(self, call: s.FunctionCall, argument: s.Expression) -> Input | None:
-        """An argument that is a whole stream: `$S`, or `$S[T]`."""
+        """Returns the input for an argument that is a whole stream: `$S`, or `$S[T]`."""
         place = self._subtree(call, argument)
         if place is None:
             return None
@@ -492,5 +493,5 @@ class _Analysis:
 
 
 def _whole(e: Expression) -> bool:
-    """Returns whether it is a number of milliseconds: an INTEGER or an INTERVAL."""
+    """Returns whether an expression is a whole number of milliseconds: an INTEGER or an INTERVAL."""
     return e.type.is_integer or e.type.kind is Kind.INTERVAL

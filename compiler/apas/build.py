@@ -1,7 +1,7 @@
-"""The context stack: what a target's brackets assign, with types checked on the way.
+"""Builds what a target's brackets assign, on a stack of contexts, and checks types on the way.
 
-`path =` and `path [` go deeper; a bracket without a path opens a temporary structure, named by the next
-number. So the full name of each attribute is known when it is assigned.
+`path =` and `path [` descend; a bracket without a path opens a temporary structure, named by the
+next number. The full name of each attribute is therefore known when it is assigned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seustream.compiler.language.expressions import Expression
 
 @dataclass
 class Builder(Expressions):
-    """Assignments of one subquery."""
+    """Builds the assignments of one subquery."""
 
     def target(self, name: str, items: tuple[s.Item, ...]) -> Structure:
         self.name = name
@@ -62,7 +62,7 @@ class Builder(Expressions):
         self._chain = None
 
     def _temporary(self, level: s.Level, parent: Structure) -> AttributeContext:
-        """A bracket without a path, as a structure of its own."""
+        """Builds a bracket without a path as a structure of its own."""
         temporary = self._open(parent)
         kept, self._chain = self._chain, None
         self.level(level.items, temporary)
@@ -77,10 +77,10 @@ class Builder(Expressions):
         return AttributeContext(name, structure)
 
     def _copy(self, copy: s.Copy, at: AttributeContext, into: AttributeContext) -> None:
-        """`$S[T]`, `$S[a[T], b.T]`, `a.T`: children of places into a context."""
+        """Copies the children of places into a context: `$S[T]`, `$S[a[T], b.T]`, `a.T`."""
         source = self._location(copy.root, copy.absolute, at)
         if source is None:
-            # What would have been copied is unknown, so nothing more is said of this level.
+            # The copied attributes are unknown, so further errors at this level would be noise.
             return
         for pick in copy.picks:
             place = source.below(pick.parts)
@@ -123,7 +123,7 @@ class Builder(Expressions):
     # --- attributes -----------------------------------------------------------
 
     def _group(self, at: AttributeContext, span: Span) -> bool:
-        """Makes the groups on the way to a context; False if a leaf stands there."""
+        """Creates the groups on the path to a context; returns False if a leaf is in the way."""
         node = at.structure.tree
         for place, label in enumerate(at.path):
             if not self._allowed(at, at.path[: place + 1], span):

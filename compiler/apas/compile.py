@@ -1,4 +1,4 @@
-"""The APAS compiler, top to bottom: text and schemas in, a network out."""
+"""Compiles APAS, top to bottom: text and schemas in, a network out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
 
-if TYPE_CHECKING:  # the passes are imported by the first query
+if TYPE_CHECKING:  # the first query imports the passes
     from seustream.compiler.apas.analyse import Analysed
     from seustream.compiler.apas.network import Network
     from seustream.compiler.apas.symbols import Schema
@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # the passes are imported by the first query
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query that can be started. `versions` are those of the catalogue streams it met; `asked` says
-    that its results are wanted as they are, and not as a stream; under `strict` its first fault is an
-    error."""
+    """A compiled query, ready to start. `versions` are those of the catalogue streams it read.
+    `asked` marks results that are delivered as they are, not as a stream. Under `strict` its first
+    fault is an error."""
 
     name: str
     source: SourceText
@@ -34,7 +34,7 @@ class Compiled:
 
     @property
     def tree(self) -> Node:
-        """The output's schema."""
+        """Returns the output's schema."""
         return self.analysed.definitions[-1].tree
 
     @property
@@ -54,7 +54,7 @@ def compile_query(
     file: str = "<query>",
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled:
-    """Compiles a query; raises `CompileError` with everything that is wrong with it."""
+    """Compiles a query; raises `CompileError` with all of its problems."""
     from seustream.compiler.apas.analyse import analyse
     from seustream.compiler.apas.parse import parse
     from seustream.compiler.apas.plan import plan

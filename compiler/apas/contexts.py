@@ -1,7 +1,7 @@
-"""Contexts, and what a name that is read means in one.
+"""Contexts, and the resolution of a name that is read in one.
 
-A context is a structure and a path in it. A relative name is found in the nearest enclosing bracket, a
-rooted one in an input, or in the result under construction.
+A context is a structure and a path in it. A relative name is resolved in the nearest enclosing
+bracket, a rooted one in an input or in the result under construction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from seustream.compiler.language.bind import FAILED
 from seustream.compiler.language.expressions import Expression
 
 Find = Callable[[str, Span], "tuple[str, Node, bool] | None"]
-"""An input by its name here: the name it goes by, its tree, and whether a source is connected;
-None if there is none, already reported."""
+"""Looks up an input by its name here. Gives its canonical name, its tree, and whether a source is
+connected; None if there is no such input, which is then already reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class AttributeContext:
 
 @dataclass
 class ContextReader:
-    """The state of one subquery under construction, and reading in it. `find` looks inputs up;
-    `name` is that of the target, if one is under construction."""
+    """Holds the state of one subquery under construction, and reads in it. `find` looks inputs up;
+    `name` is the target's, if one is under construction."""
 
     problems: Problems
     libraries: Libraries
     find: Find
     name: str | None = None
-    streams: Sequence[str] = ()  # all that could be inputs
+    streams: Sequence[str] = ()  # all streams that could be inputs
     steps: list[x.Step] = field(default_factory=list)
     partials: list[x.PartialAggregate] = field(default_factory=list)
     structures: dict[str, Structure] = field(default_factory=dict)
@@ -61,7 +61,8 @@ class ContextReader:
     def _location(
         self, names: s.Names, absolute: bool, at: AttributeContext | None
     ) -> AttributeContext | None:
-        """Returns where a path leads, None if nowhere, which is reported."""
+        """Returns the context that a path leads to; reports a path that leads nowhere and returns
+        None."""
         base = self._base(names) if absolute else at
         path = names.parts[1:] if absolute else names.parts
         if base is None:

@@ -1,4 +1,4 @@
-"""APAS's leaves of expressions, and the steps that assign what expressions give."""
+"""APAS's leaves of expressions, and the steps that assign the values of expressions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from seustream.compiler.language.faults import Place as FaultPlace
 from seustream.compiler.language.types import Type
 
 Place = tuple[str, Path]
-"""A leaf: the structure it is in (an input's name, the target's, or a temporary's number) and its
-path there."""
+"""A leaf: the structure that contains it (an input's name, the target's, or a temporary's number)
+and its path there."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafRead(Leaf):
-    """A leaf of an attribute tree, or a time of a tuple."""
+    """Reads a leaf of an attribute tree, or a time of a tuple."""
 
     place: Place
     type: Type
@@ -34,7 +34,8 @@ class LeafRead(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Invoke(Leaf):
-    """A function of a library that gives one value. `before` fills the temporaries it reads."""
+    """Calls a function of a library that gives one value. `before` fills the temporaries that it
+    reads."""
 
     bound: Bound
     arguments: tuple[Expression, ...]
@@ -48,7 +49,7 @@ class Invoke(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """One leaf becomes the value of an expression."""
+    """Assigns the value of an expression to one leaf."""
 
     place: Place
     value: Expression
@@ -56,7 +57,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class AssignTree:
-    """All leaves of a structure become what a function gives."""
+    """Assigns the result of a function to all leaves of a structure."""
 
     structure: str
     paths: tuple[Path, ...]
@@ -71,7 +72,7 @@ Step = Assign | AssignTree
 
 @dataclass(frozen=True, slots=True)
 class PartialAggregate:
-    """One aggregate call: phase 1 computes it into its structure."""
+    """One aggregate call, which phase 1 computes into its structure."""
 
     structure: str
     bound: Bound
@@ -102,7 +103,7 @@ def written(step: Step) -> list[Place]:
 
 
 def read_by(*what: Expression | Step | PartialAggregate) -> Iterator[Place]:
-    """Every place that is read, temporaries filled on the way included."""
+    """Yields every place that is read, including by the steps that fill temporaries."""
     waiting: list[Any] = list(what)
     while waiting:
         at = waiting.pop()
@@ -119,7 +120,8 @@ def read_by(*what: Expression | Step | PartialAggregate) -> Iterator[Place]:
 
 
 def needed(steps: Iterable[Step], wanted: Iterable[Place]) -> tuple[list[Step], set[Place]]:
-    """The steps that what is wanted depends on, and what they read from elsewhere."""
+    """Returns the steps on which the wanted places depend, and the places that they read from
+    elsewhere."""
     live, kept = set(wanted), []
     for step in reversed(list(steps)):
         targets = written(step)
@@ -134,7 +136,8 @@ def needed(steps: Iterable[Step], wanted: Iterable[Place]) -> tuple[list[Step], 
 
 
 def constant(e: Expression) -> Any:
-    """The value of an expression that reads nothing, None of any other or where it has none."""
+    """Returns the value of an expression that reads nothing; None if it reads something or has no
+    value."""
     if any(isinstance(part, Leaf) for part in x.walk(e)):
         return None
 
@@ -145,7 +148,7 @@ def constant(e: Expression) -> Any:
 
 
 def converted(e: Expression, to: Type) -> Expression:
-    """The expression in a type it is taken in without a word."""
+    """Returns the expression converted to a type that accepts it implicitly."""
     if e.type == to:
         return e
     if isinstance(e, x.Literal) and (e.value is None or to == settled(e.type)):

@@ -1,6 +1,6 @@
 """Functions a query may call: `library.function`.
 
-Libraries are Python objects that are registered, so a new function needs no change of the grammar:
+Libraries are Python objects that are registered, so a new function needs no change to the grammar:
 
     class Twice(Scalar):
         overloads = (Overload((DOUBLE,), DOUBLE),)
@@ -8,9 +8,9 @@ Libraries are Python objects that are registered, so a new function needs no cha
 
     libraries = Libraries(); libraries.register("mine", {"twice": Twice()})
 
-`bind` looks at the arguments' trees and constants and gives a `Bound`, or raises `BadArgument`.
-Values go in as a flat tuple of leaves, in order, and come out as the leaves of the result tree. One
-value is the tree {val} and acts as a scalar.
+`bind` inspects the arguments' trees and constants and returns a `Bound`, or raises `BadArgument`.
+Values go in as a flat tuple of leaves, in order, and come out as the leaves of the result tree. A
+single value is the tree {val} and acts as a scalar.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Values = tuple[Any, ...]
 
 
 class BadArgument(ValueError):
-    """Arguments a function cannot take, with what it wants."""
+    """Arguments that a function cannot take, and what it expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument as the compiler knows it: its name if it was given one, its tree ({val} of a
+    """An argument as the compiler knows it: its name if it was given one, its tree ({val} for a
     scalar), and its value if that is constant."""
 
     label: str | None
@@ -43,8 +43,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A function with its arguments chosen: the result tree, the types the argument leaves are
-    cast to, and in which order the arguments go (places in the call)."""
+    """A function with its arguments resolved: the result tree, the types to which the argument
+    leaves are cast, and the order of the arguments (as places in the call)."""
 
     function: Function
     result: Node
@@ -53,7 +53,7 @@ class Bound:
 
     @property
     def scalar(self) -> Type | None:
-        """The type of a result that is one value."""
+        """Returns the type of a result that is a single value, else None."""
         if len(self.result.children) == 1 and self.result.children[0].label == "val":
             return self.result.children[0].type
         return None
@@ -66,15 +66,15 @@ class Overload:
 
 
 class Function:
-    """Base of all functions. `names` are the labels arguments may be given by."""
+    """Base class of all functions. `names` are the labels by which arguments may be given."""
 
     kind: ClassVar[str]
     names: tuple[str, ...] = ("value",)
     overloads: tuple[Overload, ...] = ()
 
     def bind(self, arguments: Sequence[Argument]) -> Bound:
-        """By position or label; the overload of exactly these types, else that for which
-        the fewest arguments are converted."""
+        """Binds arguments by position or label. Chooses the overload of exactly these types, else
+        the one that converts the fewest arguments."""
         order = ordered(arguments, self.names)
         types = tuple(t for place in order for t in arguments[place].tree.types)
         for overload in self.overloads:
@@ -103,9 +103,9 @@ class Scalar(Function):
 
 
 class Aggregate(Function):
-    """A bag of values as one. `init(v)` is the state of one value. `add` gives a new state and
-    leaves the old as it was; states are shared. `remove` is None where it cannot be done, and
-    `merge(a, b)` where states cannot be merged."""
+    """Reduces a bag of values to one. `init(v)` is the state of one value. `add` returns a new
+    state and leaves the old one unchanged, since states are shared. `remove` is None if values
+    cannot be removed, `merge(a, b)` if states cannot be merged."""
 
     kind = "aggregate"
 
@@ -123,29 +123,30 @@ class Aggregate(Function):
 
     removes: bool = False
     merges: bool = False
-    spans: ClassVar[bool] = False  # whether there is `over`
+    spans: ClassVar[bool] = False  # whether `over` is implemented
 
     def merge(self, a: Any, b: Any) -> Any:
         raise NotImplementedError
 
     def none(self, leaves: int) -> Values:
-        """The result where no tuple counts: a tuple with a NULL among its values does not."""
+        """Returns the result when no tuple counts. A tuple with a NULL among its values does not
+        count."""
         return (None,) * leaves
 
     def index(self) -> AggregateIndex | None:
-        """Returns an index of the tuples that live, for streams without deletions; None:
-        the states themselves are merged, or kept in a list."""
+        """Returns an index of the live tuples, for streams without deletions. None means that the
+        states themselves are merged, or kept in a list."""
         return None
 
     def over(self, arguments: Sequence[Any], first: Any, last: Any, points: int) -> Sequence[Any]:
-        """Of whole columns: tuple m counts at the points first[m] <= p < last[m]. A column of
-        `points` values for each leaf of the result; where no tuple counts, any value."""
+        """Aggregates whole columns: tuple m counts at the points first[m] <= p < last[m]. Returns a
+        column of `points` values for each leaf of the result; where no tuple counts, any value."""
         raise NotImplementedError
 
 
 class Saved:
-    """State that a snapshot takes along: all attributes but the `fixed` ones, which construction
-    gives. They must be numbers, texts, None, columns, or tuples, lists, deques and dicts of these."""
+    """State that a snapshot includes: all attributes except the `fixed` ones, which the constructor
+    sets. They must be numbers, texts, None, columns, or tuples, lists, deques and dicts of these."""
 
     fixed: ClassVar[frozenset[str]] = frozenset()
 
@@ -157,30 +158,30 @@ class Saved:
 
 
 class AggregateIndex(Saved):
-    """An aggregate of the tuples that live. They come in the order of their begin and go in the order
-    of their end."""
+    """Maintains an aggregate of the live tuples. They arrive in the order of their begin and leave
+    in the order of their end."""
 
     def add(self, te: int, v: Values) -> None:
-        """One more tuple, which lives until te."""
+        """Adds a tuple that lives until te."""
         raise NotImplementedError
 
     def expire(self, te: int) -> None:
-        """Those that end at te are gone; none that ends earlier is left."""
+        """Removes the tuples that end at te; none that ends earlier is left."""
         raise NotImplementedError
 
     def final(self) -> Values:
-        """The leaves of the result; asked only while something lives."""
+        """Returns the leaves of the result; called only while some tuple is live."""
         raise NotImplementedError
 
 
 class StreamFunction(Function):
-    """Stands for a change of a whole stream. Those of users are `streams.WindowFunction`s."""
+    """Transforms a whole stream. Users define their own as `streams.WindowFunction`s."""
 
     kind = "stream"
 
 
 def ordered(arguments: Sequence[Argument], names: Sequence[str]) -> tuple[int, ...]:
-    """Returns where each parameter's argument stands in the call."""
+    """Returns the place in the call of each parameter's argument."""
     places: dict[str, int] = {}
     for place, argument in enumerate(arguments):
         if argument.label is not None and argument.label not in names:
@@ -198,13 +199,13 @@ def ordered(arguments: Sequence[Argument], names: Sequence[str]) -> tuple[int, .
 
 
 def becomes(source: Type, target: Type) -> bool:
-    """Returns whether a value of the one type is taken for one of the other."""
+    """Returns whether a value of the source type is accepted as one of the target type."""
     return _distance((source,), (target,)) is not None
 
 
 def _distance(sources: tuple[Type, ...], targets: tuple[Type, ...]) -> int | None:
-    """Returns how many arguments become another type on their own; None where one does not: it must be
-    of the type, or meet it there."""
+    """Returns how many arguments are converted implicitly; None if one cannot be. An argument must
+    have the target type, or the common type of both must be the target."""
     if len(sources) != len(targets):
         return None
     if any(common(of, to) != to for of, to in zip(sources, targets, strict=True)):
@@ -221,8 +222,8 @@ def _result(gives: Type | Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Alias(Function):
-    """Another name of a function or an aggregate of all languages; `gives` its result's type here,
-    if that is another."""
+    """Gives a function or an aggregate of all languages another name. `gives` is the type of its
+    result here, if that differs."""
 
     of: str
     gives: Type | None = None
@@ -230,14 +231,15 @@ class Alias(Function):
 
 
 class Registered(Aggregate):
-    """An aggregate of all languages. Its states may change in place there; here they are shared,
-    so each change is of a copy."""
+    """An aggregate of all languages. In the registry its states may change in place; here they are
+    shared, so each change is made on a copy."""
 
     def __init__(self, entry: registry.AggregateFunction, of: Type, distinct: bool = False) -> None:
         self.entry, self.of, self.distinct = entry, of, distinct
-        # Where the order of rows matters, states are not merged in the order of their end.
+        # If the order of rows matters, states may not be merged, since merging follows the order of
+        # ends.
         self.merges = (distinct or entry.merge is not None) and not entry.ordered
-        # min and max have no opposite: a withdrawn value stays until its interval ends.
+        # min and max have no inverse: a withdrawn value stays until its interval ends.
         self.removes = distinct or entry.remove is not None
 
     def init(self, v: Values) -> Any:
@@ -275,12 +277,12 @@ class Registered(Aggregate):
         return (self.result(self.entry.init()),)
 
     def result(self, state: Any) -> Any:
-        """The value of a state of the registry; `FAULT` where there is none."""
+        """Returns the value of a registry state; `FAULT` if it has none."""
         return self.entry.result(self.of, state) if self.entry.typed else self.entry.result(state)
 
 
 def _copied(state: Any) -> Any:
-    """A state of the registry that may change: a list or a table of what does not."""
+    """Copies a registry state that may change: a list or a table of immutable values."""
     return state.copy() if type(state) in (list, dict) else state
 
 

@@ -1,4 +1,4 @@
-"""The registered libraries of functions: what `library.function` in a query means."""
+"""The registered libraries of functions, which give `library.function` in a query its meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seustream.compiler.apas.types import BOOLEAN, DOUBLE
 
 
 class Libraries:
-    """The registered libraries; the built-in ones are there from the start."""
+    """Holds the registered libraries, the built-in ones among them from the start."""
 
     def __init__(self) -> None:
         self.libraries: dict[str, dict[str, Function]] = {
@@ -36,8 +36,8 @@ class Libraries:
         }
 
     def register(self, name: str, functions: Mapping[str, Function]) -> None:
-        """Adds a library, or functions to one. A name that is taken, or that no query could write,
-        is refused, and a function that could not run."""
+        """Adds a library, or functions to an existing one. Refuses a name that is taken or that no
+        query could write, and a function that could not run."""
         library = self.libraries.get(name, {})
         taken = sorted(set(library) & set(functions))
         if taken:
@@ -62,7 +62,7 @@ class Libraries:
 
 
 def unusable(function: object) -> str | None:
-    """Gives the reason why a function of a library cannot run, None if it can. It is given when the
+    """Returns why a function of a library cannot run, or None if it can. The check runs when the
     library is registered, not when a query runs."""
     if not isinstance(function, Function):
         return f"{function!r:.60} is no object of Scalar, Matching, Aggregate or WindowFunction"
@@ -110,5 +110,5 @@ def _unusable_matching(function: Matching) -> str | None:
 
 
 def _gives(function: Function, base: type, name: str) -> bool:
-    """Returns whether a class of the user's has its own of what the base leaves open."""
+    """Returns whether a user's class overrides what the base class leaves open."""
     return getattr(type(function), name) is not getattr(base, name)

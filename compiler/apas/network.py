@@ -1,8 +1,9 @@
-"""The network a query becomes: nodes joined by edges, each edge with the attributes it carries.
+"""The network that a query becomes: nodes joined by edges, each edge with the attributes it
+carries.
 
-A tuple that reaches a node is the array (ts, te, columns of its edge); an edge picks its columns from
-the array of the node before. Expressions find their places by a `Places`: what they read from the
-incoming array, and where they write in the outgoing one.
+A tuple that reaches a node is the array (ts, te, columns of its edge); an edge picks its columns
+from the array of the previous node. Expressions find their operands through a `Places`, which maps
+reads to the incoming array and writes to the outgoing one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from seustream.compiler.language.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Incoming places and outgoing ones; `length` is that of the outgoing array."""
+    """Incoming and outgoing places; `length` is that of the outgoing array."""
 
     reads: Mapping[Place, int] = field(default_factory=dict)
     writes: Mapping[Place, int] = field(default_factory=dict)
@@ -29,7 +30,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """All conditions, in order. The outgoing array only holds temporaries."""
+    """Applies all conditions in order. The outgoing array only holds temporaries."""
 
     conditions: tuple[Expression, ...] = ()
     frame: Places = Places()
@@ -37,7 +38,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Steps in order; the result is the outgoing array up to `width`."""
+    """Runs steps in order; the result is the outgoing array up to `width`."""
 
     steps: tuple[Step, ...]
     frame: Places
@@ -46,19 +47,19 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From a node; `columns` are places in its array, 0 and 1 its times."""
+    """Leads from a node. `columns` are places in its array, of which 0 and 1 are its times."""
 
     node: int
     columns: tuple[int, ...]
 
 
 Leaf = tuple[str, Type]
-"""A leaf on the way out of a node: its name for people, and its type."""
+"""A leaf that leaves a node: the name that people see, and its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamNode:
-    """A catalogue stream; the attributes used, by path."""
+    """Reads a catalogue stream; the attributes used, by path."""
 
     stream: str
     paths: tuple[Path, ...]
@@ -71,7 +72,7 @@ class StreamNode:
 
 @dataclass(frozen=True, slots=True)
 class SetEndNode:
-    """A window: te := ts + size; size None is never."""
+    """Applies a window: te := ts + size, or never if size is None."""
 
     edge: Edge
     size: int | None
@@ -84,8 +85,8 @@ class SetEndNode:
 
 @dataclass(frozen=True, slots=True)
 class LifetimesNode:
-    """A window of a library: it says the new lifetime of every tuple. An argument is a filter of one
-    condition, the value; `shown` is the call."""
+    """Applies a window of a library, which sets the lifetime of every tuple. An argument is a
+    filter whose one condition is the value; `shown` is the call."""
 
     edge: Edge
     function: WindowFunction
@@ -102,8 +103,9 @@ class LifetimesNode:
 
 @dataclass(frozen=True, slots=True)
 class MatchedNode:
-    """A library's index finds the pairs of a join: what it takes of the left and of the right, and
-    the types of that; `place` is 0 where its first values are the left side's, 1 where the right's."""
+    """Finds the pairs of a join with a library's index: its arguments from the left and from the
+    right, and their types. `place` is 0 if its first values are the left side's, 1 if they are the
+    right's."""
 
     function: Matching
     name: str
@@ -115,7 +117,7 @@ class MatchedNode:
 
 @dataclass(frozen=True, slots=True)
 class MergeNode:
-    """A union."""
+    """Merges the streams of a union."""
 
     edges: tuple[Edge, ...]
     leaves: tuple[Leaf, ...]
@@ -123,7 +125,7 @@ class MergeNode:
 
 @dataclass(frozen=True, slots=True)
 class SelectNode:
-    """A filter and a map."""
+    """Filters and maps tuples."""
 
     edge: Edge
     filter: Filter
@@ -137,8 +139,8 @@ class SelectNode:
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """A stateful node's input: the edge, the place of the key of a time-table, and what a tuple
-    must satisfy to be put into the collection."""
+    """An input of a stateful node: the edge, the place of a time-table's key, and the condition for
+    storing a tuple in the collection."""
 
     edge: Edge
     key: int | None
@@ -147,8 +149,8 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class JoinNode:
-    """Two inputs; `terms` are equal pairs of an expression of the left and one of the right, over
-    their own arrays. The array of a pair is (ts, te, left columns, right columns)."""
+    """Joins two inputs. `terms` are equalities between an expression over the left array and one
+    over the right. The array of a pair is (ts, te, left columns, right columns)."""
 
     left: JoinSide
     right: JoinSide
@@ -165,7 +167,8 @@ class JoinNode:
 
 @dataclass(frozen=True, slots=True)
 class AggregateNode:
-    """Phase 1 as `partials`, whose results stand at `results` of the array phase 2 maps."""
+    """Runs phase 1, the `partials`, and puts their results at `results` in the array that phase 2
+    maps."""
 
     side: JoinSide
     partials: tuple[PartialAggregate, ...]
@@ -185,8 +188,8 @@ Node = StreamNode | SetEndNode | LifetimesNode | MergeNode | SelectNode | JoinNo
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Nodes in an order in which every edge comes from an earlier one; the last is the output.
-    `titles` say which part of the query each node is."""
+    """Nodes in topological order: every edge comes from an earlier node, and the last node is the
+    output. `titles` names the part of the query that each node stands for."""
 
     nodes: tuple[Node, ...]
     titles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Text to syntax tree. A syntax error ends the parse."""
+"""Parses text to a syntax tree. A syntax error ends the parse."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _SHOWN = {
     "FROM": "from",
     "$END": "the end",
 }
-"""Tokens that a list of what could stand somewhere names. Where one of the others can, a name or a
-comparison can."""
+"""Tokens named in a list of what could stand at a place. Wherever one of the others can stand, a
+name or a comparison can too."""
 
 
 class _Refused(Exception):
@@ -56,7 +56,7 @@ class _Refused(Exception):
 
 
 def parse(source: SourceText) -> s.ApasQuery:
-    """The query, or `CompileError` with the syntax error."""
+    """Returns the query; raises `CompileError` for a syntax error."""
     half = re.search("[\ud800-\udfff]", source.text)
     if half is not None:
         raise CompileError(
@@ -78,7 +78,7 @@ def _parser() -> Lark:
 
 
 def _check_brackets(source: SourceText) -> None:
-    """Refuses what is nested too deep before a tree is made of it."""
+    """Refuses brackets nested too deep before a tree is built from them."""
     depth = 0
     for token in _parser().lex(source.text, dont_ignore=False):
         if token.type in ("LSQB", "LPAR"):
@@ -123,7 +123,7 @@ def _hint(expected: set[str], found: str) -> str | None:
 
 
 def _names(tokens: list[Any]) -> s.Names:
-    """The path that the leading tokens make."""
+    """Returns the path that the leading tokens form."""
     parts = [t for t in tokens if isinstance(t, Token) and t.type == "NAME"]
     span = Span(parts[0].start_pos or 0, parts[-1].end_pos or 0)
     return s.Names(tuple(map(str, parts)), span)
@@ -131,7 +131,7 @@ def _names(tokens: list[Any]) -> s.Names:
 
 @v_args(meta=True)
 class _ApasBuilder(ExpressionBuilder):
-    """Makes the nodes of `syntax`, one method a rule of the grammar."""
+    """Builds the nodes of `syntax`, one method per grammar rule."""
 
     def unquoted(self, token: Token) -> str:
         return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), str(token)[1:-1])
@@ -151,7 +151,7 @@ class _ApasBuilder(ExpressionBuilder):
     def where(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[Expression, ...]]:
         return "where", tuple(c)
 
-    # targets: O[z[x = 1]], O.z[x = 1] and O.z.x = 1 become the same items of O
+    # O[z[x = 1]], O.z[x = 1] and O.z.x = 1 become the same items of O
     def named(self, meta: Meta, c: list[Any]) -> tuple[s.Names, tuple[s.Item, ...], Span]:
         return _names(c), c[-1].items, _span(meta)
 

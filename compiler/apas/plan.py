@@ -1,8 +1,8 @@
-"""From analysed subqueries to a network: each edge carries exactly what is needed downstream.
+"""Plans a network from analysed subqueries: each edge carries exactly what is needed downstream.
 
 Needs are collected from the output backwards, then nodes are built from the sources forwards.
-Conditions on one input of a join or aggregation are checked before a tuple is stored; those on
-several at the first join that has them all.
+Conditions on one input of a join or aggregation are checked before a tuple is stored, those on
+several inputs at the first join that has them all.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
 
 @dataclass(slots=True)
 class _Need:
-    """The needed part of a subquery: leaves of its result, its steps and partials for these, and
-    the places read from each input."""
+    """The needed part of a subquery: leaves of its result, the steps and partials that compute
+    them, and the places read from each input."""
 
     used: bool = False
     paths: set[Path] = field(default_factory=set)
@@ -40,7 +40,7 @@ class _Need:
 
 @dataclass(frozen=True, slots=True)
 class _PlannedStream:
-    """A built input: its node and where the node's array has each path."""
+    """A built input: its node, and the place of each path in the node's array."""
 
     node: int
     at: dict[Path, int]
@@ -118,7 +118,7 @@ class _Planner:
         return len(self.nodes) - 1
 
     def _leaves(self, columns: Iterable[int], node: int) -> tuple[n.Leaf, ...]:
-        """The leaves an edge picks from a node."""
+        """Returns the leaves that an edge picks from a node."""
         times: list[n.Leaf] = [("ts", DATETIME), ("te", DATETIME)]
         array = [*times, *self.nodes[node].leaves]
         return tuple(array[column] for column in columns)
@@ -129,10 +129,10 @@ class _Planner:
     # --- inputs ---------------------------------------------------------------
 
     def _input(self, one: Input, paths: set[Path]) -> _PlannedStream:
-        """The input's own nodes, with its union and window."""
+        """Builds the input's own nodes, with its union and window."""
         if one.window is not None:
             paths = paths | one.window.reads
-        paths = paths - set(TIMES)  # whoever reads the times of this input reads the new ones
+        paths = paths - set(TIMES)  # a reader of this input's times reads the new ones
         stream = self._stream(one, paths)
         window = one.window
         if window is None or window.kind == "table":
@@ -199,7 +199,8 @@ class _Planner:
     def _side(
         self, one: Input, stream: _PlannedStream, paths: set[Path], keyed: bool
     ) -> tuple[n.JoinSide, dict[x.Place, int]]:
-        """An edge with what is read of an input, and where its array has that."""
+        """Returns an edge that carries what is read from an input, and the places of these reads in
+        its array."""
         key = one.window.key if keyed and one.window is not None else ()
         carried = _in_order(one.tree, paths - set(TIMES) | ({key} if key else set()))
         edge = self._edge(stream, carried)
@@ -230,7 +231,7 @@ class _Planner:
     def _joined(
         self, subquery: BoundSubquery, need: _Need, scratch: StateLayout
     ) -> tuple[int, StateLayout]:
-        """Left-deep, in order of first mention."""
+        """Joins the inputs left-deep, in order of first mention."""
         streams = {one.name: self._input(one, need.reads[one.name]) for one in subquery.inputs}
         left_over = list(subquery.conditions)
         first, *others = subquery.inputs
@@ -282,7 +283,8 @@ class _Planner:
     def _table_side(
         self, one: Input, streams: dict[str, _PlannedStream], need: _Need
     ) -> tuple[n.JoinSide, dict[x.Place, int]]:
-        """Times a join's result reads are columns: the result has times of its own."""
+        """Builds one side of a table join. Times that the result reads are columns, since the
+        result has times of its own."""
         paths = need.reads[one.name]
         key = one.window.key if one.window is not None else ()
         carried = _in_order(one.tree, paths | ({key} if key else set()))
@@ -298,7 +300,7 @@ class _Planner:
 def _carry(
     node: int, reads: dict[x.Place, int], later: set[x.Place]
 ) -> tuple[n.JoinSide, dict[x.Place, int]]:
-    """The edge from an inner join: of its columns, those read later."""
+    """Returns the edge from an inner join with only those of its columns that are read later."""
     kept = [(place, at) for place, at in reads.items() if place in later]
     edge = n.Edge(node, tuple(at for _, at in kept))
     found = {place: FIRST_ID + i for i, (place, _) in enumerate(kept)}
@@ -310,7 +312,7 @@ def _stored(
     conditions: tuple[Expression, ...],
     scratch: StateLayout,
 ) -> tuple[n.JoinSide, dict[x.Place, int]]:
-    """The side with the conditions on it alone."""
+    """Returns the side with the conditions on that side alone."""
     one, reads = side
     return n.JoinSide(one.edge, one.key, _filter(conditions, reads, scratch)), reads
 
@@ -318,7 +320,8 @@ def _stored(
 def _terms(
     conditions: list[Expression], left: set[str], right: str, streams: Iterable[str]
 ) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
-    """Equalities of one expression over the left and one over the right; and the rest."""
+    """Splits conditions into equalities of an expression over the left and one over the right, and
+    the rest."""
     terms, residual = [], []
     names = set(streams)
     for condition in conditions:
@@ -336,7 +339,7 @@ def _terms(
 
 
 def _hashable(e: lang.Compare) -> bool:
-    """Returns whether the sides are equal where they are equal in the type they meet in."""
+    """Returns whether the two sides are equal exactly when they are equal in their common type."""
     sides = (e.left.type, e.right.type)
     return e.condition is Condition.EQ and not any(may_lack_value(of, e.of) for of in sides)
 
@@ -347,8 +350,8 @@ def _index(
     right: tuple[n.JoinSide, dict[x.Place, int]],
     scratch: StateLayout,
 ) -> n.MatchedNode | None:
-    """The first condition a library's index serves, if its two groups of arguments are of the two
-    sides."""
+    """Returns a node for the first condition that a library's index serves, if its two groups of
+    arguments belong to the two sides."""
     names = ({name for name, _ in left[1]}, {name for name, _ in right[1]})
     for condition in conditions:
         e = _called(condition)
@@ -376,7 +379,7 @@ def _index(
 
 
 def _called(condition: Expression) -> Expression:
-    """The value that is a condition by itself."""
+    """Returns the value behind a comparison with TRUE, else the condition itself."""
     if isinstance(condition, lang.Compare) and condition.right == lang.TRUE:
         return condition.left
     return condition
@@ -415,7 +418,7 @@ def _map(
     wanted = {(subquery.name, path) for path in need.paths}
     targets = {place for step in need.steps for place in x.written(step)}
     layout = laid_out(phase_2(subquery.hierarchy, subquery.partials), wanted | targets)
-    # An attribute that only others read comes first in the text but is no part of the result.
+    # An attribute that only others read precedes them in the text but is not part of the result.
     dropped = {p for p in targets if p[0] == subquery.name} - wanted
     if dropped:
         layout = _behind(layout, subquery.name, wanted, dropped)
@@ -427,7 +430,7 @@ def _map(
 def _behind(
     layout: StateLayout, name: str, wanted: set[x.Place], dropped: set[x.Place]
 ) -> StateLayout:
-    """Attributes that are computed but not needed downstream stand where temporaries do."""
+    """Moves attributes that are computed but not needed downstream to where temporaries are."""
     order = sorted(wanted, key=lambda p: layout.slots[p])
     slots = {place: FIRST_ID + i for i, place in enumerate(order)}
     width = FIRST_ID + len(order)
@@ -444,7 +447,7 @@ def _at(node: int, carried: list[Path]) -> _PlannedStream:
 
 
 def _in_order(tree: Node, paths: set[Path]) -> list[Path]:
-    """Times first, then leaves in the order of the tree."""
+    """Orders paths: times first, then leaves in the order of the tree."""
     return [path for path in (*TIMES, *tree.paths) if path in paths]
 
 

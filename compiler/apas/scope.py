@@ -1,7 +1,8 @@
-"""The meaning of names in APAS: attributes of trees, and functions of libraries beside those of all languages.
+"""Resolves names in APAS: attributes of trees, and functions of libraries beside those of all
+languages.
 
-Everything above names is the binder's (`seustream.compiler.language.bind`). A call of an aggregate becomes a
-partial result and a read of it; a function of a library is a leaf with arguments of its own.
+Everything above names is the binder's (`seustream.compiler.language.bind`). An aggregate call
+becomes a partial result and a read of it; a library function is a leaf with arguments of its own.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ CODES: Mapping[str, str] = {
     "too-deep": "Syntax",
     "syntax": "Syntax",
 }
-"""APAS's codes of what the binder reports."""
+"""APAS's codes for the binder's problems."""
 
 VALUE = "value"
-"""Label of the tree of an argument that is one value."""
+"""Label of the tree of an argument that is a single value."""
 
 _AGGREGATES = {
     name: entry for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)
@@ -58,7 +59,8 @@ _AGGREGATES = {
 
 @dataclass
 class Expressions(ContextReader):
-    """Expressions of one subquery. What stands in an argument's brackets is the builder's."""
+    """Binds the expressions of one subquery. The content of an argument's brackets is left to the
+    builder."""
 
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=lambda: CODES)
@@ -68,20 +70,20 @@ class Expressions(ContextReader):
 
     @abstractmethod
     def _open(self, parent: Structure) -> AttributeContext:
-        """A new temporary structure, used while the parent is computed."""
+        """Opens a new temporary structure, used while the parent is computed."""
 
     @abstractmethod
     def _temporary(self, level: s.Level, parent: Structure) -> AttributeContext:
-        """A bracket without a path, as a structure of its own."""
+        """Builds a bracket without a path as a structure of its own."""
 
     @abstractmethod
     def _copy(self, copy: s.Copy, at: AttributeContext, into: AttributeContext) -> None:
-        """Children of places into a context."""
+        """Copies the children of places into a context."""
 
     # --- expressions ----------------------------------------------------------
 
     def expression(self, e: s.Expression, at: AttributeContext | None) -> Expression:
-        """One value."""
+        """Binds an expression that must be a single value."""
         found = self.value(e, at, tree=False)
         assert not isinstance(found, AttributeContext)
         return found
@@ -89,7 +91,8 @@ class Expressions(ContextReader):
     def value(
         self, e: s.Expression, at: AttributeContext | None, tree: bool
     ) -> Expression | AttributeContext:
-        """A value or, where `tree` allows it, the structure a function's tree went to."""
+        """Binds an expression to a value or, if `tree` allows it, to the structure that receives a
+        function's tree."""
         kept, self._at = self._at, at
         if self._binder is None:
             self._binder = Binder(self, self.problems)
@@ -127,7 +130,7 @@ class Expressions(ContextReader):
     def _call(
         self, e: s.FunctionCall, binder: Binder, tree: bool
     ) -> Expression | AttributeContext | None:
-        """None of a call that means the same in all languages."""
+        """Binds a call; returns None if it means the same in all languages."""
         if len(e.function) == 1:
             entry = _AGGREGATES.get(e.name.lower())
             return None if entry is None else self._registered(e, entry, tree)
@@ -179,7 +182,7 @@ class Expressions(ContextReader):
     def _registered(
         self, e: s.FunctionCall, entry: registry.AggregateFunction, tree: bool
     ) -> Expression | AttributeContext:
-        """An aggregate of all languages. Of a tree, `count` counts tuples."""
+        """Binds an aggregate of all languages. Given a tree, `count` counts tuples."""
 
         def bind(arguments: Sequence[Argument]) -> Bound:
             names = ("value", *(f"argument {i + 2}" for i in range(len(entry.parameters) - 1)))
@@ -189,7 +192,7 @@ class Expressions(ContextReader):
             order = ordered(arguments, names[: len(arguments)])
             types = tuple(t for place in order for t in arguments[place].tree.types)
             if entry.name == "count" and not all(arg.tree.label == VALUE for arg in arguments):
-                # Of a tree it counts tuples, whatever is in them.
+                # Given a tree, count counts tuples regardless of their content.
                 return Bound(Registered(entry, INTEGER), group("", leaf("val", INTEGER)), (), ())
             if len(types) != len(arguments):
                 raise BadArgument("it takes values, not trees")
@@ -263,8 +266,8 @@ class Expressions(ContextReader):
         return result
 
     def _parent(self) -> Structure:
-        """Temporaries of one expression are alive together, so each is the child of the one
-        before."""
+        """Returns the parent of the next temporary. Temporaries of one expression are alive
+        together, so each is the child of the previous one."""
         if self._chain is not None:
             return self._chain
         if self._at is not None:
@@ -274,7 +277,7 @@ class Expressions(ContextReader):
     def _arguments(
         self, e: s.FunctionCall, bind: Callable[[list[Argument]], Bound], parent: Structure
     ) -> tuple[Bound, tuple[Expression, ...], tuple[a.Step, ...]] | None:
-        """The leaves of all arguments, converted; and the steps that fill temporaries before."""
+        """Returns the converted leaves of all arguments, and the steps that fill temporaries first."""
         outside, self.steps = self.steps, []
         given: list[Argument] = []
         leaves: list[list[Expression]] = []
@@ -306,7 +309,7 @@ class Expressions(ContextReader):
     def _argument(
         self, value: s.Expression, parent: Structure
     ) -> tuple[Node, list[Expression]] | None:
-        """An argument's tree and its leaves."""
+        """Returns an argument's tree and its leaves."""
         at = self._at
         if isinstance(value, s.Copy):
             temporary = self._open(parent)
@@ -330,7 +333,8 @@ class Expressions(ContextReader):
 
 
 def _where(condition: Expression, value: Expression) -> Expression:
-    """The value where the condition holds, NULL elsewhere, which no aggregate counts."""
+    """Returns an expression with the value where the condition holds and NULL elsewhere, which no
+    aggregate counts."""
     nothing = x.Literal(None, value.type)
     return x.Case(((x.condition(condition), value),), nothing, value.type)
 

@@ -1,18 +1,18 @@
-"""The ways in which a user's library works on a whole stream: windows, and indexes of joins and aggregates.
+"""Extension points for a user's library on whole streams: windows, and indexes of joins and aggregates.
 
     class Last(WindowFunction):
         names, takes, constants = ("stream", "n"), (INTEGER,), ("n",)
         def open(self, n): return LastRows(n)
 
 A window gives every tuple a new lifetime, a `Matching` condition finds the pairs of a join without
-looking at all of them, an `AggregateIndex` keeps an aggregate of the tuples that live. All of them work
-on columns (numpy: int64, float64, bool, objects for STRING), however many rows stand in one.
+testing all of them, an `AggregateIndex` maintains an aggregate of the live tuples. All of them work
+on columns (numpy: int64, float64, bool, objects for STRING) with any number of rows.
 
-What must hold, since results depend on the streams' contents alone:
+These rules must hold, since results depend on the streams' contents alone:
 
-1. How rows are cut into calls changes nothing.
-2. Nothing looks at a clock, at chance, or at rows of another query.
-3. Between two calls everything a window or an aggregate's index remembers is what `save` gives.
+1. The way rows are cut into calls changes nothing.
+2. Nothing reads a clock, a random number, or rows of another query.
+3. Between two calls, `save` returns everything that a window or an aggregate's index remembers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Column = npt.NDArray[Any]
 
 
 class Lifetimes(NamedTuple):
-    """New lifetimes [ts, te) of tuples; `which` are their numbers, counted from 0 as they came."""
+    """New lifetimes [ts, te) of tuples; `which` are their numbers, counted from 0 in order of
+    arrival."""
 
     which: Ints
     ts: Ints
@@ -38,50 +39,52 @@ class Lifetimes(NamedTuple):
 
 
 NONE = Lifetimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
-"""No tuple's lifetime is known by now."""
+"""No lifetimes are known yet."""
 
 
 class LiveWindow(Saved):
-    """A window at work. Each tuple gets its lifetime once, when it is known: a later call may give
-    it. No lifetime begins before its tuple does; until it is known, results wait."""
+    """A running window. It gives each tuple its lifetime once, as soon as it is known, possibly in
+    a later call. No lifetime begins before its tuple does; results wait until it is known."""
 
     def push(self, first: int, ts: Ints, te: Ints, *columns: Column) -> Lifetimes:
-        """Takes tuples in the order of (ts, te); `first` is the first one's number."""
+        """Takes tuples in the order of (ts, te); `first` is the number of the first one."""
         raise NotImplementedError
 
     def advance(self, now: int) -> Lifetimes:
-        """No tuple before `now` comes any more."""
+        """Advances to `now`, before which no further tuple begins."""
         return NONE
 
     def finish(self) -> Lifetimes:
-        """No tuple comes any more: what is left gets its lifetime."""
+        """Ends the stream and returns the lifetimes of all remaining tuples."""
         return NONE
 
 
 class WindowFunction(StreamFunction):
-    """Changes the lifetimes of a stream. The first of `names` is the stream; `takes` are the types of
-    the others, which are values of the stream's attributes or, if they are in `constants`, constant.
+    """Changes the lifetimes of a stream. The first of `names` is the stream. `takes` are the types
+    of the others, which are values of the stream's attributes or, if listed in `constants`,
+    constants.
 
-    Give `ends`, if the end of a tuple depends on that tuple alone, else `open`."""
+    Implement `ends` if the end of a tuple depends on that tuple alone, else `open`.
+    """
 
     names: tuple[str, ...] = ("stream",)
     takes: ClassVar[tuple[Type, ...]] = ()
     constants: ClassVar[tuple[str, ...]] = ()
 
     def check(self, **constants: Any) -> None:
-        """Raises `BadArgument` for constants the window cannot have."""
+        """Raises `BadArgument` for constants that the window does not accept."""
 
     def ends(self, ts: Ints, te: Ints, *columns: Column, **constants: Any) -> Column:
-        """The new end of each tuple, never before its begin."""
+        """Returns the new end of each tuple, never before its begin."""
         raise NotImplementedError
 
     def open(self, **constants: Any) -> LiveWindow:
-        """A new window at work."""
+        """Starts a new window."""
         return _EachAlone(self, constants)
 
 
 class _EachAlone(LiveWindow):
-    """The window of a function that has only `ends`."""
+    """Runs the window of a function that only implements `ends`."""
 
     def __init__(self, function: WindowFunction, constants: dict[str, Any]) -> None:
         self.function, self.constants = function, constants
@@ -94,11 +97,12 @@ class _EachAlone(LiveWindow):
         return None
 
     def load(self, saved: Any) -> None:
-        """There is nothing to."""
+        """Does nothing, since this window has no state."""
 
 
 class JoinIndex:
-    """The rows of one side of a join, by number, as far as a `Matching` condition reads them."""
+    """Indexes the rows of one side of a join by number, on the values that a `Matching` condition
+    reads."""
 
     def insert(self, numbers: Ints, *columns: Column) -> None:
         raise NotImplementedError
@@ -107,15 +111,17 @@ class JoinIndex:
         raise NotImplementedError
 
     def candidates(self, *columns: Column) -> tuple[Ints, Ints]:
-        """Rows that may match rows of the other side: places in `columns`, and for each a number.
-        All that match must be among them; of the others the condition itself is asked."""
+        """Returns rows that may match rows of the other side: places in `columns`, and a number for
+        each. All matching rows must be among them; the condition itself is checked on the
+        candidates."""
         raise NotImplementedError
 
 
 class Matching(Scalar):
-    """A condition on two streams that an index serves. `sides` says how many values it takes of the
-    one stream, and then how many of the other. In a join of the two `index(0)` keeps rows of the first
-    and is asked with values of the second, `index(1)` the other way; elsewhere `call` is all."""
+    """A condition on two streams that an index serves. `sides` gives the number of values it takes
+    from the first and from the second stream. In a join of the two, `index(0)` keeps rows of the
+    first and is probed with values of the second, `index(1)` the other way round; elsewhere only
+    `call` is used."""
 
     sides: ClassVar[tuple[int, int]] = (1, 1)
 

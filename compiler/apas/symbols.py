@@ -1,7 +1,7 @@
-"""The symbol table: which streams a query knows, and what each looks like there.
+"""The symbol table: the streams that a query knows, and their schemas as the query sees them.
 
-A catalogue stream's schema is copied when the query first meets it, with its version, so that at
-the start the two can be compared.
+A catalogue stream's schema is copied, with its version, when the query first refers to it, so that
+the two can be compared at the start.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from seustream.compiler.errors import nearest, suggest
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A catalogue stream as the compiler sees it. Version 0 is a name that no source has
-    connected to yet: its tree is empty."""
+    """A catalogue stream as the compiler sees it. Version 0 is a name to which no source has
+    connected yet: its tree is empty."""
 
     tree: Node
     version: int = 1
@@ -28,7 +28,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A stream by name: from the catalogue (`schema`) or an earlier definition (`number`)."""
+    """A named stream, from the catalogue (`schema`) or an earlier definition (`number`)."""
 
     name: str
     tree: Node
@@ -43,7 +43,7 @@ class Symbols:
     met: dict[str, Schema] = field(default_factory=dict)
 
     def find(self, name: str) -> Symbol | None:
-        """The stream of this name; a local one hides one of the catalogue."""
+        """Returns the stream of this name; a local one hides one of the catalogue."""
         if name in self.local:
             return self.local[name]
         if name not in self.catalogue:
@@ -60,7 +60,7 @@ class Symbols:
 
 
 def attribute_hint(tree: Node, path: Path, shown: str) -> str:
-    """For a path that leads nowhere: the nearest label where it goes wrong."""
+    """Suggests, for a path that leads nowhere, the nearest label at the point where it goes wrong."""
     node = tree
     for place, label in enumerate(path):
         below = node.child(label)

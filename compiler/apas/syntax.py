@@ -1,4 +1,4 @@
-"""Syntax trees of APAS queries: what there is beside the expressions of all languages."""
+"""Syntax trees of APAS queries: the nodes beyond the expressions of all languages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Copy(Expression):
-    """Children of a location into the target. `picks` are paths below the root, each of which is
-    copied; the empty one is the root's own `[T]`."""
+    """Copies children of a location into the target. `picks` are paths below the root, each of
+    which is copied; the empty one is the root's own `[T]`."""
 
     root: Names
     absolute: bool
@@ -74,8 +74,8 @@ Item = Assignment | Inner | Level | Copy
 
 @dataclass(frozen=True, slots=True)
 class SelectBlock:
-    """`name` is None of an anonymous target; `items` are what its brackets hold, the three
-    spellings of one thing made equal."""
+    """A select. `name` is None for an anonymous target. `items` are the contents of its brackets;
+    the three spellings of one assignment are made equal."""
 
     where: tuple[Expression, ...]
     name: Names | None
@@ -91,12 +91,12 @@ class ApasQuery:
 
 
 def names_of(e: Reference) -> Names:
-    """The path of a reference."""
+    """Returns the path of a reference."""
     return Names(e.path, Span(e.parts[0].span.start, e.parts[-1].span.end))
 
 
 def label_of(argument: Expression) -> tuple[str | None, Expression]:
-    """An argument's label, if it has one, and what it is."""
+    """Returns an argument's label, or None, and its value."""
     return (argument.label, argument.value) if isinstance(argument, Labelled) else (None, argument)
 
 

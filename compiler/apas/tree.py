@@ -16,19 +16,19 @@ from seustream.compiler.language.types import Type
 Path = tuple[str, ...]
 
 RESERVED = ("ts", "te")
-"""`$S.ts` and `$S.te` are the times of a tuple, so no child of a root is called that."""
+"""`$S.ts` and `$S.te` are the times of a tuple, so no child of a root may have these names."""
 
 FIRST_ID = 2
-"""0 is ts and 1 te."""
+"""The first id of a leaf: 0 is ts and 1 te."""
 
 
 class SchemaRefused(ValueError):
-    """A schema no stream can have, with the reason."""
+    """A schema that no stream can have, and the reason."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One node; `type` is None of a group, `id` the leaf's place in the tuple once it is laid
+    """One node; `type` is None for a group, `id` is the leaf's place in the tuple once it is laid
     out."""
 
     label: str
@@ -48,7 +48,7 @@ class Node:
         return node
 
     def leaves(self, under: Path = ()) -> Iterator[tuple[Path, Node]]:
-        """Every leaf with its path from here, in order."""
+        """Yields every leaf with its path from here, in order."""
         if self.type is not None:
             yield under, self
         for child in self.children:
@@ -71,7 +71,8 @@ class Node:
         return [leaf.type for _, leaf in self.leaves() if leaf.type is not None]
 
     def __str__(self) -> str:
-        """`I{name STRING, position{x DOUBLE, y DOUBLE}}`; ids follow the types, once given."""
+        """Shows a tree as `I{name STRING, position{x DOUBLE, y DOUBLE}}`; ids, once assigned,
+        follow the types."""
         if self.type is not None:
             number = "" if self.id is None else f" {self.id}"
             return f"{self.label} {shown(self.type)}{number}"
@@ -87,8 +88,8 @@ def group(label: str, *children: Node) -> Node:
 
 
 def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
-    """Returns where two schemas first differ, below their roots. What has failed differs from nothing;
-    types that are one in APAS do not differ, however wide."""
+    """Returns where two schemas first differ below their roots. A failed type matches any other;
+    types that APAS treats as one do not differ, whatever their width."""
     where = ".".join(under) or "the root"
     for one, other in zip(a.children, b.children, strict=False):
         if one.label != other.label:
@@ -104,7 +105,7 @@ def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
 
 
 def joined(a: Node, b: Node, label: str) -> Node:
-    """The schema of tuples of either of two that do not differ."""
+    """Returns the schema that covers the tuples of two schemas that do not differ."""
     children = [
         joined(one, other, one.label) for one, other in zip(a.children, b.children, strict=True)
     ]
@@ -121,7 +122,8 @@ def _widest(a: Node, b: Node) -> Type | None:
 
 
 def from_lists(label: str, lists: object) -> Node:
-    """A schema of `[label, type]` and `[label, [children]]`; refuses what no stream can have."""
+    """Builds a schema from `[label, type]` and `[label, [children]]`; refuses one that no stream
+    can have."""
     root = Node(label, children=_children(lists, (), 0))
     taken = [child.label for child in root.children if child.label in RESERVED]
     if taken:

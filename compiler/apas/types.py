@@ -1,4 +1,4 @@
-"""APAS's names of types. The types are those of all languages; a leaf has one of these."""
+"""APAS's names of types. The types are those of all languages; a leaf has one of the named ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _SHOWN = {of: name for name, of in NAMES.items()}
 
 
 def settled(of: Type) -> Type:
-    """The type a leaf has that takes values of a type: the widest of integers, reals and texts."""
+    """Returns the type of a leaf that takes values of a type: the widest of integers, reals and
+    texts."""
     if of.is_integer:
         return INTEGER
     if of.is_inexact:
@@ -31,7 +32,7 @@ def settled(of: Type) -> Type:
 
 
 def widest(a: Type, b: Type) -> Type | None:
-    """The wider of two types that are one in APAS, None of others."""
+    """Returns the wider of two types that APAS treats as one, None for others."""
     if ERROR in (a, b):
         return ERROR
     if a == b:
@@ -40,14 +41,14 @@ def widest(a: Type, b: Type) -> Type | None:
 
 
 def shown(of: Type | None) -> str:
-    """A type as messages and schemas name it; None is a group."""
+    """Returns a type as messages and schemas name it; None is a group."""
     if of is None:
         return "a group"
     return _SHOWN.get(settled(of), str(of).upper())
 
 
 def named(text: str) -> Type | None:
-    """The type of a name, None if there is none: `INTEGER`, `DECIMAL(10,2)`."""
+    """Returns the type of a name such as `INTEGER` or `DECIMAL(10,2)`, None if there is none."""
     if text in NAMES:
         return NAMES[text]
     digits = text.removeprefix("DECIMAL(").removesuffix(")").split(",")

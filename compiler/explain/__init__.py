@@ -32,8 +32,9 @@ FORMATS = ("text", "json", "svg")
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A stage's facts, and for some a picture of them. The facts use only what the compilation holds at
-    that stage; `ready` says whether it got so far. `nothing` is the text of no facts."""
+    """The facts of a stage, and for some stages a picture of them. The facts use only what the
+    compilation holds at that stage; `ready` checks whether the compilation got that far. `nothing`
+    is the text for no facts."""
 
     ready: Callable[[Compilation], bool]
     facts: Callable[[View], Any]
@@ -92,9 +93,9 @@ assert tuple(name for name in SHOWN if name != "graph") == STAGES
 
 
 def explain(c: Compilation, stage: str | None, format: str, query: str | None = None) -> str:
-    """A stage as text, JSON or SVG, without a newline at the end; `None` is the overview. `query`
-    leaves out what does not concern that query. Raises `ValueError` for what there is not, with
-    what there is."""
+    """Shows a stage as text, JSON or SVG, without a trailing newline; `None` is the overview.
+    `query` restricts the output to what concerns that query. Raises `ValueError` for an unknown
+    stage, format or query, and lists the known ones."""
     if stage not in _VIEWS:
         raise ValueError(f"no stage {stage!r}; stages: {', '.join(SHOWN)}")
     if format not in FORMATS:
@@ -111,8 +112,8 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
 
 
 def shown(facts: Any, format: str, nothing: str = "none") -> str:
-    """Facts of any language as text, JSON or SVG, without a newline at the end; a picture is of a `Diagram`
-    or of `Bars`."""
+    """Shows facts of any language as text, JSON or SVG, without a trailing newline; a picture needs
+    a `Diagram` or `Bars`."""
     if format == "svg":
         return picture(facts)
     if format == "json":
@@ -121,7 +122,7 @@ def shown(facts: Any, format: str, nothing: str = "none") -> str:
 
 
 def _must_be_ready(c: Compilation, stage: str | None) -> None:
-    """Refuses what a compilation stopped early does not know, rather than show nothing."""
+    """Refuses a stage that a compilation stopped early has not reached, instead of showing nothing."""
     for name, view in _VIEWS.items():
         if not view.ready(c):
             last = name or STAGES[-1]

@@ -1,4 +1,4 @@
-"""Small pieces of text every stage is shown with: numbers, tables, bars, trees of lines."""
+"""Text elements shared by all stages: numbers, tables, bars, trees of lines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PICTURES = {code: 0x2400 + code for code in range(32)} | {
 
 
 def circled(number: int) -> str:
-    """The mark of a join factor, from ① for 1."""
+    """Returns the mark of a join factor, ① for 1."""
     return chr(ord("①") + number - 1) if 1 <= number <= 20 else f"({number})"
 
 
 def sigma(number: int) -> str:
-    """The mark of a selection, from σ₁ for 1."""
+    """Returns the mark of a selection, σ₁ for 1."""
     return "σ" + "".join(chr(ord("₀") + int(digit)) for digit in str(number))
 
 
@@ -36,12 +36,14 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """One line, with a sign for what a terminal would act on and XML does not allow."""
+    """Puts a text on one line, with a sign for every character that a terminal would act on or XML
+    does not allow."""
     return text.translate(_PICTURES)
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns; a comparison stays on one line if it can."""
+    """Breaks a text into lines of at most `width` columns; keeps a comparison on one line if
+    possible."""
 
     def glued(found: re.Match[str]) -> str:
         whole = found.group()
@@ -59,8 +61,8 @@ def clip(text: str, most: int) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 2, gap: int = 3
 ) -> list[str]:
-    """Rows under a ruled head. Numbers stand to the right; too wide a table is wrapped in its
-    widest columns; a column without content is left out."""
+    """Lays out rows under a ruled head. Numbers are right-aligned; a table that is too wide is
+    wrapped in its widest columns; a column without content is left out."""
     cells = [[str(cell) for cell in row] for row in rows]
     if not cells:
         return [" " * indent + "none"]
@@ -99,7 +101,8 @@ def _is_number(cell: str) -> bool:
 
 
 def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
-    """Natural widths, the widest narrowed until the table fits; words are cut only in need."""
+    """Returns natural widths, the widest narrowed until the table fits; words are cut only if
+    necessary."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     words = [
@@ -121,7 +124,7 @@ def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
 
 
 def hanging(label: str, text: str, indent: int = 2, width: int = WIDTH) -> list[str]:
-    """A label and its text, later lines under the first."""
+    """Puts a label before its text and indents later lines under the first."""
     lead = " " * indent + label
     first, *more = wrap(text, width - len(lead))
     return [(lead + first).rstrip(), *(" " * len(lead) + line for line in more)]
@@ -132,7 +135,7 @@ def section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def bar(share: float, width: int = 20) -> str:
-    """A share of a limit as a bar; whatever is used at all is seen."""
+    """Draws a share of a limit as a bar; any use at all is visible."""
     eighths = min(max(round(share * width * 8), 1 if share > 0 else 0), width * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width, "·")

@@ -6,8 +6,8 @@ after   parts (query, comparison, factor, selection, what the host decides, subq
         executes it
 
 A part's identifier is its kind and its number: `factor:1`, `tag:3`, `instruction:0:12`. Numbers are
-those of EXPLAIN. The links lead down from a comparison to all that serves it, and up from an
-instruction or a result's tag to all that asked for it.
+those of EXPLAIN. The links lead down from a comparison to everything that serves it, and up from an
+instruction or a result's tag to everything that asked for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seustream.hdl import isa
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One part of a compilation; `spans` are the places in the text that it is, if it is text."""
+    """One part of a compilation; `spans` are its places in the text, if it is text."""
 
     id: str
     kind: str
@@ -45,15 +45,15 @@ class Provenance:
     links: frozenset[tuple[str, str]]
 
     def sources(self, part: str) -> frozenset[str]:
-        """Everything a part was made from. What a factor or a selection means to others that share
-        it is no source of a step or a subquery."""
+        """Returns everything a part was made from. The sources of a step or a subquery exclude what
+        its factors or selections mean to others that share them."""
         above = defaultdict(set)
         for start, end in self.links:
             above[end].add(start)
         return _reached(part, above, ("step:", "subquery:"))
 
     def products(self, part: str) -> frozenset[str]:
-        """Everything that was made from a part."""
+        """Returns everything that was made from a part."""
         below = defaultdict(set)
         for start, end in self.links:
             below[start].add(end)
@@ -63,7 +63,8 @@ class Provenance:
 def _reached(
     part: str, follow: Mapping[str, Iterable[str]], narrow: tuple[str, ...] = ()
 ) -> frozenset[str]:
-    """The parts one comes to; from one that starts as `narrow` says, a condition is the end."""
+    """Returns the parts that links reach; from a part whose kind is in `narrow`, they end at a
+    condition."""
     found: set[str] = set()
     waiting = [part]
     while waiting:
@@ -79,7 +80,7 @@ _CONDITIONS = ("factor:", "selection:")
 
 
 def provenance(c: Compilation) -> Provenance:
-    """The parts of one device's compilation and their links."""
+    """Returns the parts of one device's compilation and their links."""
     made = _Links(c)
     made.conditions()
     made.host()
@@ -106,7 +107,8 @@ class _Links:
         self.links.add((start, end))
 
     def conditions(self) -> None:
-        """Queries, their comparisons, and the factors, selections and subqueries of these."""
+        """Adds queries, their comparisons, and the factors, selections and subqueries made from
+        these."""
         requests = self.c.requests
         for number, factor in enumerate(requests.factors, start=1):
             self._part(f"factor:{number}", self.view.factor(factor))
@@ -127,7 +129,7 @@ class _Links:
                 self._written(parent, row.subquery)
 
     def _written(self, parent: int, subquery: Subquery) -> None:
-        """The places in a query's text that a subquery of it has its conditions from."""
+        """Links the places in a query's text to the subquery that has its conditions from them."""
         one = self.c.device_queries[parent]
         query = f"query:{one.division.query.name}"
         for leaf in (leaf for term in one.terms for leaf in term if leaf in subquery.leaves):
@@ -139,7 +141,7 @@ class _Links:
                 self._link(written, f"subquery:{subquery.number}")
 
     def host(self) -> None:
-        """The conjuncts that the host decides, and why it does."""
+        """Adds the conjuncts that the host decides, and the reason for each."""
         for one in self.c.device_queries:
             name = one.division.query.name
             for number, part in enumerate(one.division.parts):
@@ -161,12 +163,12 @@ class _Links:
         return f"selection:{leaf.slot}:{requests.selections[leaf.slot].index(leaf)}"
 
     def routes(self) -> None:
-        """Tags, from the subqueries they are for, and the steps between them."""
+        """Adds tags, linked from the subqueries that they serve, and the steps between them."""
         for tag in self.c.routes.tags:
             carries = ", ".join(self.view.slots(tag.bound))
             me = self._part(f"tag:{tag.number}", f"tag {tag.number} ({carries})")
             served = tag.subqueries
-            if tag.inserts:  # the tag of a raw tuple is for whoever reads its stream
+            if tag.inserts:  # a raw tuple's tag serves every reader of its stream
                 served = {s.number for s in self.c.subqueries if tag.bound <= set(s.slots)}
             for number in served:
                 self._link(f"subquery:{number}", me)
@@ -178,11 +180,12 @@ class _Links:
                 self._link(f"factor:{factor + 1}", me)
             for slot, bit in self.view.step_selections(step):
                 self._link(f"selection:{slot}:{bit}", me)
-            self._link(f"tag:{step.post}", me)  # whose subqueries the step is for
+            self._link(f"tag:{step.post}", me)  # whose subqueries the step serves
 
     def program(self, slot: int) -> None:
-        """The instructions of an area: a comparison is its factor's, a jump its tag's; what combines
-        registers and what sends a pair on serves the steps that the register is for."""
+        """Adds the instructions of an area. A comparison belongs to its factor, a jump to its tag;
+        an instruction that combines registers or sends a pair on serves the steps that the register
+        serves."""
         numbers = factor_numbers(slot, self.c.routes)
         steps = {
             (step.pre, step.post): f"step:{number}"
@@ -195,7 +198,7 @@ class _Links:
             if isinstance(instruction, isa.Jmpct):
                 tag = instruction.tag
             of_tag[address] = tag
-        wanted: dict[int, set[str]] = defaultdict(set)  # by register, the steps it is for
+        wanted: dict[int, set[str]] = defaultdict(set)  # by register, the steps it serves
         for address, instruction in reversed(list(enumerate(program))):
             label = f"{self.view.slot(slot)} {address}: {instruction}"
             me = self._part(f"instruction:{slot}:{address}", label)
@@ -216,7 +219,8 @@ class _Links:
                 self._link(source, me)
 
     def image(self) -> None:
-        """The words of the image: the bytes of each row of its tables, and what the row says."""
+        """Adds the words of the image: the bytes of each row of its tables, and what the row
+        encodes."""
         for name, (start, end) in places(self.c.tables, self.c.options.config).items():
             if sources := self._said(*(_numbered(part) for part in name.split("/"))):
                 label = f"{start:04x} {name.replace(':', ' ')}: {self.c.image[start:end].hex(' ')}"
@@ -225,7 +229,8 @@ class _Links:
                     self._link(source, me)
 
     def _said(self, section: tuple[str, int], row: tuple[str, int] = ("", 0)) -> list[str]:
-        """The parts that a row of the image says; none of a section that has rows of its own."""
+        """Returns the parts that a row of the image encodes; none for a section that has rows of
+        its own."""
         (table, slot), (kind, number) = section, row
         match table, kind:
             case "areas", "program":

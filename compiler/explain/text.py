@@ -1,9 +1,9 @@
-"""Facts as text: one writer for every stage of every language.
+"""Writes facts as text: one writer for every stage of every language.
 
 A fact is a record, a tuple of records, or a tree. Records with `COLUMNS`, which pair headings with
-attributes or with functions of a record, are the rows of a table. Every other record is a block: its `title`, its `labelled` lines,
-and below them the attributes that `BELOW` names, with captions, or `SECTIONS`, with rules; a third
-member of an entry is columns for the rows there.
+attributes or with functions of a record, are the rows of a table. Every other record is a block:
+its `title`, its `labelled` lines, and below them the attributes that `BELOW` names, with captions,
+or `SECTIONS`, with rules. A third member of an entry gives the columns for the rows there.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class NamedLines:
-    """Labelled lines under a title, of what has no record of its own."""
+    """Labelled lines under a title, for facts that have no record of their own."""
 
     title: str
     labelled: tuple[tuple[str, str], ...]
 
 
 def write(fact: Any, columns: Columns | None = None) -> list[str]:
-    """A fact as lines of at most `WIDTH` columns. `columns` are for rows that show something else here."""
+    """Returns a fact as lines of at most `WIDTH` columns. `columns` overrides the columns of rows."""
     if not isinstance(fact, tuple):
         return _block(fact)
     if not fact:
@@ -61,7 +61,7 @@ def write(fact: Any, columns: Columns | None = None) -> list[str]:
 
 
 def cell(one: object, what: str | Callable[[Any], object]) -> str:
-    """The text of a record in a column."""
+    """Returns the text of a record in a column."""
     value = getattr(one, what) if isinstance(what, str) else what(one)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
@@ -86,7 +86,7 @@ def _block(fact: Any) -> list[str]:
 
 
 def _trees(roots: tuple[TreeNode, ...]) -> list[str]:
-    """One tree below the other, each node after its place in the text."""
+    """Stacks trees, each node preceded by its place in the text."""
     lines: list[str] = []
     for root in roots:
         rows = list(_rows(root, 0))
@@ -107,7 +107,7 @@ def _rows(node: TreeNode, depth: int) -> Iterator[tuple[int, TreeNode]]:
 
 
 def plain(facts: object) -> object:
-    """Records as dictionaries for JSON, all else as it is."""
+    """Returns records as dictionaries for JSON, anything else unchanged."""
     if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
         return {f.name: plain(getattr(facts, f.name)) for f in dataclasses.fields(facts)}
     if isinstance(facts, (tuple, list)):

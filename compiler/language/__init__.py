@@ -1,1 +1,2 @@
-"""The core of all three languages: types, functions, expressions, from text to bound and typed."""
+"""The core of all three languages: types, functions and expressions, from text to bound, typed
+trees."""

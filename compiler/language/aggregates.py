@@ -1,8 +1,8 @@
-"""All aggregates: one entry each.
+"""All aggregates, one entry each.
 
-States are plain lists, so that they can be written down. Sums are exact, of reals too: a state keeps the
-sum in units of the smallest double, and only the result is rounded. What was inserted can therefore be
-removed without a trace, and the order of rows and of merges does not matter.
+States are plain lists, so that they can be serialised. Sums are exact, even of reals: a state keeps
+the sum in units of the smallest double, and only the result is rounded. Removing what was inserted
+therefore leaves no trace, and the order of rows and of merges does not matter.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _list_type(types: Sequence[Type]) -> Type:
 # --- exact sums ---------------------------------------------------------------
 
 _COUNT, _EXACT, _UNITS, _ABOVE, _BELOW = range(5)
-"""Parts of a sum: rows; the sum of integers, decimals and milliseconds; the sum of reals in units;
-rows that are infinite, and minus infinite."""
+"""Parts of a sum: the number of rows; the sum of integers, decimals and milliseconds; the sum of
+reals in units; the numbers of infinite and of negative infinite rows."""
 
 
 def _empty_sum() -> State:
@@ -128,7 +128,8 @@ def _sums_merged(a: State, b: State) -> State:
 
 
 def _infinite(state: State) -> float | Fault | None:
-    """The sum if rows are infinite, None if none is; of both signs there is no sum."""
+    """Returns the sum if some row is infinite, None if none is; infinities of both signs have no
+    sum."""
     if state[_ABOVE] and state[_BELOW]:
         return FAULT
     if state[_ABOVE] or state[_BELOW]:
@@ -206,7 +207,7 @@ def _any(state: State) -> bool | None:
 
 
 def _bits_counted(sign: int) -> Callable[[State, int], State]:
-    """Counts the rows, and those in which each bit is set."""
+    """Counts the rows, and for each bit those in which it is set."""
 
     def step(state: State, value: int) -> State:
         state[-1] += sign
@@ -218,7 +219,8 @@ def _bits_counted(sign: int) -> Callable[[State, int], State]:
 
 
 def _bits(wanted: Callable[[int, int], bool]) -> Callable[[State], int | None]:
-    """The integer of the bits whose count, of so many rows, is wanted."""
+    """Builds an integer from the bits for which `wanted` holds, given the bit's count and the
+    number of rows."""
 
     def result(state: State) -> int | None:
         *counts, rows = state
@@ -241,7 +243,7 @@ def _bits_entry(name: str, wanted: Callable[[int, int], bool], doc: str) -> Aggr
 
 
 def _kept(better: Callable[[Any, Any], bool]) -> Callable[..., State]:
-    """Keeps the first of the best rows: `[value, key]`, of which the key is compared."""
+    """Keeps the first of the best rows as `[value, key]`; only the key is compared."""
 
     def step(state: State, *values: Any) -> State:
         return list(values) if not state or better(values[-1], state[-1]) else state
@@ -296,7 +298,7 @@ def _appended(state: State, *values: Any) -> State:
 
 
 def _texts_joined(state: State) -> str | None:
-    """Every text but the first after the separator of its row."""
+    """Joins the texts; each one except the first follows the separator of its row."""
     if not state:
         return None
     parts = [state[0][0]]
@@ -340,8 +342,8 @@ _BUCKETS = 1 << _BUCKETS_LOG
 
 
 def _sketched(sign: int) -> Callable[[dict[int, int], Any], dict[int, int]]:
-    """HyperLogLog: of each bucket of hashes, how many start with a run of zeros of each length. The
-    longest counts; the others are there for when it leaves."""
+    """Counts in a HyperLogLog: for each bucket of hashes, how many start with a run of zeros of
+    each length. Only the longest run matters; the others are kept for when it is removed."""
 
     def step(state: dict[int, int], value: Any) -> dict[int, int]:
         return _tallied(sign)(state, _hashed(value))
@@ -350,7 +352,7 @@ def _sketched(sign: int) -> Callable[[dict[int, int], Any], dict[int, int]]:
 
 
 def _hashed(value: Any) -> int:
-    """The bucket of a value, times 64, and its run of zeros."""
+    """Returns 64 times the bucket of a value plus its run of zeros."""
     number = value == value and isinstance(value, (int, float, Decimal))
     text = str(Fraction(value)) if number and math.isfinite(value) else repr(value)
     hashed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -1,10 +1,10 @@
-"""The binder: from what was written to bound, typed expressions, in all languages.
+"""The binder: turns written expressions into bound, typed ones, in all languages.
 
-A language says what a name means, in a `scope.Scope`; everything above names is here. Constants alone
-are bound in `constants`, names of types in `typenames`. Types are inferred
-from the leaves up. A text constant beside a date, time, timestamp or interval is read as one; a
-constant with a point is exact until it meets something inexact, and operations of constants alone are
-computed exactly and rounded once.
+A language defines what a name means in a `scope.Scope`; everything above names is here. Constants
+alone are bound in `constants`, names of types in `typenames`. Types are inferred from the leaves up.
+A text constant beside a date, time, timestamp or interval is read as a value of that type. A constant
+with a point is exact until it meets an inexact operand, and operations on constants alone are computed
+exactly and rounded once.
 
     before  syntax   price * (1 + 5%) > :limit
     after   bound    Compare(GT, Call("*", (Value(price), Literal(1.05))), Literal(100.0))
@@ -41,7 +41,7 @@ from seustream.compiler.language.types import Kind, Type
 from seustream.hdl.isa import Condition
 
 MAX_DEPTH = 150
-"""Operators within each other; every pass recurses into them."""
+"""The deepest nesting of operators; every pass recurses into them."""
 
 _CONDITIONS = {c.symbol: c for c in Condition}
 _NAMES = {name: entry.name for entry in FUNCTIONS.values() for name in (entry.name, *entry.aliases)}
@@ -54,8 +54,8 @@ _CAST_TARGETS = tuple({of.kind: of for of in t.NAMES.values()}.values())
 
 @dataclass
 class Binder(ConstantBinder):
-    """Binds the expressions of one place; every problem is reported, none is raised. With `bars`
-    || of two conditions is OR."""
+    """Binds the expressions of one place; problems are reported, not raised. With `bars`, || of two
+    conditions is OR."""
 
     bars: bool = False
     depth: int = field(default=0, init=False)
@@ -65,10 +65,10 @@ class Binder(ConstantBinder):
     # --- entry points ---------------------------------------------------------
 
     def value(self, e: s.Expression) -> x.Expression:
-        """Any value."""
+        """Binds any value."""
         if self.depth >= MAX_DEPTH and not isinstance(e, (s.Reference, s.Constant)):
             if self.too_deep:
-                return FAILED  # the first says it all
+                return FAILED  # the first report is enough
             self.too_deep = True
             return self.fail(
                 "too-deep",
@@ -83,7 +83,7 @@ class Binder(ConstantBinder):
             self.depth -= 1
 
     def condition(self, e: s.Expression) -> x.Expression:
-        """A condition."""
+        """Binds a condition."""
         bound = self.value(e)
         if bound.type.kind is Kind.ERROR:
             return bound
@@ -165,7 +165,7 @@ class Binder(ConstantBinder):
         return self._choose(name, operands, e.at, e.span, shown=e.operator)
 
     def plus(self, operand: x.Expression, e: s.OperatorCall) -> x.Expression:
-        """The sign +, which changes nothing but wants what - wants."""
+        """Binds the sign +, which changes nothing but accepts the same operands as the sign -."""
         signed = self._choose("negate", (operand,), e.at, e.span, shown="+")
         return operand if signed is not FAILED else FAILED
 
@@ -188,7 +188,7 @@ class Binder(ConstantBinder):
     def compare(
         self, condition: Condition, left: x.Expression, right: x.Expression, span: Span
     ) -> x.Expression:
-        """A comparison of two bound values."""
+        """Compares two bound values."""
         if Kind.ERROR in (left.type.kind, right.type.kind):
             return FAILED
         left, right = self._beside(left, right.type, span), self._beside(right, left.type, span)
@@ -206,7 +206,7 @@ class Binder(ConstantBinder):
         return x.Compare(condition, left, right, met, span=span)
 
     def _beside(self, e: x.Expression, other: Type, span: Span) -> x.Expression:
-        """A text constant beside a date, time, timestamp or interval is one."""
+        """Reads a text constant beside a date, time, timestamp or interval as one."""
         if isinstance(e, x.Literal) and isinstance(e.value, str) and other.is_time:
             return self._read(e.value, other, span)
         return e
@@ -269,7 +269,7 @@ class Binder(ConstantBinder):
     def case(
         self, conditions: Sequence[x.Expression], values: Sequence[x.Expression], span: Span
     ) -> x.Expression:
-        """CASE over bound conditions; the last value is that of ELSE."""
+        """Builds CASE over bound conditions; the last value is that of ELSE."""
         if FAILED in (*conditions, *values):
             return FAILED
         values = exact_beside(values)
@@ -360,7 +360,7 @@ class Binder(ConstantBinder):
         span: Span,
         shown: str | None = None,
     ) -> x.Expression:
-        """A function or operator over bound arguments, by the first signature that fits."""
+        """Resolves a function or operator over bound arguments, by the first signature that fits."""
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
         entry = FUNCTIONS[name]
@@ -387,7 +387,7 @@ class Binder(ConstantBinder):
         return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, hint)
 
     def _checked(self, e: x.Call, shown: str, span: Span) -> x.Expression:
-        """The call, if its constants may stand there."""
+        """Returns the call if its constants are valid there."""
         entry = FUNCTIONS[e.function]
         check = entry.overloads[e.overload - 1].check if e.overload else entry.check
         if check is None:
@@ -399,7 +399,7 @@ class Binder(ConstantBinder):
         return self.fail("type-mismatch", f"{shown}: {wrong}", span, f"such as {entry.example}")
 
     def aggregate(self, e: s.FunctionCall, entry: AggregateFunction) -> x.Expression:
-        """An aggregate over rows, if this place has rows."""
+        """Binds an aggregate over rows, if this place has rows."""
         name = e.name.lower()
         if self.aggregating is not None or self.scope.aggregates is not True:
             place = f"the argument of {self.aggregating}" if self.aggregating else self.scope.within
@@ -417,7 +417,7 @@ class Binder(ConstantBinder):
                 )
             return x.AggregateCall("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
         fewest = len(entry.parameters) - entry.optional
-        # Without any, count is written count(*).
+        # count without arguments is written count(*), which is handled above.
         if not max(fewest, 1) <= len(e.arguments) <= len(entry.parameters):
             forms = "count(*) or count(column)" if name == "count" else entry.example
             many = "one argument" if len(entry.parameters) == 1 else f"{fewest} arguments"
@@ -452,7 +452,7 @@ def _single(e: x.Expression) -> bool:
 
 
 def _converted(left: x.Expression, right: x.Expression) -> str:
-    """The hint where two values cannot be compared."""
+    """Returns the hint for two values that cannot be compared."""
     for number, other in ((left, right), (right, left)):
         if number.type.is_integer and other.type.kind is Kind.TIMESTAMP:
             return f"timestamp_millis({x.show(number)}) is the timestamp of so many milliseconds"
@@ -460,7 +460,7 @@ def _converted(left: x.Expression, right: x.Expression) -> str:
 
 
 def _text(e: s.Expression) -> str:
-    """A short operand as written, for a hint."""
+    """Shows a short operand as written, for a hint."""
     return str(e) if isinstance(e, s.Reference) else str(getattr(e, "value", "..."))
 
 

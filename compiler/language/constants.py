@@ -1,4 +1,4 @@
-"""Constants and parameters: their types, and operations of constants alone, which are computed exactly."""
+"""Constants and parameters: their types, and exact computation of operations on constants alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHAPES = {
 
 @dataclass
 class ConstantBinder:
-    """Binds constants and parameters: the part of the binder that looks at no other expression."""
+    """Binds constants and parameters, the part of the binder that looks at no other expression."""
 
     scope: Scope
     problems: Problems
@@ -107,7 +107,7 @@ class ConstantBinder:
 
 
 def number(value: Fraction, integer: bool) -> x.Literal | None:
-    """A constant; None where no type holds it."""
+    """Returns a constant, or None if no type holds it."""
     if integer:
         whole = int(value)
         for kind in (Kind.INT, Kind.BIGINT):
@@ -125,15 +125,15 @@ def number(value: Fraction, integer: bool) -> x.Literal | None:
 
 
 def folded(operator: str, operands: Sequence[x.Expression]) -> x.Literal | None:
-    """An operation of exact constants, computed exactly; None where it is none, or where its value
-    is left to the evaluation, which counts the fault."""
+    """Folds an operation on exact constants, computed exactly. Returns None if it cannot be folded,
+    or if its value is left to evaluation, which counts the fault."""
     if not all(isinstance(o, x.Literal) and o.exact is not None for o in operands):
         return None
     values = [o.exact for o in operands if isinstance(o, x.Literal) and o.exact is not None]
     integers = all(o.type.is_integer for o in operands)
     if len(values) == 1:
         sign = {"-": -1, "+": 1}.get(operator)
-        # 2^63 is no bigint, but its opposite is.
+        # 2^63 is not a bigint, but its negation is.
         whole = values[0].denominator == 1 and not operands[0].type.is_inexact
         return None if sign is None else number(sign * values[0], whole)
     if operator not in _EXACT or (operator == "/" and not values[1]):
@@ -154,7 +154,7 @@ _EXACT: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 
 def exact_beside(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
-    """Beside a decimal, and where nothing is inexact, a constant with a point is a decimal."""
+    """Turns constants with a point into decimals, if an operand is a decimal and none is inexact."""
     others = [o.type for o in operands if not _pointed(o)]
     if not any(of.is_decimal for of in others) or any(of.is_inexact for of in others):
         return tuple(operands)
@@ -168,7 +168,7 @@ def _pointed(e: x.Expression) -> bool:
 
 
 def _as_decimal(e: x.Literal) -> x.Literal:
-    """The constant as a decimal, where 38 digits hold it."""
+    """Returns the constant as a decimal if 38 digits hold it."""
     assert e.exact is not None
     for places in range(t.MAX_PRECISION + 1):
         scaled = e.exact * 10**places
@@ -180,7 +180,8 @@ def _as_decimal(e: x.Literal) -> x.Literal:
 
 
 def in_milliseconds(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
-    """Times of rows in one unit: one that is a timestamp is counted in milliseconds beside one that is so."""
+    """Brings row times to one unit: a timestamp beside a number of milliseconds is converted to
+    milliseconds."""
     if not all(map(_is_time, operands)) or not any(e.type.is_integer for e in operands):
         return tuple(operands)
     return tuple(
@@ -190,14 +191,14 @@ def in_milliseconds(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...
 
 
 def _is_time(e: x.Expression) -> bool:
-    """Says whether a value is the time of a row, or so long before or after one."""
+    """Returns whether a value is the time of a row, or an offset from one."""
     if isinstance(e, x.Call) and e.function in ("+", "-"):
         return any(map(_is_time, e.arguments))
     return isinstance(e, x.ColumnReference) and e.timed
 
 
 def as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
-    """Text constants read as timestamps or intervals, for a function that takes no texts there."""
+    """Reads text constants as timestamps or intervals, for a function that takes no texts there."""
 
     def read(e: x.Expression) -> x.Expression:
         if isinstance(e, x.Literal) and isinstance(e.value, str):

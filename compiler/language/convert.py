@@ -1,9 +1,9 @@
-"""Conversions of values between types: what CAST means, and what an operand undergoes on its own.
+"""Converts values between types: the meaning of CAST, and the implicit conversion of operands.
 
-`converter(of, to)` gives the function of one value, which is not NULL; it gives None for a value that
-the other type does not have. As in Spark, a real or a decimal loses what stands after the point when
-it becomes an integer, and is rounded half up to the digits of a decimal. A text is read without the
-spaces around it. A real becomes the shortest text that stands for it.
+`converter(of, to)` returns a function of one non-NULL value; it gives None for a value that the
+target type does not have. As in Spark, a real or a decimal is truncated when it becomes an integer,
+and rounded half up to the digits of a decimal. A text is read without surrounding spaces. A real
+becomes the shortest text that stands for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_DIGITS = 400
 
 
 def converter(of: Type, to: Type) -> Converter | None:
-    """The conversion from one type to another, None where it changes nothing."""
+    """Returns the conversion from one type to another, None if it changes nothing."""
     if of == to or of.is_unknown or to.is_unknown or to.kind is Kind.LIST:
         return None
     if to.is_text:
@@ -68,8 +68,8 @@ def _after(first: Converter, second: Converter) -> Converter:
 
 
 def may_lack_value(of: Type, to: Type) -> bool:
-    """Returns whether a value that becomes an operand on its own may have none there: only decimals of 38
-    digits are too narrow for it."""
+    """Returns whether implicit conversion of an operand may fail: only decimals of 38 digits may be
+    too narrow."""
     if not to.is_decimal or of.is_unknown or of == to:
         return False
     (p, s), (q, r) = digits(BIGINT if of.kind is Kind.INTERVAL else of), digits(to)
@@ -107,7 +107,7 @@ def _to_double(of: Type) -> Converter:
 
 
 def to_real(value: float) -> float:
-    """The nearest 32-bit real; beyond the largest, infinity."""
+    """Returns the nearest 32-bit real; infinity beyond the largest."""
     try:
         (narrow,) = struct.unpack("f", struct.pack("f", value))
     except OverflowError:
@@ -159,7 +159,7 @@ def _shortest(value: float) -> str:
 
 
 def _shortest_real(value: float) -> float:
-    """The double with the fewest digits that is nearest to a 32-bit real."""
+    """Returns the double with the fewest digits that is nearest to a 32-bit real."""
     for places in range(6, 9):
         short = float(f"{value:.{places}g}")
         if to_real(short) == value:
@@ -168,7 +168,7 @@ def _shortest_real(value: float) -> float:
 
 
 def _fraction_cut(text: str) -> str:
-    """Of a fraction of a second only the digits that count."""
+    """Drops trailing zeros from a fraction of a second."""
     return text.rstrip("0") if "." in text else text
 
 
@@ -217,7 +217,7 @@ def _read_decimal(to: Type) -> Converter:
 
 
 def read_double(text: str) -> float | None:
-    """A real from its text."""
+    """Parses a real."""
     text = text.strip()
     if _REAL.fullmatch(text):
         return float(text)
@@ -232,7 +232,7 @@ def _read_real(text: str) -> float | None:
 
 
 def _read_date(text: str) -> datetime.date | None:
-    """A date, or that of a timestamp."""
+    """Parses a date, or takes the date of a timestamp."""
     value = read_time(text, Kind.TIMESTAMP)
     return value.date() if isinstance(value, datetime.datetime) else None
 

@@ -1,4 +1,4 @@
-"""Names that other systems have and this one has not, and what to write instead."""
+"""Names that other systems have and this one lacks, and what to write instead."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ _INSTEAD = {
 }  # fmt: skip
 
 INSTEAD = {name: hint for names, hint in _INSTEAD.items() for name in names}
-"""By the name in lower case, the hint."""
+"""Hints by name, in lower case."""

@@ -1,10 +1,10 @@
-"""The row reference: what an expression means, one row at a time.
+"""The row reference: evaluates an expression one row at a time.
 
     value = compile_row(e, leaf, faults)
     value(row)
 
-An expression becomes closures over whatever a language takes for a row. This is the oracle of the
-evaluator by columns, which falls back on it, and what a language uses that has one row at a time.
+An expression becomes closures over whatever a language uses as a row. This is the oracle for the
+column evaluator, which falls back on it, and the evaluator for a language that has one row at a time.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ COMPARE: dict[Condition, Callable[[Any, Any], bool]] = {
 
 
 def convert(value: Value, of: Type, to: Type) -> Any:
-    """The value in another type, None where it has none there."""
+    """Returns the value in another type, None if it has no value there."""
     change = converter(of, to)
     return value if change is None or value is None else change(value)
 
 
 def chosen(e: x.Call) -> ScalarFunction | Signature:
-    """The implementations of the overload that a call was bound to."""
+    """Returns the implementations of the overload to which a call was bound."""
     entry = FUNCTIONS[e.function]
     return entry.overloads[e.overload - 1] if e.overload else entry
 
 
 def row_of(e: x.Call) -> Callable[..., Any]:
-    """The row reference of a call, over values in the types it takes."""
+    """Returns the row reference of a call, over values of the parameter types."""
     chosen_one = chosen(e)
     if chosen_one.typed:
         return functools.partial(chosen_one.row, e.type)
@@ -57,7 +57,7 @@ def row_of(e: x.Call) -> Callable[..., Any]:
 
 
 def fault_of(e: x.Call) -> str:
-    """Returns what a fault of a call is."""
+    """Returns the name of a call's fault."""
     entry = FUNCTIONS[e.function]
     own = entry.overloads[e.overload - 1].fault if e.overload else None
     return own or entry.fault
@@ -77,8 +77,8 @@ def place_of(e: x.Expression) -> Place:
 def compile_row(
     e: x.Expression, leaf: Callable[[Leaf], Callable[[B], Value]], faults: Faults | None = None
 ) -> Callable[[B], Value]:
-    """A function of a row to the expression's value. `leaf` gives what reads a leaf; rows are
-    numbered for `faults` in the order they are evaluated."""
+    """Compiles an expression to a function from a row to its value. `leaf` returns a reader for
+    each leaf; rows are numbered for `faults` in the order of evaluation."""
     found: list[Place] = []
     value = compile_noting(e, leaf, found)
     if faults is None:
@@ -100,8 +100,8 @@ def compile_row(
 def compile_noting(
     e: x.Expression, leaf: Callable[[Leaf], Callable[[B], Value]], found: list[Place]
 ) -> Callable[[B], Value]:
-    """The same function, which appends the places of faults to `found` and does not count them:
-    the caller who empties the list knows what the row was."""
+    """Compiles the same function, but appends the places of faults to `found` instead of counting
+    them; the caller that empties the list knows the row."""
     return _Compiler(leaf, found).compile(e)
 
 
@@ -146,7 +146,7 @@ class _Compiler:
                 return self.leaf(e)
 
     def _compare(self, e: x.Compare) -> Row[Any]:
-        # Numbers that are exact are compared as they are.
+        # Exact numbers are compared without conversion.
         exact = e.of.is_decimal
         left, right = (
             self.compile(side) if exact else self._as(side, e.of) for side in (e.left, e.right)
@@ -160,7 +160,7 @@ class _Compiler:
         return evaluate
 
     def _as(self, e: x.Expression, to: Type) -> Row[Any]:
-        """An operand in the type it is taken in."""
+        """Returns an operand converted to the type that the operation takes."""
         value, change = self.compile(e), converter(e.type, to)
         if change is None:
             return value
@@ -168,7 +168,7 @@ class _Compiler:
         return lambda row: None if (found := value(row)) is None else changed(found)
 
     def _connective(self, e: x.And | x.Or) -> Row[Any]:
-        """A fault within an operand counts unless another operand decides."""
+        """Compiles AND or OR. A fault within an operand counts unless another operand decides."""
         terms, decisive = [self.compile(term) for term in e.terms], isinstance(e, x.Or)
         found = self.found
 
@@ -215,7 +215,7 @@ class _Compiler:
     def _counted(
         self, value: Row[Any], change: Callable[[Any], Any] | None, place: Place | None
     ) -> Row[Any]:
-        """A conversion whose failure is a fault."""
+        """Compiles a conversion whose failure is a fault."""
         if change is None:
             return value
         changed, found = change, self.found
@@ -256,8 +256,7 @@ class _Compiler:
         return evaluate if entry.strict else evaluate_nulls
 
     def _lossy_call(self, e: x.Call, compute: Callable[..., Any], place: Place) -> Row[Any]:
-        """A call of which an argument may have no value in the type it is taken in, which is a
-        fault of the call."""
+        """Compiles a call with an argument whose conversion may fail, which is a fault of the call."""
         strict, quiet, found = FUNCTIONS[e.function].strict, FUNCTIONS[e.function].quiet, self.found
         arguments = [self.compile(argument) for argument in e.arguments]
         types = [(a.type, to) for a, to in zip(e.arguments, e.takes, strict=True)]

@@ -1,6 +1,7 @@
 """Arithmetic without rounding: 64-bit integers, decimals of up to 38 digits, whole milliseconds.
 
-Every function here gives None for a value that its type does not hold; a caller makes a fault of it.
+Every function here returns None for a value that its type does not hold; the caller turns it into a
+fault.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ _KEPT_SCALE = 6
 
 
 def bounded(value: int) -> int | None:
-    """The integer, if it fits 64 bits."""
+    """Returns the integer if it fits 64 bits."""
     return value if LOW <= value <= HIGH else None
 
 
 def number(value: float) -> float | None:
-    """The real, unless it is NaN."""
+    """Returns the real unless it is NaN."""
     return None if value != value else value
 
 
 def truncated(a: int, b: int) -> int:
-    """The quotient of two integers towards zero; `b` is not 0."""
+    """Returns the quotient of two integers, rounded towards zero; `b` is not 0."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def capped(precision: int, scale: int) -> Type:
-    """A decimal of 38 digits at most: digits after the point go first, down to six."""
+    """Returns a decimal type of at most 38 digits; digits after the point go first, down to six."""
     if precision <= MAX_PRECISION:
         return decimal(max(precision, 1), scale)
     before = precision - scale
@@ -49,7 +50,7 @@ def capped(precision: int, scale: int) -> Type:
 
 
 def fitted(value: Decimal | int, to: Type) -> Decimal | None:
-    """The value with the digits after the point that a decimal type has, rounded half up."""
+    """Rounds the value half up to the scale of a decimal type; None if it does not fit."""
     assert to.length is not None
     assert to.scale is not None
     rounded = WIDE.plus(WIDE.quantize(Decimal(value), Decimal((0, (1,), -to.scale))))
@@ -59,7 +60,7 @@ def fitted(value: Decimal | int, to: Type) -> Decimal | None:
 
 
 def quotient(a: Decimal | int, b: Decimal | int, to: Type) -> Decimal | None:
-    """`a / b` rounded once, half up; None where b is 0 or the result does not fit."""
+    """Returns `a / b` rounded once, half up; None if b is 0 or the result does not fit."""
     if not b:
         return None
     assert to.scale is not None
@@ -72,12 +73,12 @@ def quotient(a: Decimal | int, b: Decimal | int, to: Type) -> Decimal | None:
 
 
 def milliseconds(span: datetime.timedelta) -> int:
-    """The milliseconds of an interval, towards zero."""
+    """Returns the milliseconds of an interval, rounded towards zero."""
     return truncated(span // MICROSECOND, 1000)
 
 
 def interval(size: int) -> datetime.timedelta | None:
-    """The interval of so many milliseconds, if there is one."""
+    """Returns the interval of this many milliseconds, if there is one."""
     try:
         return size * MILLISECOND
     except OverflowError:
@@ -91,13 +92,13 @@ UNIT = 1074
 
 
 def units(value: float) -> int:
-    """A finite real as a multiple of the smallest one."""
+    """Returns a finite real as a multiple of the smallest one."""
     top, bottom = value.as_integer_ratio()
     return top << UNIT + 1 - bottom.bit_length()
 
 
 def ratio(top: int, bottom: int) -> float:
-    """The nearest real of a ratio, which division of integers gives without reducing it."""
+    """Returns the real nearest to a ratio; division of integers yields it without reduction."""
     try:
         return top / bottom
     except OverflowError:

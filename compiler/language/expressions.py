@@ -1,12 +1,12 @@
-"""Bound, typed expressions: what the binder makes of every condition and value of all languages.
+"""Bound, typed expressions: the binder's output for every condition and value of all languages.
 
-Equal expressions compare equal wherever they were written: places do not count. A leaf is whatever a
+Equal expressions compare equal wherever they were written: places do not count. A leaf is what a
 language's scope resolves a name to: a stream's column, an element of a match, a leaf of an attribute
 tree. Everything above leaves is shared.
 
-**NULL and faults.** A strict operation has no value where an operand has none. A strict operation
-that has no value although all its operands have one is a *fault*: its value is NULL, and the place
-`at` is counted (`seustream.compiler.language.faults`).
+**NULL and faults.** A strict operation has no value if an operand has none. A strict operation
+that has no value although all its operands have one is a *fault*: its value is NULL, and the fault is
+counted at the place `at` (`seustream.compiler.language.faults`).
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class ColumnReference(Leaf):
-    """A stream's column; `source` is the position of its stream in the query's FROM list. `timed` says that
-    it has the time of its stream's rows: as a timestamp, or as a number of milliseconds."""
+    """A stream's column; `source` is the position of its stream in the query's FROM list. `timed`
+    marks the time of the stream's rows, as a timestamp or as a number of milliseconds."""
 
     source: int
     name: str
     type: Type
     nullable: bool
-    alias: str  # of its stream in this query, for showing
+    alias: str  # of its stream in this query, for display
     timed: bool = field(default=False, compare=False)
 
     def show(self) -> str:
@@ -63,8 +63,8 @@ class ColumnReference(Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `exact` is the value before it was rounded to a double, where it was; an
-    operation of such constants alone is computed with it."""
+    """A constant. `exact` is the value before rounding to a double, if it was rounded; operations
+    on such constants alone are computed with it."""
 
     value: Value
     type: Type
@@ -110,7 +110,8 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The value of the first branch whose condition is true, all values converted to `type`."""
+    """Selects the value of the first branch whose condition is true; all values are converted to
+    `type`."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
@@ -131,7 +132,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST, or with `quiet` TRY_CAST, whose failure is no fault."""
+    """CAST, or with `quiet` TRY_CAST, whose failure is not a fault."""
 
     term: Expression
     type: Type
@@ -141,7 +142,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate of the registry over rows for which `where` holds; no argument for count(*).
+    """An aggregate of the registry over the rows for which `where` holds; count(*) has no argument.
     Argument i is converted to `takes[i]`."""
 
     function: str
@@ -182,7 +183,7 @@ def children(e: Expression) -> tuple[Expression, ...]:
 
 
 def rebuild(e: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The same node over changed children; of a leaf or a literal, itself."""
+    """Rebuilds a node over changed children; returns a leaf or a literal unchanged."""
     match e:
         case Compare():
             return replace(e, left=change(e.left), right=change(e.right))
@@ -203,7 +204,7 @@ def rebuild(e: Expression, change: Callable[[Expression], Expression]) -> Expres
 
 
 def walk(e: Expression) -> Iterator[Expression]:
-    """The expression and everything in it."""
+    """Yields the expression and everything in it."""
     stack = [e]
     while stack:
         top = stack.pop()
@@ -217,17 +218,17 @@ def leaves(e: Expression) -> Iterator[Leaf]:
 
 _KEPT = 1 << 14
 _reads: dict[int, tuple[Expression, frozenset[ColumnReference], frozenset[int]]] = {}
-"""The columns and sources that expressions read, by the number of each, which is kept with them: a step asks
-for them."""
+"""Caches the columns and sources that expressions read, by identity. Each expression is kept with
+its entry, so that its identity is not reused. Every step asks for them."""
 
 
 def columns(e: Expression) -> frozenset[ColumnReference]:
-    """The columns an expression reads."""
+    """Returns the columns that an expression reads."""
     return _read(e)[1]
 
 
 def sources(e: Expression) -> frozenset[int]:
-    """Positions in FROM of the streams an expression reads."""
+    """Returns the positions in FROM of the streams that an expression reads."""
     return _read(e)[2]
 
 
@@ -242,7 +243,7 @@ def _read(e: Expression) -> tuple[Expression, frozenset[ColumnReference], frozen
 
 
 def columns_by_source(expressions: Iterable[Expression]) -> dict[int, set[str]]:
-    """The names of the columns that expressions read, by the place of their stream in FROM."""
+    """Returns the names of the columns that expressions read, by their stream's position in FROM."""
     found: dict[int, set[str]] = {}
     for e in expressions:
         for column in columns(e):
@@ -251,7 +252,7 @@ def columns_by_source(expressions: Iterable[Expression]) -> dict[int, set[str]]:
 
 
 def conjuncts(e: Expression) -> tuple[Expression, ...]:
-    """The operands of a conjunction; TRUE has none."""
+    """Returns the operands of a conjunction; TRUE has none."""
     if e == TRUE:
         return ()
     return e.terms if isinstance(e, And) else (e,)
@@ -266,7 +267,7 @@ def disjunction(terms: tuple[Expression, ...]) -> Expression:
 
 
 def map_predicate(e: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    """The same AND/OR structure with every operand below it replaced."""
+    """Rebuilds the same AND/OR structure with every operand below it replaced."""
     match e:
         case And():
             return And(tuple(map_predicate(term, leaf) for term in e.terms))
@@ -277,7 +278,7 @@ def map_predicate(e: Expression, leaf: Callable[[Expression], Expression]) -> Ex
 
 
 def condition(e: Expression) -> Expression:
-    """A condition in the form the passes know: a boolean value b stands for b = TRUE."""
+    """Returns a condition in the form that the passes know: a boolean value b stands for b = TRUE."""
     if isinstance(e, (Compare, And, Or, Not, IsNull)):
         return e
     if isinstance(e, Literal) and e.value is not None:
@@ -301,12 +302,12 @@ _STRENGTH = {
 
 
 def show(e: Expression) -> str:
-    """The expression as X-SQL text."""
+    """Shows the expression as X-SQL text."""
     return _shown(e)[0]
 
 
 def _shown(e: Expression) -> tuple[str, int]:
-    """The text, and how strongly its outermost operator binds."""
+    """Returns the text, and the precedence of its outermost operator."""
     match e:
         case Literal():
             return _literal(e), _ATOM
@@ -345,7 +346,7 @@ def _shown(e: Expression) -> tuple[str, int]:
 
 
 def _wrapped(side: Expression, right: Expression) -> bool:
-    """Returns whether a comparison with TRUE is there only because a boolean value is no condition."""
+    """Returns whether a comparison with TRUE only serves to turn a boolean value into a condition."""
     return right == TRUE and condition(side) is not side
 
 
@@ -357,7 +358,7 @@ def _within(e: Expression, around: int) -> str:
 def _infix(
     name: str, sides: tuple[Expression, ...], strength: int, chains: bool
 ) -> tuple[str, int]:
-    """Operators lean left; comparisons do not chain."""
+    """Shows an infix operator. Operators associate to the left; comparisons do not chain."""
     left = _within(sides[0], strength if chains else strength + 1)
     return f"{left} {name} {_within(sides[1], strength + 1)}", strength
 
@@ -367,7 +368,7 @@ _NEGATED = (*_PATTERNS, "is_distinct")
 
 
 def _call(e: Call, negated: bool = False) -> tuple[str, int]:
-    """`negated` is for functions that have a form with NOT within."""
+    """Shows a call; `negated` is for functions whose form takes an inner NOT."""
     name = e.function
     if name == "negate":
         return f"-{_within(e.arguments[0], _SIGN + 1)}", _SIGN

@@ -1,12 +1,12 @@
-"""Faults: evaluations without a value, counted at their place.
+"""Faults: evaluations without a value, counted by place.
 
 A fault is a strict operation that has no value although all its operands have one: a division by zero,
-an overflow, a cast that fails, a function outside its domain. Its value is NULL.
+an overflow, a failed cast, a function outside its domain. Its value is NULL.
 
-**What counts.** Every operation that is reached. In AND and OR, what an operand faults counts only in
-rows that no other operand decides, whichever stands first, since conditions are evaluated in any
-order; so `b <> 0 AND a / b > 2` has no fault where b is 0. Of CASE the branch counts that is taken,
-and the conditions up to it. `coalesce` and its like evaluate all their arguments.
+**What counts.** Every operation that is reached counts. In AND and OR, an operand's faults count only
+in rows that no other operand decides, whichever comes first, since conditions are evaluated in any
+order; so `b <> 0 AND a / b > 2` has no fault where b is 0. In CASE, the branch taken counts, and the
+conditions up to it. `coalesce` and similar functions evaluate all their arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seustream.compiler.errors import Span
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a fault: the operation in the query's text, as bound text, and what it is."""
+    """The place of a fault: the operation in the query's text, its bound text, and the reason."""
 
     at: Span | None
     text: str
@@ -39,9 +39,9 @@ class FaultError(ValueError):
 
 @dataclass
 class Faults:
-    """Counts by place, and for each the first row, by its number in what was evaluated. `strict`
-    makes the first fault an error. `named` are the first rows in words, where the evaluation said
-    how to name them (`naming`)."""
+    """Counts faults by place, and keeps the number of each place's first row. `strict` turns the
+    first fault into an error. `named` holds the first rows in words, if the evaluation said how to
+    name them (`naming`)."""
 
     strict: bool = False
     count: dict[Place, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Faults:
             self.named.setdefault(place, name)
 
     def naming(self, name: Callable[[int], str]) -> _Naming:
-        """Names the rows of what is evaluated meanwhile."""
+        """Names rows within the returned context."""
         return _Naming(self, name)
 
     @property

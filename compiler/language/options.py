@@ -1,4 +1,4 @@
-"""The options of a query, which all languages take behind WITH.
+"""The options of a query, which all languages accept after WITH.
 
 before  WITH (strict, max_latency = '200 ms', priority = 2)
 after   `QueryOptions(strict=True, max_latency=200, priority=2)`
@@ -24,8 +24,8 @@ _HIGHEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """Under `strict` the first fault is an error. Where a server cannot keep all queries within their
-    `max_latency`, in milliseconds, those of lower `priority` give way."""
+    """Options of a query. Under `strict` the first fault is an error. If a server cannot keep all
+    queries within their `max_latency`, in milliseconds, those of lower `priority` give way."""
 
     strict: bool = False
     max_latency: int | None = None

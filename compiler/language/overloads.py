@@ -1,4 +1,4 @@
-"""Signatures of functions: their parameters by overload, and hints where none fits."""
+"""Signatures of functions: their parameters by overload, and hints if none fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONVERT = "convert with CAST(... AS ...)"
 
 
 def instead(name: str, types: Sequence[Type]) -> str:
-    """Returns what to write instead of an operator that does not take such operands."""
+    """Returns what to write instead of an operator that does not take these operands."""
     if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
         return "|| makes one text of two; of conditions write OR"
     if name == "+" and all(of.is_text for of in types):
@@ -39,7 +39,7 @@ def signatures(entry: ScalarFunction) -> list[tuple[tuple[ArgumentKind, ...], Re
 def expanded_parameters(
     entry: ScalarFunction, parameters: tuple[ArgumentKind, ...], count: int
 ) -> tuple[ArgumentKind, ...] | None:
-    """One parameter an argument; None where their number does not fit."""
+    """Returns one parameter per argument, None if their number does not fit."""
     own = parameters is entry.parameters
     fewest = len(parameters) - (entry.optional if own else 0)
     if count < fewest:

@@ -1,4 +1,5 @@
-"""From text to the syntax tree of expressions: the grammar that all languages share, and its builder."""
+"""Parses text to the syntax tree of expressions: the grammar that all languages share, and its
+builder."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from seustream.compiler.errors import Problem, Span
 from seustream.compiler.language import syntax as s
 
 MAX_NESTING = 200
-"""Parentheses that may be open at once."""
+"""The most parentheses that may be open at once."""
 
 TOKEN_NAMES = {
     "_FOR": "FOR",
@@ -57,21 +58,21 @@ TOKEN_NAMES = {
     "__ANON_0": "'::'",
     "$END": "the end of the statement",
 }
-"""Tokens as messages name them."""
+"""Names of tokens in messages."""
 
 _TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 _OPERATORS = {"!=": "<>", "≠": "<>", "==": "=", "≤": "<=", "≥": ">=", "×": "*"}
 
 
 class Signs(PostLex):
-    """Tokens that are taken for others: `{"AMPERSANDS": "AND"}`."""
+    """Maps tokens to others: `{"AMPERSANDS": "AND"}`."""
 
     def __init__(self, meant: Mapping[str, str]) -> None:
         self.meant = meant
         self.always_accept = tuple(meant)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens as the grammar knows them."""
+        """Yields the tokens as the grammar knows them."""
         for token in stream:
             meant = self.meant.get(token.type)
             yield token if meant is None else Token.new_borrow_pos(meant, str(token), token)
@@ -79,8 +80,8 @@ class Signs(PostLex):
 
 @functools.cache
 def parser(grammar: Path, start: str = "start", signs: Signs | None = None) -> Lark:
-    """The parser of a language: its grammar, and the expressions; `signs` are other ways to write
-    some tokens."""
+    """Returns the parser of a language: its grammar and the shared expressions; `signs` are
+    alternative spellings of some tokens."""
     shared = Path(__file__).with_name("expressions.lark")
     text = shared.read_text(encoding="utf-8") + grammar.read_text(encoding="utf-8")
     key = (text, start, None if signs is None else signs.meant, lark.__version__, sys.version)
@@ -92,14 +93,14 @@ def parser(grammar: Path, start: str = "start", signs: Signs | None = None) -> L
 
 
 def _cache() -> Path:
-    """The folder for tables of grammars; they take a second to make."""
+    """Returns the folder that caches grammar tables, which take a second to compute."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(home) / "seustream"
 
 
 def _kept(file: Path, make: Callable[[], Lark]) -> Lark:
-    """The parser of a file; without one it is made, and kept there if that can be."""
-    # Whatever is wrong with the file, a parser made anew is as good.
+    """Loads the parser from a file; builds it if there is none, and stores it there if possible."""
+    # If the file is faulty for any reason, a newly built parser does as well.
     with contextlib.suppress(Exception), open(file, "rb") as tables:
         return Lark.load(tables)
     made = make()
@@ -124,12 +125,13 @@ def token_name(token: Token) -> s.Name:
 
 
 def whole_number(token: Token) -> int:
-    """Python refuses to convert very long digit strings; the range check wants a number."""
+    """Returns the value of an integer token. Python refuses to convert very long digit strings, so
+    a number beyond every range replaces them."""
     return int(token) if len(token) < 400 else 10**400
 
 
 def fraction(token: Token) -> Fraction:
-    """Exact. An exponent beyond all doubles would take for ever to write out."""
+    """Returns the exact value. Writing out an exponent beyond all doubles would take for ever."""
     text = str(token)
     _, _, exponent = text.lower().partition("e")
     if exponent and abs(int(exponent)) > 400:
@@ -139,8 +141,8 @@ def fraction(token: Token) -> Fraction:
 
 @v_args(meta=True)
 class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
-    """Makes the nodes of `syntax`, one method a rule of the shared grammar. A language's builder
-    adds its own rules, among them `reference` and `function`, and how its strings are quoted."""
+    """Builds the nodes of `syntax`, one method per rule of the shared grammar. A language's builder
+    adds its own rules, among them `reference` and `function`, and the quoting of its strings."""
 
     def unquoted(self, token: Token) -> str:
         return str(token)[1:-1].replace("''", "'")
@@ -253,8 +255,8 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         return s.CaseWhen(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
 
     def call_from(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
-        """`extract(year FROM t)`, `substring(x FROM 2 FOR 3)`, `trim(LEADING 'a' FROM x)`; the binder refuses
-        other functions."""
+        """Builds `extract(year FROM t)`, `substring(x FROM 2 FOR 3)` and `trim(LEADING 'a' FROM
+        x)`; the binder refuses other functions."""
         (function,), first, *rest = c
         name, given = function.text.lower(), tuple(e for e in rest if e is not None)
         if name in ("substring", "substr"):
@@ -314,8 +316,8 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
 
 
 def library_call(text: str, at: int) -> Problem | None:
-    """Returns what is wrong with a function of a library of APAS, if one stands before the bracket at
-    this place: other languages have a dot between a stream and its column alone."""
+    """Returns the problem with a call of an APAS library function, if one precedes the bracket at
+    this place. In other languages a dot only joins a stream and its column."""
     before = _LIBRARY_CALL.search(text, 0, at)
     if before is None:
         return None

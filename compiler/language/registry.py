@@ -1,6 +1,6 @@
-"""Functions and aggregates: one entry each, which all others read.
+"""Functions and aggregates: one entry each, which every other part reads.
 
-    FUNCTIONS["lpad"] = Function(
+    FUNCTIONS["lpad"] = ScalarFunction(
         "lpad", (TEXT, INTEGER, TEXT), VARCHAR, optional=1,
         row=_lpad, doc="The text filled on the left to a length, with spaces or the given text.",
         example="lpad('7', 3, '0')",
@@ -11,16 +11,16 @@ evaluator, the row reference and the test that compares these two read it here
 (`seustream.compiler.language.functions`, `seustream.compiler.language.aggregates`).
 
 **Values.** The row reference works on Python values: int, float (never NaN), Decimal, str, bool, date,
-time, datetime without zone, timedelta in whole milliseconds. A strict function (the usual one) is not
-called where an argument is NULL: its value there is NULL. It returns None where it has no value, which
-is a fault, or NULL alone if the entry says `quiet`. A real result that is not a number is no value.
+time, datetime without zone, timedelta in whole milliseconds. A strict function (the default) is not
+called if an argument is NULL: its value is NULL then. It returns None if it has no value, which is a
+fault, or merely NULL if the entry is `quiet`. A real result that is not a number counts as no value.
 
 **Columns.** `columns(pc, *arguments)` computes whole columns with `pc`, the module `pyarrow.compute`,
-which is handed in because the compiler needs no data library. An argument is an Arrow array of the
-parameter's type or, where a constant was written, an Arrow scalar; at least one is an array. It must
-have the row reference's value in each row, NULL where that has none. It may raise (`ArrowInvalid`): the
-evaluator then asks the row reference for each row. Without `columns`, the row reference is asked for
-each distinct value.
+which is passed in because the compiler needs no data library. An argument is an Arrow array of the
+parameter's type or, for a written constant, an Arrow scalar; at least one is an array. The result must
+equal the row reference's value in each row, with NULL where that has none. It may raise
+(`ArrowInvalid`): the evaluator then calls the row reference for each row. Without `columns`, the row
+reference is called for each distinct value.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from seustream.compiler.language.types import (
 
 @dataclass(frozen=True, slots=True)
 class ArgumentKind:
-    """The kinds of argument a function takes: `name` for messages, `accepts` by its type, `takes` the type it is
-    converted to; None: to the type in which all arguments of such a parameter meet."""
+    """A kind of argument: `name` for messages, `accepts` tests its type, `takes` is the type it is
+    converted to. None converts it to the common type of all arguments of such parameters."""
 
     name: str
     accepts: Callable[[Type], bool]
@@ -66,22 +66,24 @@ MOMENT = ArgumentKind(
 SPAN = ArgumentKind("an interval", lambda of: of.kind is Kind.INTERVAL, INTERVAL)
 ANY = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, None)
 ANYTHING = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, NULL)
-"""Taken as it is, converted to nothing."""
+"""Accepts any value but a list, and converts it to nothing."""
 
 Result = Type | Callable[[Sequence[Type]], "Type | None"]
-"""The type of the result, or what makes it of the types the arguments were converted to; None
-where they do not fit."""
+"""The type of the result, or a function that computes it from the converted argument types and
+returns None if they do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A scalar function or operator. The last `optional` parameters may be left out; `variadic`
-    repeats the last one. Operators (`+`, `like`) are entries too; `hidden` ones cannot be called
-    by name. `overloads` are further lists of parameters with their results, tried in order. With
-    `typed` the implementations take the result's type first: `row(to, *values)`,
-    `columns(pc, to, *arguments)`. `fault` says in a word or two what a fault of it is.
-    `check(*constants)` says what is wrong with arguments that are written out, None if nothing; an
-    argument that differs by row is `...` there."""
+    """A scalar function or operator.
+
+    The last `optional` parameters may be left out; `variadic` repeats the last one. Operators (`+`,
+    `like`) are entries too; `hidden` ones cannot be called by name. `overloads` are further lists
+    of parameters with their results, tried in order. With `typed` the implementations take the
+    result's type first: `row(to, *values)`, `columns(pc, to, *arguments)`. `fault` names its fault
+    in a word or two. `check(*constants)` returns what is wrong with arguments that are written out,
+    or None; an argument that differs by row is `...` there.
+    """
 
     name: str
     parameters: tuple[ArgumentKind, ...]
@@ -111,7 +113,7 @@ class ScalarFunction:
 
     @property
     def wants(self) -> str:
-        """Returns what the arguments are, for messages, by place over all overloads."""
+        """Describes the arguments for messages, by place over all overloads."""
         lists = [self.parameters, *(overload.parameters for overload in self.overloads)]
         places = [
             dict.fromkeys(p.name for p in of if p is not None)
@@ -121,22 +123,22 @@ class ScalarFunction:
             return "values of one type"
         for of in places:
             if NUMBER.name in of:
-                of.pop(INTEGER.name, None)  # which is one
+                of.pop(INTEGER.name, None)  # an integer is a number as well
         parts = [" or ".join(of) for of in places]
         return ", ".join(parts) or "no arguments"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Another list of parameters of a function, with its own result and, where the values are of
-    other Python types, its own implementations."""
+    """Another parameter list of a function, with its own result and, if the values are of other
+    Python types, its own implementations."""
 
     parameters: tuple[ArgumentKind, ...]
     result: Result
     row: Callable[..., Any]
     columns: Callable[..., Any] | None = None
     typed: bool = False
-    fault: str | None = None  # where another word fits than the function's
+    fault: str | None = None  # if another word fits better than the function's
     check: Callable[..., str | None] | None = None
 
 
@@ -144,13 +146,16 @@ class Signature:
 class AggregateFunction:
     """An aggregate in two phases. A row counts unless one of its arguments is NULL.
 
-    `init()` gives an empty state; `insert(state, *values)` and `remove(state, *values)` give the
-    state with or without one more row, and may change the old one, a list or a table, but not what is
-    in it; `merge(a, b)` the state of both, all of `a` before all of `b`, and changes neither;
-    `result(state)` its value, None where there is none. A state of which `result` is `FAULT` counts a
-    fault, such as a sum that does not fit. With `typed` it is `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
-    says that the order of rows matters; a state that `collects` holds every row, so that merging
-    costs as much as inserting again. Of no rows all but the counts are NULL.
+    `init()` returns an empty state. `insert(state, *values)` and `remove(state, *values)` return
+    the state with one row more or less; they may change the old state, a list or a table, but not
+    its members. `merge(a, b)` returns the state of both, all of `a` before all of `b`, and changes
+    neither. `result(state)` returns its value, None if there is none. A state whose `result` is
+    `FAULT` counts a fault, such as a sum that does not fit. With `typed` it is `result(to, state)`,
+    `to` being the result's type.
+
+    `remove` is None if rows cannot be removed. `ordered` means that the order of rows matters. A
+    state that `collects` holds every row, so merging costs as much as inserting again. Without
+    rows, all aggregates but the counts are NULL.
     """
 
     name: str
@@ -172,7 +177,7 @@ class AggregateFunction:
 
 
 class Fault:
-    """No value, and not for lack of rows."""
+    """No value, for a reason other than lack of rows."""
 
     def __repr__(self) -> str:
         return "FAULT"
@@ -183,7 +188,7 @@ FAULT = Fault()
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A function with its overload chosen for arguments of some types."""
+    """A function with the overload chosen for given argument types."""
 
     takes: tuple[Type, ...]
     type: Type
@@ -192,8 +197,8 @@ class Chosen:
 def choose(
     parameters: Sequence[ArgumentKind], result: Result, types: Sequence[Type]
 ) -> Chosen | None:
-    """Returns what the arguments are converted to and the type of the result, None where they do not fit.
-    `parameters` has one entry an argument."""
+    """Returns the types to which the arguments are converted and the type of the result, None if
+    they do not fit. `parameters` has one entry per argument."""
     fits = all(t.is_unknown or p.accepts(t) for p, t in zip(parameters, types, strict=True))
     if not fits:
         return None

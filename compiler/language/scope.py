@@ -1,4 +1,4 @@
-"""The meaning of names: what a language gives the binder for each place of an expression."""
+"""Resolution of names: what a language provides to the binder for each place of an expression."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from seustream.compiler.language.bind import Binder
 
 FAILED = x.Literal(None, t.ERROR)
-"""Stands for what was reported; silences what follows from it."""
+"""Replaces an expression that was reported, and suppresses further errors."""
 
 ParameterValue = int | float | Decimal | str | bool | None
 
 
 class Scope(Protocol):
-    """The meaning of names at one place of one language. `within` names the place in messages;
-    `aggregates` says whether an aggregate may stand here, or else what to do instead;
-    `codes` gives the language's own spelling of a kind of problem."""
+    """Resolves names at one place of one language. `within` names the place in messages;
+    `aggregates` states whether an aggregate may stand here, or else what to do instead; `codes`
+    maps kinds of problems to the language's own codes."""
 
     parameters: Mapping[str, ParameterValue]
     codes: Mapping[str, str]
@@ -30,14 +30,14 @@ class Scope(Protocol):
     aggregates: bool | str
 
     def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
-        """The leaf a name means; reports a name it does not know, and gives `FAILED`."""
+        """Returns the leaf that a name means; reports an unknown name and returns `FAILED`."""
 
     def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
-        """Returns what a call means in this language alone, None of one that means the same in all."""
+        """Returns the meaning of a call in this language, None if it means the same in all."""
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
-        """Returns what a node means that only this language has."""
+        """Returns the meaning of a node that only this language has."""
 
     @property
     def functions(self) -> Iterable[str]:
-        """Names of functions that only this language has, for suggestions."""
+        """Returns the names of functions that only this language has, for suggestions."""

@@ -1,4 +1,5 @@
-"""Aggregates of how values are spread: variances, covariances and quantiles, exact until the last step."""
+"""Aggregates over the spread of values: variances, covariances and quantiles, exact until the last
+step."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ State = list[Any]
 # --- moments --------------------------------------------------------------------
 
 _COUNT, _INFINITE, _X, _Y, _XX, _YY, _XY = range(7)
-"""Parts of a state: rows, those that are infinite, and sums of values and products, in units of the smallest
+"""Parts of a state: rows, infinite rows, and sums of values and products, in units of the smallest
 double and of its square."""
 
 
 def parts_added(a: State, b: State) -> State:
-    """The state of both, where every part of one is a sum."""
+    """Merges two states whose parts are all sums."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
@@ -46,12 +47,12 @@ def _moments(sign: int) -> Callable[..., State]:
 
 
 def _spread(state: State, product: int, one: int, other: int) -> int:
-    """The mean of products less the product of means, times the square of the count."""
+    """Returns the mean of products minus the product of means, times the square of the count."""
     return int(state[_COUNT] * state[product] - state[one] * state[other])
 
 
 def _covariance(sample: int, root: bool = False) -> Callable[[State], Any]:
-    """Over n - `sample` of n rows; with `root` the deviation."""
+    """Divides by n - `sample` for n rows; with `root` returns the deviation."""
 
     def result(state: State) -> Any:
         count = state[_COUNT]
@@ -69,7 +70,7 @@ def _correlation(state: State) -> Any:
     if state[_INFINITE]:
         return FAULT
     both = _spread(state, _XX, _X, _X) * _spread(state, _YY, _Y, _Y)
-    if not both:  # what does not vary
+    if not both:  # a variable without variance
         return None
     shared = _spread(state, _XY, _X, _Y)
     root = math.sqrt(ratio(shared * shared, both))
@@ -100,7 +101,8 @@ def _sorted_out(state: State, *values: Any) -> State:
 
 
 def _between(state: State, share: float) -> Any:
-    """The value at a share of the way from the least to the greatest, between its neighbours."""
+    """Returns the value at a share of the way from the least to the greatest, interpolated between
+    neighbours."""
     place, rest = divmod(Fraction(share) * (len(state) - 1), 1)
     (low, *_), (high, *_) = state[place], state[min(place + 1, len(state) - 1)]
     if not rest or low == high:
@@ -112,12 +114,12 @@ def _between(state: State, share: float) -> Any:
 
 
 def _at(state: State, share: float) -> Any:
-    """The first value with at least such a share of the values up to it."""
+    """Returns the first value up to which at least this share of the values lies."""
     return state[max(math.ceil(Fraction(share) * len(state)) - 1, 0)][0]
 
 
 def _quantile(take: Callable[[State, float], Any]) -> Callable[[State], Any]:
-    """The share is that of the greatest value; it is meant to be a constant."""
+    """Computes a quantile. The share is that of the greatest value; it is meant to be a constant."""
 
     def result(state: State) -> Any:
         if not state:

@@ -1,7 +1,7 @@
-"""Syntax tree of expressions, of all languages: what was written, before any name is looked up.
+"""The syntax tree of expressions in all languages: what was written, before any name is looked up.
 
-A language adds nodes of its own below `Expression` (APAS: brackets as arguments), which only its own
-scope sees.
+A language adds nodes of its own below `Expression` (APAS: brackets as arguments), which only its
+own scope sees.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Option:
 
 
 class Expression:
-    """Anything that can stand where a value is wanted."""
+    """Anything that can stand in place of a value."""
 
     __slots__ = ()
     span: Span
@@ -38,8 +38,9 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Reference(Expression):
-    """A name, dotted or not: `a`, `R.a`, `cs[i].x`, `$S.a.b`. `index` is what stands in brackets
-    after the first part, without spaces; `rooted` is the `$`; `everything` the `.*`, or `*` without any part."""
+    """A name, dotted or not: `a`, `R.a`, `cs[i].x`, `$S.a.b`. `index` is the text in brackets after
+    the first part, without spaces; `rooted` marks the `$`; `everything` the `.*`, or `*` without
+    any part."""
 
     parts: tuple[Name, ...]
     span: Span
@@ -61,7 +62,7 @@ class Reference(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    """A constant; a number that is not an integer is exact until it is used."""
+    """A constant; a number that is not an integer stays exact until it is used."""
 
     value: int | Fraction | str | bool | None
     span: Span
@@ -98,7 +99,7 @@ class Placeholder(Expression):
 @dataclass(frozen=True, slots=True)
 class OperatorCall(Expression):
     """An operator of the registry (+ - * / DIV || and the sign) over one operand or two; `at` is
-    where the operator stands."""
+    the operator's place."""
 
     operator: str
     operands: tuple[Expression, ...]
@@ -108,7 +109,7 @@ class OperatorCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonChain(Expression):
-    """`a < b`; of more than two operands, a chain, which is refused."""
+    """`a < b`; with more than two operands, a chain, which is refused."""
 
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
@@ -166,7 +167,7 @@ class IsDistinct(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Like(Expression):
-    """`function` is like, ilike or glob."""
+    """LIKE and its variants; `function` is like, ilike or glob."""
 
     function: str
     operand: Expression
@@ -186,8 +187,8 @@ class CaseWhen(Expression):
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(Expression):
-    """A function; `star` for count(*), `where` of its FILTER, `attribute` for `last(v).x`,
-    `extracts` for the form `f(field FROM x)`."""
+    """A function call; `star` for count(*), `where` is the condition of its FILTER, `attribute` for
+    `last(v).x`, `extracts` for the form `f(field FROM x)`."""
 
     function: tuple[Name, ...]
     arguments: tuple[Expression, ...]
@@ -204,7 +205,7 @@ class FunctionCall(Expression):
 
     @property
     def at(self) -> Span:
-        """Returns where the function's name stands."""
+        """Returns where the function's name is written."""
         return Span(self.function[0].span.start, self.function[-1].span.end)
 
 

@@ -1,4 +1,4 @@
-"""Names of types, as CAST and the columns of a stream have them."""
+"""Names of types, as they appear in CAST and in the columns of a stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
 def bind_type(
     written: s.TypeName, problems: Problems, codes: Mapping[str, str] | None = None
 ) -> Type:
-    """The type of this name; an unknown one is reported."""
+    """Returns the type of this name; reports an unknown one."""
 
     def fail(kind: str, message: str, hint: str) -> Type:
         report(problems, codes or {}, kind, message, written.span, hint)

@@ -1,8 +1,9 @@
-"""Types of all three languages, and how they combine.
+"""The types of all three languages, and how they combine.
 
-One lattice: `boolean`; `smallint < int < bigint`; `real < double precision`; `decimal(p,s)`, which
-integers join; `char` and `varchar`; `date < timestamp`; `time`; `interval`, in milliseconds, which
-beside an integer is that many of them. What is inexact makes the result inexact.
+They form one lattice: `boolean`; `smallint < int < bigint`; `real < double precision`;
+`decimal(p,s)`, which integers join; `char` and `varchar`; `date < timestamp`; `time`; `interval`,
+in milliseconds, which counts as that many beside an integer. An inexact operand makes the result
+inexact.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 MAX_PRECISION = 38
-"""Digits of a decimal: what 128 bits hold."""
+"""The most digits of a decimal: as many as 128 bits hold."""
 
 
 class Kind(enum.Enum):
-    __hash__ = object.__hash__  # Enum's own is Python, and types are looked up for every query
+    __hash__ = object.__hash__  # Enum's own runs in Python, and types are looked up for every query
 
     SMALLINT = "smallint"
     INT = "int"
@@ -36,13 +37,13 @@ class Kind(enum.Enum):
     BOOLEAN = "boolean"
     LIST = "list"  # a column of results only: no expression takes one
     NULL = "null"  # the type of a bare NULL, which fits every other
-    ERROR = "error"  # of an expression already reported; silences what follows from it
+    ERROR = "error"  # of an expression already reported; suppresses further errors
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A column's or expression's type. `length` is that of char(n) and varchar(n), and the
-    precision of decimal(p,s); `scale` is the s; `element` is what a list holds."""
+    """The type of a column or expression. `length` is that of char(n) and varchar(n), and the
+    precision of decimal(p,s); `scale` is the s; `element` is the type of a list's elements."""
 
     kind: Kind
     length: int | None = None
@@ -79,7 +80,7 @@ class Type:
 
     @property
     def is_time(self) -> bool:
-        """Returns whether a text constant beside it is read as one."""
+        """Returns whether an adjacent text constant is read as a value of this type."""
         return self.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.INTERVAL)
 
     @property
@@ -120,7 +121,8 @@ def integer_range(kind: Kind) -> tuple[int, int]:
 
 
 def digits(of: Type) -> tuple[int, int]:
-    """Precision and scale of a decimal, or of the decimal that holds every such integer."""
+    """Returns the precision and scale of a decimal, or of the decimal that holds every such
+    integer."""
     if of.is_decimal:
         assert of.length is not None
         assert of.scale is not None
@@ -129,7 +131,7 @@ def digits(of: Type) -> tuple[int, int]:
 
 
 def decimal_of(value: Decimal) -> Type | None:
-    """The narrowest decimal that holds a value, None where 38 digits do not."""
+    """Returns the narrowest decimal type that holds a value, None if 38 digits do not suffice."""
     _, figures, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
@@ -138,7 +140,7 @@ def decimal_of(value: Decimal) -> Type | None:
 
 
 def common(a: Type, b: Type) -> Type | None:
-    """The type two operands meet in, or None where they do not."""
+    """Returns the common type of two operands, or None if there is none."""
     if Kind.ERROR in (a.kind, b.kind):
         return ERROR
     if a.kind is Kind.NULL:
@@ -165,8 +167,8 @@ def common(a: Type, b: Type) -> Type | None:
 
 
 def meet(types: Iterable[Type]) -> Type | None:
-    """The type all operands meet in, or None. Each two of them must meet: an interval beside an
-    integer is a number of milliseconds, which a decimal does not make a number of anything."""
+    """Returns the common type of all operands, or None. Each pair must have one: an interval beside
+    an integer is a number of milliseconds, but a decimal between them does not make it one."""
     some = list(types)
     met: Type | None = NULL
     for each in some:
@@ -177,7 +179,7 @@ def meet(types: Iterable[Type]) -> Type | None:
 
 
 def castable(of: Type, to: Type) -> bool:
-    """Returns whether CAST takes one type to the other; a value may still have none there."""
+    """Returns whether CAST takes one type to the other; individual values may still fail."""
     if Kind.LIST in (of.kind, to.kind):
         return of == to
     if of.is_unknown or of.kind is to.kind or to.is_text or of.is_text:
@@ -242,7 +244,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def read_interval(text: str) -> datetime.timedelta | None:
-    """An interval from `1 hour 30 min`, None if it is none or no whole milliseconds."""
+    """Parses an interval such as `1 hour 30 min`; returns None if the text is not one or is not in
+    whole milliseconds."""
     total, at = Decimal(0), 0
     while at < len(text):
         found = _QUANTITY.match(text, at)
@@ -259,7 +262,7 @@ def read_interval(text: str) -> datetime.timedelta | None:
 
 
 def read_time(text: str, kind: Kind) -> Time | None:
-    """A date, time, timestamp or interval from its text, None if it is none."""
+    """Parses a date, time, timestamp or interval; returns None if the text is not one."""
     if kind is Kind.INTERVAL:
         return read_interval(text)
     text = _DAY.sub(lambda day: f"{day[1]}-{day[2]:0>2}-{day[3]:0>2}", text.strip(), count=1)

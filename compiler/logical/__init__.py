@@ -1,1 +1,1 @@
-"""The logical plan all languages become: a program of relations over streams, joins, and their order."""
+"""The logical plan of all languages: a program of relations over streams, joins, and their order."""

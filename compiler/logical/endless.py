@@ -1,4 +1,4 @@
-"""State that grows as long as the streams do, for EXPLAIN to warn of.
+"""Finds state that grows as long as the streams do, so that EXPLAIN can warn of it.
 
 before  SELECT … FROM R, S WHERE R.a = S.a WINDOW UNBOUNDED, RANGE 5 minutes
 after   ("q", "keeps every row of R: its window never ends")
@@ -21,7 +21,7 @@ from seustream.compiler.logical.windows import has_end
 
 
 def endless(program: Program) -> Iterator[tuple[str, str]]:
-    """The queries whose state has no bound, and why."""
+    """Yields the queries whose state has no bound, and the reasons."""
     for node in program.relations:
         for why in dict.fromkeys(_reasons(node)):
             yield (node.defines or node.name).partition("#")[0], why

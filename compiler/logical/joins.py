@@ -1,8 +1,8 @@
-"""Trees of joins: FROM lists with more in them than inner joins of windows.
+"""Trees of joins: FROM lists beyond inner joins of windows.
 
-A *combination* takes at most one tuple of each source. It is *within* when, at the arrival of its latest
-tuple, each is in its own source's window. A join matches a combination l of its left side and r of its
-right when its condition is true and both together are within.
+A *combination* takes at most one tuple of each source. It is *within* when, at the arrival of its
+latest tuple, each is in its own source's window. A join matches a combination l of its left side
+and r of its right when its condition is true and both together are within.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from seustream.compiler.logical.program import Operation, Query, Source
 
 
 class JoinKind(Enum):
-    """The results of a join: all matches, and with LEFT, RIGHT, FULL the combinations of that side without
-    one; with SEMI the left ones that have a match, with ANTI those that have none; with ASOF the latest match of each
-    left one."""
+    """The kinds of joins. INNER gives all matches; LEFT, RIGHT and FULL add the combinations of
+    that side without one. SEMI gives the left combinations that have a match, ANTI those that have
+    none, ASOF the latest match of each left one."""
 
     INNER = "INNER"
     LEFT = "LEFT OUTER"
@@ -32,28 +32,28 @@ class JoinKind(Enum):
 
     @property
     def keeps_left(self) -> bool:
-        """Says if left combinations without a match are results."""
+        """Returns whether left combinations without a match are results."""
         return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
 
     @property
     def looks_up(self) -> bool:
-        """Says if each left combination has at most one partner, the latest."""
+        """Returns whether each left combination has at most one partner, the latest."""
         return self in (JoinKind.ASOF, JoinKind.LEFT_ASOF)
 
     @property
     def keeps_right(self) -> bool:
-        """Says if right combinations without a match are results."""
+        """Returns whether right combinations without a match are results."""
         return self in (JoinKind.RIGHT, JoinKind.FULL)
 
     @property
     def pairs(self) -> bool:
-        """Says if matches are results as pairs."""
+        """Returns whether matches are results as pairs."""
         return self not in (JoinKind.SEMI, JoinKind.ANTI)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeJoin:
-    """Two sides under a condition. A side is a join or the position of a source."""
+    """Joins two sides under a condition. A side is a join or the position of a source."""
 
     kind: JoinKind
     left: JoinSide
@@ -66,10 +66,11 @@ JoinSide = int | TreeJoin
 
 @dataclass(frozen=True, slots=True)
 class AsofJoin(TreeJoin):
-    """Each left combination with the one right tuple of greatest time among those that meet the condition,
-    the last to arrive among equal times: known once the watermark has passed the time of source `at`. The
-    right tuple is at most `later` milliseconds after it. Other conditions do not tell candidates of one
-    key apart: they read one side, or bound how old a candidate may be."""
+    """Joins each left combination with at most one right tuple that meets the condition: the one of
+    greatest time, and among equal times the last to arrive. The partner is known once the watermark
+    has passed the time of source `at`; it is at most `later` milliseconds after that time. Other
+    conditions do not distinguish candidates of one key: they read one side, or bound the age of a
+    candidate."""
 
     at: int
     later: int
@@ -77,10 +78,10 @@ class AsofJoin(TreeJoin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinTree(Operation):
-    """A SELECT over a tree of joins; `where` applies to what the tree gives. A match is certain at the
-    arrival of its latest tuple; what has no match once no later tuple can bring one, which is when one
-    of its tuples has left its window. A row has the times of its own tuples. `inputs` are the streams
-    of the sources, once each."""
+    """A SELECT over a tree of joins; `where` applies to the tree's output. A match is certain at
+    the arrival of its latest tuple. A combination without a match is certain once no later tuple
+    can bring one, when one of its tuples has left its window. A row has the times of its own
+    tuples. `inputs` are the streams of the sources, once each."""
 
     sources: tuple[Source, ...]
     tree: JoinSide
@@ -91,7 +92,7 @@ class JoinTree(Operation):
 
     @property
     def query(self) -> Query:
-        """The SELECT as if its FROM were a list."""
+        """Returns the SELECT as if its FROM were a list."""
         return Query(
             self.name,
             self.sources,
@@ -110,7 +111,7 @@ class JoinTree(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLog(JoinTree):
-    """The changes of what a SELECT gives over what its windows hold: `CHANGE`, its first column, says
+    """Gives the changes of a SELECT's result over its windows. `CHANGE`, its first column, states
     whether a row comes or goes. A change is certain when the watermark has reached its time."""
 
 
@@ -119,14 +120,15 @@ CHANGE = ColumnReference(-1, "op", Type(Kind.VARCHAR), False, "change")
 
 
 def members(side: JoinSide) -> tuple[int, ...]:
-    """All sources below, in order."""
+    """Returns all sources below, in order."""
     if isinstance(side, int):
         return (side,)
     return (*members(side.left), *members(side.right))
 
 
 def visible(side: JoinSide) -> tuple[int, ...]:
-    """The sources that a side's combinations have: all but those right of a SEMI or ANTI join."""
+    """Returns the sources that a side's combinations have: all but those right of a SEMI or ANTI
+    join."""
     if isinstance(side, int):
         return (side,)
     right = visible(side.right) if side.kind.pairs else ()
@@ -134,14 +136,14 @@ def visible(side: JoinSide) -> tuple[int, ...]:
 
 
 def timing(side: JoinSide, sources: Sequence[Source]) -> tuple[int, ...]:
-    """The sources one of which has the newest time of a row: not tables, nor what is looked up as of an
-    other's time."""
+    """Returns the sources one of which has the newest time of a row. Tables are excluded, and so is
+    a source looked up as of another's time."""
     earlier = {join.right for join in joins(side) if isinstance(join, AsofJoin) and join.later <= 0}
     return tuple(at for at in visible(side) if at not in earlier and not sources[at].stream.table)
 
 
 def optional(side: JoinSide) -> frozenset[int]:
-    """The sources that some combination of a side may lack."""
+    """Returns the sources that some combination of a side may lack."""
     if isinstance(side, int):
         return frozenset()
     found = optional(side.left) | optional(side.right)
@@ -153,7 +155,7 @@ def optional(side: JoinSide) -> frozenset[int]:
 
 
 def joins(side: JoinSide) -> Iterator[TreeJoin]:
-    """All joins below, each after those it is made of."""
+    """Yields all joins below, each after the joins inside it."""
     if isinstance(side, TreeJoin):
         yield from joins(side.left)
         yield from joins(side.right)

@@ -1,4 +1,4 @@
-"""The graph of a query set: what reads what, and in which order.
+"""The graph of a query set: which query reads which, and in what order.
 
 A derived stream is an edge, from the query of any language that defines it to those that read it.
 
@@ -20,7 +20,7 @@ Node = logical.Relation | ir.MatchQuery | Compiled
 
 
 def reads(node: Node) -> set[str]:
-    """The streams a query reads."""
+    """Returns the streams that a query reads."""
     if isinstance(node, ir.MatchQuery):
         return {s.name for s in (node.stream, node.candidates) if s is not None}
     if isinstance(node, Compiled):
@@ -31,7 +31,7 @@ def reads(node: Node) -> set[str]:
 
 
 def definitions(program: logical.Program) -> dict[str, Node]:
-    """The query that defines each derived stream, by stream."""
+    """Returns the query that defines each derived stream, by stream."""
     found: dict[str, Node] = dict(program.apas)
     found |= {q.defines: q for q in program.queries if q.defines is not None}
     found |= {o.defines: o for o in program.operations if o.defines is not None}
@@ -39,7 +39,7 @@ def definitions(program: logical.Program) -> dict[str, Node]:
 
 
 def nodes(program: logical.Program) -> tuple[Node, ...]:
-    """All queries of a program."""
+    """Returns all queries of a program."""
     return (
         *program.queries,
         *program.operations,
@@ -50,8 +50,8 @@ def nodes(program: logical.Program) -> tuple[Node, ...]:
 
 
 def levels(program: logical.Program) -> dict[str, int]:
-    """Counts the queries that follow each other up to each derived stream: 1 where its definition reads
-    base streams alone. A stream is defined after those it is made of."""
+    """Returns the length of the chain of queries behind each derived stream: 1 if its definition
+    reads base streams alone. A stream is defined after those it reads."""
     defined = definitions(program)
     found: dict[str, int] = {}
     for stream in program.streams:
@@ -61,12 +61,13 @@ def levels(program: logical.Program) -> dict[str, int]:
 
 
 def level(node: Node, streams: Mapping[str, int]) -> int:
-    """The level of a query: 0 if it reads base streams alone."""
+    """Returns the level of a query: 0 if it reads base streams alone."""
     return max((streams.get(name, 0) for name in reads(node)), default=0)
 
 
 def part(program: logical.Program, query: str) -> logical.Program:
-    """A query with the streams and definitions that it reads, its own or through others."""
+    """Reduces a program to one query, with the streams and definitions that it reads, directly or
+    through others."""
     defined = definitions(program)
     asked = (*program.asked_relations, *program.asked_patterns, *program.asked_apas)
     (root,) = (node for node in asked if node.name == query)
@@ -92,7 +93,8 @@ def part(program: logical.Program, query: str) -> logical.Program:
 
 
 def used(roots: list[Node], derivations: Mapping[str, Node]) -> set[str]:
-    """The derived streams, folded, that some of these queries read, themselves or through others."""
+    """Returns the derived streams, folded, that some of these queries read, directly or through
+    others."""
     found: set[str] = set()
     waiting = list(roots)
     while waiting:

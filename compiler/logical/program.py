@@ -1,4 +1,4 @@
-"""Logical plan: what is asked, apart from how a target does it."""
+"""The logical plan: what is asked, apart from how a target does it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seustream.compiler.pattern import ir
 from seustream.hdl.device import Window
 
 RESULT_TIMES = ("ts_oldest", "ts_newest")
-"""The two columns that follow every result's own."""
+"""The two columns that follow each result's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
-    derived stream its results are, if it is one's definition; these are not asked for as results.
-    With `keeps_oldest`, rows of that stream end in a column ts_oldest. Under `strict` its first fault
-    is an error. Where there is a `last` source, its tuples alone need complete results: those of others that
-    come later make none that is of use."""
+    """One continuous query; `where` is TRUE when absent, `text` its source text.
+
+    If the query defines a derived stream, `defines` names it; its rows are not asked for as results
+    then. With `keeps_oldest`, rows of that stream end in a column ts_oldest. Under `strict` its
+    first fault is an error. If there is a `last` source, only its tuples need complete results:
+    later tuples of the other sources make no result that is of use.
+    """
 
     name: str
     sources: tuple[Source, ...]
@@ -68,15 +70,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A relational operator over whole streams: what a SELECT has beyond a join of windows.
+    """A relational operator over whole streams: the part of a SELECT beyond a join of windows.
 
     before  SELECT a FROM R UNION ALL SELECT b FROM S
     after   queries q#1 and q#2, each of which defines a stream; an operation q over both streams
 
-    `inputs` are the streams it reads, once each. Those it gets from queries of its own are *hidden*:
+    `inputs` are the streams it reads, once each. Those defined by queries of its own are *hidden*:
     named after it with a #, with a last column ts_oldest. `items` are its result columns over the
-    inputs by their position; ts_oldest and ts_newest follow them, as with a query. A subclass says
-    what else it does, and when a result is certain."""
+    inputs by their position; ts_oldest and ts_newest follow them, as with a query. A subclass defines
+    what else it does, and when a result is certain.
+    """
 
     name: str
     inputs: tuple[Stream, ...]
@@ -89,26 +92,26 @@ class Operation:
 
     @property
     def detail(self) -> str:
-        """The parameters of the operation, for EXPLAIN."""
+        """Returns the parameters of the operation, for EXPLAIN."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionAll(Operation):
-    """The rows of all inputs, which have the same columns, by time, then by input. A row is certain
-    once the watermark of every input has passed it."""
+    """Merges the rows of all inputs, which have the same columns, by time, then by input. A row is
+    certain once the watermark of every input has passed it."""
 
 
 WINDOW_START = ColumnReference(-1, "window_start", BIGINT, False, "window")
 WINDOW_END = ColumnReference(-1, "window_end", BIGINT, False, "window")
-"""Leaves that say which window a group is of, half open, in milliseconds."""
+"""Leaves for the window of a group, half open, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after. With
-    `by_rows` these are numbers of rows of the stream, from 0. CUMULATE, which `cumulates`: windows that begin
-    at `offset` and every `size`, one each `slide` until the next begins."""
+    """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after.
+    With `by_rows` these are row numbers of the stream, from 0. If it `cumulates`, CUMULATE: windows
+    that begin at `offset` and every `size`, one for each `slide` until the next begins."""
 
     size: int
     slide: int
@@ -119,14 +122,14 @@ class Periodic:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """SESSION: the rows of a group that are less than `gap` apart, and `gap` after the last."""
+    """SESSION: groups rows that are less than `gap` apart; a session ends `gap` after its last row."""
 
     gap: int
 
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One of the expressions of ORDER BY."""
+    """One expression of ORDER BY."""
 
     expression: Expression
     descending: bool
@@ -135,13 +138,14 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodGroups(Operation):
-    """The groups of each window of `every`: a row for each, which is certain once the watermark has
-    reached the last instant of the window, `window_end` - 1; that is its ts_newest.
+    """Gives a row for each group of each window of `every`. A row is certain once the watermark has
+    reached the last instant of the window, `window_end` - 1, which is its ts_newest.
 
-    `columns` are the leaves as written, whose values the one input has in this order; the other
-    expressions are over them, `WINDOW_START` and `WINDOW_END`. Of the rows of a window come the first
-    `limit` by `order_by`. With `changes`, the first item says if a row comes or goes: at each time at which a
-    group of a window that is not over has a new row, the old one goes."""
+    `columns` are the leaves as written; the one input has their values in this order. The other
+    expressions are over them, `WINDOW_START` and `WINDOW_END`. Each window gives the first `limit`
+    rows by `order_by`. With `changes`, the first item states whether a row comes or goes: at each
+    time at which a group of an open window has a new row, the old row goes.
+    """
 
     columns: tuple[ColumnReference, ...]
     every: Periodic | Sessions
@@ -150,15 +154,15 @@ class PeriodGroups(Operation):
     order_by: tuple[OrderKey, ...] = ()
     limit: int | None = None
     where: Expression = TRUE
-    """Holds for the rows that count; all others are numbered too."""
+    """Selects the rows that count; all others are numbered too."""
 
     changes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinct(Operation):
-    """Each row of the input unless an equal one was given within the window, which counts rows of the
-    input: at its arrival."""
+    """Gives each row of the input, at its arrival, unless an equal one was given within the window,
+    which counts rows of the input."""
 
     window: Window
 
@@ -169,8 +173,9 @@ class Distinct(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows of a partition that a row looks back on: itself and the `size` rows before it, or with
-    `by_time` those of its own time and of `size` milliseconds before it; all before it with None."""
+    """The rows of a partition that a row looks back on: itself and the `size` rows before it, or
+    with `by_time` the rows of its own time and of the `size` milliseconds before it; None means all
+    rows before it."""
 
     by_time: bool
     size: int | None
@@ -178,9 +183,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Over(Leaf):
-    """A function OVER a frame: an aggregate, or by its name row_number, rank, dense_rank, lag, first_value
-    or last_value of `arguments`; lag looks `offset` rows back. With an `order` it is of a whole partition:
-    a rank, ntile (into `offset` parts), percent_rank, cume_dist, lag or lead."""
+    """A function OVER a frame: an aggregate of `arguments`, or one of row_number, rank, dense_rank,
+    lag, first_value and last_value by name; lag looks `offset` rows back. With an `order` it covers
+    a whole partition: a rank, ntile (into `offset` parts), percent_rank, cume_dist, lag or lead."""
 
     function: str
     aggregate: AggregateCall | None
@@ -199,11 +204,12 @@ class Over(Leaf):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverRows(Operation):
-    """Each row of the input for which `qualify` holds, with what functions OVER frames give there.
-    It is certain once the watermark has passed its time.
+    """Gives each row of the input for which `qualify` holds, with the values of its functions OVER
+    frames. A row is certain once the watermark has passed its time.
 
-    `columns` are the leaves as written, whose values the one input has in this order; the other
-    expressions are over them and `Over`."""
+    `columns` are the leaves as written; the one input has their values in this order. The other
+    expressions are over them and `Over`.
+    """
 
     columns: tuple[ColumnReference, ...]
     qualify: Expression | None
@@ -211,12 +217,14 @@ class OverRows(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedRows(OverRows):
-    """Each row of the input for which `qualify` holds, with its ranks among whole partitions; they come in
-    the order of `order_by`. A row is certain when its partition is: once the watermark has reached the last
-    instant of the window that ends at `end`, without one at the end of the stream.
+    """Gives each row of the input for which `qualify` holds, with its ranks in a whole partition,
+    in the order of `order_by`. A row is certain when its partition is: once the watermark has
+    reached the last instant of the window that ends at `end`, or without a window at the end of the
+    stream.
 
-    Of each partition no row counts that has a greater `best[0]` than `best[1]`. With `ahead`, rows look no
-    further than so many later rows of their partition, and are certain with these."""
+    Rows of a partition whose `best[0]` is greater than `best[1]` do not count. With `ahead`, rows
+    look at most that many rows ahead in their partition, and are certain once these are.
+    """
 
     order_by: tuple[OrderKey, ...] = ()
     end: ColumnReference | None = None
@@ -234,9 +242,10 @@ class RankedRows(OverRows):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankChanges(RankedRows):
-    """The changes of what the rows up to each time give; the first item says if a row comes or goes. A change is
-    certain once the watermark has reached its time. What a window gave stays when it is over. The rows of the
-    input come and go as its column `signed` says, if it has one."""
+    """Gives the changes of the ranked rows up to each time; the first item states whether a row
+    comes or goes. A change is certain once the watermark has reached its time. The rows of a window
+    remain when it is over. If the input has a column `signed`, its rows come and go as that column
+    states."""
 
     signed: ColumnReference | None = None
 
@@ -251,8 +260,9 @@ Relation = Query | Operation
 
 @dataclass(frozen=True, slots=True)
 class ShowRequest:
-    """A SHOW, EXPLAIN or, as "analyze", EXPLAIN ANALYZE in the text: something to print, not to run. SHOW has its answer in
-    `lines`, as things stood there; EXPLAIN names the query in `target`."""
+    """A SHOW, EXPLAIN or, as "analyze", EXPLAIN ANALYZE in the text: prints something instead of
+    running it. SHOW has its answer in `lines`, as of its place in the text; EXPLAIN names the query
+    in `target`."""
 
     verb: str
     target: str
@@ -262,12 +272,14 @@ class ShowRequest:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The outcome of all statements of a text, carried out in order: one graph of
-    streams and queries of all three languages, and what the text asks to be shown.
+    """The outcome of all statements of a text, executed in order: one graph of streams and queries
+    of all three languages, and what the text asks to be shown.
 
-    `queries` and `operations` (X-SQL), `patterns`, `apas`, by the stream it defines, and `asked_apas` are
-    those registered at the end with the definitions of the derived streams they read. A query reads streams by name; one that `defines` a stream is
-    what its readers read. `levels` has them in an order in which each comes after what it reads."""
+    `queries` and `operations` (X-SQL), `patterns`, `apas`, by the stream it defines, and
+    `asked_apas` are the queries registered at the end, with the definitions of the derived streams
+    that they read. A query reads streams by name; one that `defines` a stream feeds the readers of
+    that stream. `levels` orders them so that each comes after what it reads.
+    """
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
@@ -279,32 +291,32 @@ class Program:
 
     @property
     def asked(self) -> tuple[Query, ...]:
-        """The queries whose results are asked for."""
+        """Returns the queries whose results are asked for."""
         return tuple(query for query in self.queries if query.defines is None)
 
     @property
     def names(self) -> list[str]:
-        """The queries of all kinds whose results are asked for."""
+        """Returns the names of the queries of all kinds whose results are asked for."""
         patterns = [pattern.name for pattern in self.asked_patterns]
         apas = [compiled.name for compiled in self.asked_apas]
         return [*(r.name for r in self.asked_relations), *patterns, *apas]
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """All of X-SQL: the queries, then the operations."""
+        """Returns all relations of X-SQL: the queries, then the operations."""
         return (*self.queries, *self.operations)
 
     @property
     def asked_relations(self) -> tuple[Relation, ...]:
-        """The queries and operations whose results are asked for."""
+        """Returns the queries and operations whose results are asked for."""
         return tuple(relation for relation in self.relations if relation.defines is None)
 
     @property
     def asked_patterns(self) -> tuple[ir.MatchQuery, ...]:
-        """The patterns whose results are asked for."""
+        """Returns the patterns whose results are asked for."""
         return tuple(pattern for pattern in self.patterns if pattern.defines is None)
 
     @property
     def base(self) -> tuple[Stream, ...]:
-        """The streams that come from outside."""
+        """Returns the streams that come from outside."""
         return tuple(stream for stream in self.streams if stream.defined_by is None)

@@ -1,4 +1,4 @@
-"""Windows that no device has: to all that does not know them they are UNBOUNDED."""
+"""Windows that no device has: code that does not know them treats them as UNBOUNDED."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class PartitionWindow(Window):
 
 @dataclass(frozen=True, slots=True)
 class LandmarkWindow(Window):
-    """The tuples since a time, or with `every` since the last whole multiple of so many milliseconds."""
+    """The tuples since a time, or with `every` since the last whole multiple of that many
+    milliseconds."""
 
     since: int = 0
     every: int | None = None
@@ -29,12 +30,12 @@ class LandmarkWindow(Window):
 
 
 def has_end(window: Window) -> bool:
-    """Says if tuples leave a window before their streams end."""
+    """Returns whether tuples leave a window before their streams end."""
     if isinstance(window, LandmarkWindow):
         return window.every is not None
     return window.kind is not WindowKind.UNBOUNDED or isinstance(window, PartitionWindow)
 
 
 def is_plain(window: Window) -> bool:
-    """Says if a device could have a window."""
+    """Returns whether a device could have the window."""
     return not isinstance(window, PartitionWindow | LandmarkWindow)

@@ -1,6 +1,6 @@
-"""PATTERN front end: complex event queries, and MATCH_RECOGNIZE, as one representation.
+"""The PATTERN front end: complex event queries and MATCH_RECOGNIZE in one representation.
 
-`pattern.lark` and `match_recognize.lark` are the grammars, `expressions.lark` what they share;
-`tree` holds the nodes they make, `parse` goes from text to nodes, `bind` and `recognize` from
-nodes to the representation in `ir`, which is all the engine sees.
+`pattern.lark` and `match_recognize.lark` are the grammars, `expressions.lark` their common part.
+`tree` holds the nodes of the syntax tree, `parse` builds them from text, `analyse` and `recognize`
+translate them to the representation in `ir`, which is all that the engine sees.
 """

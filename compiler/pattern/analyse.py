@@ -1,4 +1,4 @@
-"""A PATTERN statement against the catalogue: what it says, or everything that is wrong with it.
+"""Analyses a PATTERN statement against the catalogue, and reports everything that is wrong with it.
 
 before  `tree.Pattern`
 after   `ir.PatternQuery`
@@ -39,7 +39,7 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass
 class PatternContext:
-    """The surroundings a pattern is read against. `bounded` input ends, so that WITHIN may be missing."""
+    """The context in which a pattern is analysed. `bounded` input ends, so WITHIN may be missing."""
 
     source: SourceText
     problems: Problems
@@ -54,7 +54,7 @@ class PatternContext:
         return " ".join(self.source.text[span.start : span.end].split())
 
     def stream(self, name: Name) -> Stream:
-        """The stream of this name; of an unknown one every column is there."""
+        """Returns the stream of this name; an unknown one has every column."""
         found = self.streams.get(name.text.lower())
         if found is not None:
             return found
@@ -76,7 +76,7 @@ class PatternContext:
         return tuple(found)
 
     def window(self, within: tree.Within | None, span: Span) -> int | None:
-        """WITHIN in milliseconds."""
+        """Returns WITHIN in milliseconds."""
         if within is None:
             if not self.bounded:
                 hint = "add WITHIN 10 min: on an endless stream a match may wait for ever"
@@ -100,7 +100,7 @@ class PatternContext:
 
 
 def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.PatternQuery:
-    """The query; with a problem reported, something near it that must not be run."""
+    """Returns the query. If a problem was reported, the result approximates it and must not be run."""
     stream, type_column = _stream(statement, context)
     clauses = tuple(clauses_of(statement.sequence))
     elements = tuple(_element(written, context) for written in clauses)
@@ -136,7 +136,7 @@ def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.P
 def _decided(
     query: ir.PatternQuery, bound: Bound, statement: tree.Pattern, context: PatternContext
 ) -> ir.PatternQuery:
-    """The query with its conditions."""
+    """Adds the conditions to the query."""
     if query.strategy is Strategy.ANY and query.mode is Mode.GROUP:
         positive = [element for element in query.elements if not element.negated]
         if any(element.kleene for element in positive) and (reason := _no_maximum(positive)):
@@ -150,7 +150,7 @@ def _decided(
 def _varied(
     query: ir.PatternQuery, bound: Bound, statement: tree.Pattern, context: PatternContext
 ) -> ir.PatternQuery:
-    """The query as all that may match: each way through its sequence is a pattern."""
+    """Adds the variants to the query: each way through its sequence is a pattern."""
     grouped = query.strategy is Strategy.ANY and query.mode is Mode.GROUP
     found = ways(statement.sequence, grouped)
     events = {
@@ -254,7 +254,7 @@ def _aliases(elements: Sequence[tree.ElementClause], context: PatternContext) ->
 
 
 def _called(element: tree.ElementClause) -> str:
-    """The name of an element without one of its own."""
+    """Returns a name for an element without one of its own."""
     return "_or_".join(element.types or ("any",)).lower()
 
 
@@ -268,7 +268,7 @@ def _types(elements: Sequence[tree.ElementClause]) -> dict[str, list[int]]:
 def conditions(
     where: s.Expression | None, scope: ElementScope, context: PatternContext
 ) -> list[tuple[x.Expression, Span]]:
-    """WHERE split at its ANDs."""
+    """Binds WHERE, split at its ANDs."""
     found = []
     binder = Binder(scope, context.problems, bars=True)
     for part in _split(where):
@@ -282,7 +282,7 @@ def conditions(
 def classified(
     bound: Bound, elements: Sequence[ir.Element], context: PatternContext
 ) -> tuple[tuple[ir.Conjunct, ...], str]:
-    """Conditions by class; and one without variables that makes the result empty."""
+    """Classifies conditions; also returns one without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
     empty = ""
     for expression, span in bound:
@@ -327,7 +327,7 @@ def _no_maximum(positive: Sequence[ir.Element]) -> str | None:
 def outputs(
     items: Sequence[tree.ReturnItem] | None, scope: ElementScope, context: PatternContext
 ) -> tuple[ir.OutputColumn, ...]:
-    """The columns of RETURN; `*` is every positive element."""
+    """Returns the columns of RETURN; `*` is every positive element."""
     found: list[tuple[str, x.Expression | ir.Whole, Span]] = []
     if items is None:
         for index, element in enumerate(scope.elements):
@@ -356,7 +356,7 @@ def outputs(
 
 
 def _attribute_name(written: s.Expression, scope: ElementScope, value: ir.Value) -> str:
-    """As the stream spells it; the time as it was written."""
+    """Returns an attribute's name in the stream's spelling, or the time's as written."""
     column = scope.stream.column(value.attribute)
     if value.attribute != ir.TIME and column is not None:
         return column.name
@@ -368,7 +368,7 @@ def _attribute_name(written: s.Expression, scope: ElementScope, value: ir.Value)
 def _each(
     e: x.Expression | ir.Whole, scope: ElementScope, span: Span, context: PatternContext
 ) -> int | None:
-    """The group whose members a column lists."""
+    """Returns the group whose members a column lists."""
     if isinstance(e, ir.Whole):
         return e.element if e.pick is ir.Pick.EACH else None
     groups = {
@@ -384,7 +384,7 @@ def _each(
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, a repeated one numbered from 2."""
+    """Returns the names, with repeated ones numbered from 2."""
     given: set[str] = set()
     found = []
     for name in names:

@@ -1,4 +1,5 @@
-"""Classifies conjuncts by what they mention, which decides when a matcher can use them: the seven classes."""
+"""Classifies conjuncts into seven classes by what they mention, which decides when a matcher can
+use them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from seustream.compiler.pattern.ir import Class, Pick
 def classify(
     e: x.Expression, elements: Sequence[ir.Element], span: Span, problems: Problems
 ) -> Class | None:
-    """The class of a conjunct; None, reported, if it has none."""
+    """Returns the class of a conjunct; reports a conjunct that has none and returns None."""
     refs = ir.references(e)
     negated = [i for i in refs if elements[i].negated]
     kleene = [i for i in refs if elements[i].kleene]
@@ -54,7 +55,7 @@ def _steps(part: ir.Value | ir.GroupAggregate) -> bool:
 
 
 def _closes(part: ir.Value | ir.GroupAggregate) -> bool:
-    """Returns whether it is known only when its group is complete."""
+    """Returns whether the value is known only when its group is complete."""
     if isinstance(part, ir.GroupAggregate):
         return not part.before
     return part.pick is Pick.LAST

@@ -1,7 +1,7 @@
-"""The columns of a pattern's result, and the stream they make.
+"""The columns of a pattern's result, and the stream of these results.
 
-A whole event is a column for its time and each of its attributes, `a_ts`, `a_price`; what goes
-over a group is a list.
+A whole event gives a column for its time and for each of its attributes, `a_ts`, `a_price`; a value
+per member of a group is a list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seustream.compiler.pattern import ir
 
 
 def fields(query: ir.MatchQuery) -> Iterator[tuple[str, x.Expression, int | None]]:
-    """Every column: its name, its value, and the group it lists, if any."""
+    """Yields every column: its name, its value, and the group that it lists, if any."""
     taken: set[str] = set()
     for output in query.outputs:
         if not isinstance(output.expression, ir.Whole):
@@ -44,7 +44,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def stream_of(name: str, query: ir.MatchQuery, problems: Problems) -> Stream:
-    """The stream of a pattern's results. Its rows have one value a column."""
+    """Returns the stream of a pattern's results. Its rows have one value per column."""
     columns = []
     for column, e, each in fields(query):
         if each is not None or e.type.kind is Kind.LIST:

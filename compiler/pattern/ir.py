@@ -1,7 +1,7 @@
-"""The meaning of a PATTERN query, apart from how a matcher finds it. That of MATCH_RECOGNIZE is in
-`rows`; what both have in common is here.
+"""The meaning of a PATTERN query, apart from how a matcher finds it. MATCH_RECOGNIZE has its own in
+`rows`; what both share is here.
 
-Elements are numbered as written, negated ones included; an expression names a variable by the
+Elements are numbered as written, negated ones included; an expression refers to a variable by the
 number of its element. Everything here is immutable and free of syntax.
 """
 
@@ -20,7 +20,7 @@ from seustream.compiler.language.types import Type
 
 
 class Pick(enum.Enum):
-    """The events of a variable that are meant."""
+    """The events that a reference to a variable selects."""
 
     ONE = "one"  # the event of a single element
     EACH = "each"  # every member of a group in turn; `v` and `v[i]`
@@ -30,13 +30,13 @@ class Pick(enum.Enum):
 
 
 TIME = "ts"
-"""The attribute name of an event's time."""
+"""The attribute name for an event's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value(x.Leaf):
     """An attribute of an element's event, by its folded name; `ts` is the time. `variable` is the
-    element's name, for showing."""
+    element's name, for display."""
 
     element: int
     pick: Pick
@@ -52,7 +52,7 @@ class Value(x.Leaf):
 @dataclass(frozen=True, slots=True)
 class GroupAggregate(x.Leaf):
     """An aggregate of the registry over the events of a group, or with `before` over those before
-    the one of EACH. In its arguments EACH is the event that is added; `count` without an argument
+    the one of EACH. In its arguments EACH is the event being added; `count` without an argument
     counts events."""
 
     element: int
@@ -69,19 +69,19 @@ class GroupAggregate(x.Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole event, or with EACH a group; in RETURN only."""
+    """A whole event, or with EACH a group; allowed in RETURN only."""
 
     element: int
     pick: Pick
 
 
 def parts(e: x.Expression) -> Iterator[Value | GroupAggregate]:
-    """The leaves of an expression as they stand in it."""
+    """Yields the leaves of an expression in the order in which they occur."""
     return (leaf for leaf in x.leaves(e) if isinstance(leaf, (Value, GroupAggregate)))
 
 
 def values(e: x.Expression) -> Iterator[Value]:
-    """Every attribute an expression reads, also within aggregates."""
+    """Yields every attribute that an expression reads, including within aggregates."""
     for part in parts(e):
         if isinstance(part, Value):
             yield part
@@ -90,7 +90,7 @@ def values(e: x.Expression) -> Iterator[Value]:
 
 
 def references(e: x.Expression) -> tuple[int, ...]:
-    """The elements an expression mentions, in order."""
+    """Returns the elements that an expression mentions, in order."""
     mentioned = {value.element for value in values(e)}
     return tuple(sorted(mentioned | {part.element for part in parts(e)}))
 
@@ -100,9 +100,10 @@ def references(e: x.Expression) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One step, of an event of one of its types; without types of any. `least` None is a single event, else a Kleene group of
-    `least` to `most` events, without a maximum if `most` is None. What is matched has a `least` of 1 or more;
-    only a query with variants has groups that may be empty."""
+    """One step: an event of one of its types, or of any type if it lists none. `least` is None for
+    a single event; otherwise the step is a Kleene group of `least` to `most` events, without a
+    maximum if `most` is None. Elements to be matched have a `least` of at least 1; only a query
+    with variants has groups that may be empty."""
 
     variable: str
     types: tuple[str, ...]
@@ -112,14 +113,14 @@ class Element:
 
     @property
     def kind(self) -> str:
-        """The types as they are written."""
+        """Returns the types as they are written."""
         if len(self.types) > 1:
             return f"({' | '.join(self.types)})"
         return self.types[0] if self.types else "ANY"
 
     @property
     def filter(self) -> str | None:
-        """The condition on the type, for showing."""
+        """Returns the condition on the type, for display."""
         if len(self.types) > 1:
             return f"type in {self.kind}"
         return f"type = {self.types[0]}" if self.types else None
@@ -144,7 +145,7 @@ class Element:
 
 
 class Class(enum.Enum):
-    """The class of a conjunct: what it mentions, and so when it can be decided."""
+    """The class of a conjunct: what it mentions, and hence when it can be decided."""
 
     CONSTANT = "constant"
     PAIR = "pair"
@@ -157,8 +158,8 @@ class Class(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One condition of WHERE. `refs` are the elements it mentions, in order; `text` and `at`
-    where it stands."""
+    """One condition of WHERE. `refs` are the elements it mentions, in order; `text` and `at` give
+    its source."""
 
     cls: Class
     refs: tuple[int, ...]
@@ -188,8 +189,8 @@ class Skip(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of the result, or with `Whole` those of an event. `each` is the Kleene element
-    over whose members it is a list."""
+    """A column of the result, or with `Whole` the columns of an event. `each` is the Kleene element
+    whose members it lists."""
 
     name: str
     expression: x.Expression | Whole
@@ -198,11 +199,14 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchQuery:
-    """The part that PATTERN and MATCH_RECOGNIZE have in common. `window` is in milliseconds, None
-    without bound. `empty` is the condition without variables that is never true, if there is one.
-    `defines` is the derived stream its matches are, if it is one's definition; they are no results
-    then. `strict` makes its first fault an error. Of `candidates` each row has the times between which there may
-    be a match that ends there; without them, `whole` says why all events are looked at."""
+    """The common part of PATTERN and MATCH_RECOGNIZE.
+
+    `window` is in milliseconds, None without a bound. `empty` is a condition without variables that
+    is never true, if there is one. `defines` names the derived stream that the query defines, if
+    any; its matches are not results then. `strict` turns its first fault into an error. Each row of
+    `candidates` holds the times between which there may be a match that ends there; without
+    candidates, `whole` gives the reason for scanning all events.
+    """
 
     name: str
     window: int | None
@@ -226,9 +230,9 @@ class MatchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternQuery(MatchQuery):
-    """A PATTERN query; `mode` matters under ANY only. Where elements are optional or to be chosen among,
-    its matches are those of its `variants`, which have some of the elements each, at `places` among all, and
-    lack the columns that speak only of others."""
+    """A PATTERN query; `mode` matters under ANY only. If elements are optional or alternatives, its
+    matches are those of its `variants`. A variant has some of the elements, at `places` among all,
+    and lacks the columns that only concern the others."""
 
     elements: tuple[Element, ...]
     conjuncts: tuple[Conjunct, ...]
@@ -248,7 +252,7 @@ class PatternQuery(MatchQuery):
 
     @property
     def anchors(self) -> tuple[int, ...]:
-        """The single positive elements."""
+        """Returns the single positive elements."""
         return tuple(i for i, e in enumerate(self.elements) if e.single)
 
     @property
@@ -268,7 +272,7 @@ class PatternQuery(MatchQuery):
 
     @property
     def horizon(self) -> int | None:
-        """Returns how far back a matcher must remember events: W, or 2W where the window reaches back
+        """Returns how far back a matcher must remember events: W, or 2W if the window reaches back
         from a match whose end is known late."""
         if self.window is None:
             return None

@@ -1,4 +1,4 @@
-"""Text of one statement to its syntax tree, for PATTERN and for MATCH_RECOGNIZE."""
+"""Parses the text of one statement to its syntax tree, for PATTERN and for MATCH_RECOGNIZE."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def is_recognize(code: str) -> bool:
 
 
 def goes_on(code: str, rest: str) -> bool:
-    """Returns whether the semicolon between `code`, the statement so far, and `rest` separates elements
-    of a sequence: those before RETURN do, unless a new statement follows."""
+    """Returns whether the semicolon between `code`, the statement so far, and `rest` separates
+    elements of a sequence. It does before RETURN, unless a new statement follows."""
     if not is_pattern(code) or _RETURN.search(code):
         return False
     return _NEXT_STATEMENT.match(rest) is None
 
 
 def parse_statement(source: SourceText, span: Span, problems: Problems) -> tree.Statement | None:
-    """The statement at `span`; None if it is none, which is reported."""
+    """Returns the statement at `span`; reports a syntax error and returns None."""
     text = " " * span.start + source.text[span.start : span.end]
     kind = "pattern" if is_pattern(source.text[span.start : span.end]) else "match_recognize"
     try:
@@ -76,7 +76,7 @@ def parse_statement(source: SourceText, span: Span, problems: Problems) -> tree.
 
 
 def parser(kind: str) -> Lark:
-    """The parser of `pattern` or `match_recognize` statements."""
+    """Returns the parser of `pattern` or `match_recognize` statements."""
     signs = _SIGNS if kind == "pattern" else None
     return language.parser(Path(__file__).with_name(f"{kind}.lark"), signs=signs)
 
@@ -141,7 +141,7 @@ def _names(c: list[Any]) -> tuple[s.Name, ...]:
 
 @v_args(meta=True)
 class _ClauseBuilder(ExpressionBuilder):
-    """The rules both grammars have."""
+    """Builds the nodes of the rules that both grammars have."""
 
     def any_number(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
         return tree.Quantifier(0, None, span_of(meta))
@@ -248,7 +248,7 @@ class _PatternBuilder(_ClauseBuilder):
         return self._element(meta, c[1:], True)
 
     def event_type(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
-        """The types, or the sequences to choose from where they are more than types."""
+        """Returns the types, or the sequences to choose from if they are more than types."""
         if isinstance(c[0], Token):
             return () if c[0].type == "ANY" else (str(c[0]),)
         bare = [way[0] for way in c if len(way) == 1 and isinstance(way[0], tree.ElementClause)]

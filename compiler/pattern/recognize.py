@@ -1,4 +1,4 @@
-"""SELECT ... FROM MATCH_RECOGNIZE as a query over rows.
+"""Translates SELECT ... FROM MATCH_RECOGNIZE to a query over rows.
 
 before  `tree.Recognize`
 after   `rows.RowQuery`
@@ -39,7 +39,7 @@ _MOST_PERMUTED = 6
 
 
 def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> rows.RowQuery:
-    """The query; with a problem reported, something near it that must not be run."""
+    """Returns the query. If a problem was reported, the result approximates it and must not be run."""
     stream = context.stream(statement.stream)
     _check_order(statement, stream, context)
     found = _Pattern(context, statement.rows[0] == "unmatched")
@@ -88,7 +88,7 @@ def _check_order(statement: tree.Recognize, stream: Stream, context: PatternCont
 
 @dataclass
 class _Pattern:
-    """A row pattern as it is read: the variables so far, and whether `{- -}` is refused."""
+    """Reads a row pattern; holds the variables so far, and whether `{- -}` is refused."""
 
     context: PatternContext
     unmatched: bool
@@ -120,7 +120,7 @@ class _Pattern:
         return parts[0]
 
     def _permutation(self, parts: tuple[RowPattern, ...], span: Span) -> RowPattern:
-        """Every order of the parts, that in which they are written first."""
+        """Returns every order of the parts, the written order first."""
         if len(parts) > _MOST_PERMUTED:
             hint = "nest it: PERMUTE((A B), C, ...) has fewer orders"
             text = f"PERMUTE of more than {_MOST_PERMUTED} parts"
@@ -141,7 +141,7 @@ class _Pattern:
 
 
 def _sets(statement: tree.Recognize, found: _Pattern, context: PatternContext) -> Mapping[str, int]:
-    """The variables that each name stands for, of variables and of SUBSET."""
+    """Returns the variables that each name stands for, both of variables and of SUBSET."""
     sets = {name: 1 << number for name, number in found.known.items()}
     for name, members in statement.subsets:
         if name.text.lower() in sets:
@@ -200,8 +200,9 @@ def _outputs(
     scope: RowScope,
     context: PatternContext,
 ) -> tuple[ir.OutputColumn, ...]:
-    """The columns of a match, as the standard orders them: those of PARTITION BY, with all rows
-    the time, then the measures, with all rows the row's other columns. Of them, those selected."""
+    """Returns the columns of a match in the standard's order, reduced to the selected ones: those
+    of PARTITION BY, with all rows the time, then the measures, and with all rows the row's other
+    columns."""
     columns = {column.name.lower(): column for column in scope.stream.columns}
     found: list[tuple[str, x.Expression]] = [
         (columns[name].name, _cell(name, columns)) for name in partition if name in columns
@@ -237,5 +238,5 @@ def _outputs(
 
 
 def _cell(name: str, columns: Mapping[str, Column]) -> rows.Cell:
-    """A column of the row a result is about."""
+    """Returns a column of the row that a result describes."""
     return rows.Cell(name, columns[name].type if name in columns else BIGINT)

@@ -1,7 +1,7 @@
-"""The meaning of MATCH_RECOGNIZE, apart from how matches are found: SQL's row pattern matching.
+"""The meaning of MATCH_RECOGNIZE, SQL's row pattern matching, apart from how matches are found.
 
-Variables are numbered as they first stand in the pattern; a set of them is a number whose bit v
-stands for variable v. Everything here is immutable and free of syntax.
+Variables are numbered by their first occurrence in the pattern; a set of them is an integer whose
+bit v stands for variable v. Everything here is immutable and free of syntax.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seustream.compiler.pattern import ir
 
 MAX_VARIABLES = 62
 MAX_STEPS = 20_000
-"""Steps of the program a pattern becomes; `{n,m}` repeats those of what stands before it."""
+"""The most steps in the program of a pattern; `{n,m}` repeats those of its operand."""
 
 # --- the pattern ----------------------------------------------------------------
 
@@ -31,22 +31,22 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class RowSequence:
-    """One after the other; without parts, the empty pattern."""
+    """Matches its parts in sequence; without parts, the empty pattern."""
 
     parts: tuple[RowPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """The first of the parts that leads to a match."""
+    """Chooses the first of the parts that leads to a match."""
 
     parts: tuple[RowPattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`least` to `most` times, None without a maximum; as often as possible, or with `reluctant`
-    as rarely. Beyond `least`, an iteration has rows."""
+    """Repeats a pattern `least` to `most` times, without a maximum if `most` is None; as often as
+    possible, or with `reluctant` as rarely. Beyond `least`, an iteration must match rows."""
 
     part: RowPattern
     least: int
@@ -65,14 +65,14 @@ RowPattern = One | RowSequence | RowChoice | Repeat | Anchor
 
 
 def parts(pattern: RowPattern) -> tuple[RowPattern, ...]:
-    """The patterns a pattern is made of."""
+    """Returns the direct parts of a pattern."""
     if isinstance(pattern, (RowSequence, RowChoice)):
         return pattern.parts
     return (pattern.part,) if isinstance(pattern, Repeat) else ()
 
 
 def variables(pattern: RowPattern) -> Iterator[int]:
-    """The variables of a pattern, from left to right."""
+    """Yields the variables of a pattern, from left to right."""
     if isinstance(pattern, One):
         yield pattern.variable
     for part in parts(pattern):
@@ -84,7 +84,7 @@ def anchored(pattern: RowPattern) -> bool:
 
 
 def nullable(pattern: RowPattern) -> bool:
-    """Returns whether the pattern matches no rows at all."""
+    """Returns whether the pattern can match without any rows."""
     match pattern:
         case One():
             return False
@@ -97,7 +97,7 @@ def nullable(pattern: RowPattern) -> bool:
 
 
 def steps(pattern: RowPattern) -> int:
-    """About how many steps its program has."""
+    """Estimates the number of steps in the pattern's program."""
     inner = sum(map(steps, parts(pattern)))
     if isinstance(pattern, Repeat):
         often = pattern.least + 1 if pattern.most is None else pattern.most
@@ -110,7 +110,7 @@ def steps(pattern: RowPattern) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cell(x.Leaf):
-    """An attribute of the row an expression is about, by its folded name; `ts` is the time."""
+    """An attribute of the current row, by its folded name; `ts` is the time."""
 
     attribute: str
     type: Type
@@ -121,7 +121,7 @@ class Cell(x.Leaf):
 
 @dataclass(frozen=True, slots=True)
 class Label(x.Leaf):
-    """The variable that the row is matched to, in capitals; NULL of a row that is in no match."""
+    """The variable to which the row is matched, in capitals; NULL for a row that is in no match."""
 
     type: Type = VARCHAR
 
@@ -141,9 +141,9 @@ class MatchNumber(x.Leaf):
 
 @dataclass(frozen=True, slots=True)
 class At(x.Leaf):
-    """An expression of one row: of the rows of some variables the first or the last, then `back`
-    rows on or back among them, then `offset` rows on in the partition. NULL where there is none.
-    `final` counts the rows of the whole match, else those up to the row at hand."""
+    """An expression over one row: the first or the last row of some variables, moved by `back` rows
+    among these, then by `offset` rows in the partition. NULL if there is no such row. `final`
+    counts the rows of the whole match, otherwise those up to the current row."""
 
     part: x.Expression
     among: int
@@ -161,7 +161,7 @@ class At(x.Leaf):
 @dataclass(frozen=True, slots=True)
 class RowAggregate(x.Leaf):
     """An aggregate of the registry over the rows of some variables: of the whole match with
-    `final`, else up to the row at hand."""
+    `final`, else up to the current row."""
 
     aggregate: x.AggregateCall
     among: int
@@ -177,7 +177,7 @@ class RowAggregate(x.Leaf):
 
 
 class Give(enum.Enum):
-    """The rows a match gives."""
+    """The rows that a match gives."""
 
     ONE = "one row per match"
     ALL = "all rows per match"
@@ -187,7 +187,7 @@ class Give(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The condition of a variable, as bound and as written."""
+    """The condition of a variable, bound and as written."""
 
     variable: int
     condition: x.Expression
@@ -196,8 +196,8 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery(ir.MatchQuery):
-    """A MATCH_RECOGNIZE query. `skip_to` are the variables of SKIP TO, `skip_name` how they are
-    called there."""
+    """A MATCH_RECOGNIZE query. `skip_to` are the variables of SKIP TO, `skip_name` their name
+    there."""
 
     variables: tuple[str, ...]
     pattern: RowPattern
@@ -207,7 +207,7 @@ class RowQuery(ir.MatchQuery):
     skip_name: str = ""
 
     def leaves(self) -> Iterator[x.Leaf]:
-        """The leaves of its conditions and columns."""
+        """Yields the leaves of its conditions and columns."""
         for definition in self.definitions:
             yield from x.leaves(definition.condition)
         for output in self.outputs:
@@ -215,7 +215,7 @@ class RowQuery(ir.MatchQuery):
             yield from x.leaves(output.expression)
 
     def cells(self) -> Iterator[Cell]:
-        """The attributes it reads."""
+        """Yields the attributes that it reads."""
         for leaf in self.leaves():
             inner = leaf.part if isinstance(leaf, At) else leaf
             inner = inner.aggregate if isinstance(inner, RowAggregate) else inner

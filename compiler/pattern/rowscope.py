@@ -1,4 +1,4 @@
-"""The meaning of names in MATCH_RECOGNIZE: columns of the rows that variables are matched to."""
+"""Resolves names in MATCH_RECOGNIZE: columns of the rows to which variables are matched."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LOGICAL = ("first", "last")
 
 @dataclass
 class RowScope:
-    """The names of one place. `sets` are the variables each name stands for, a variable or one of
-    SUBSET, by its folded name; `own` is the variable DEFINE is about, None in MEASURES."""
+    """The names of one place. `sets` maps each folded name, of a variable or of a SUBSET, to the
+    variables it stands for; `own` is the variable that DEFINE describes, None in MEASURES."""
 
     names: Sequence[str]
     sets: Mapping[str, int]
@@ -38,13 +38,14 @@ class RowScope:
 
     @property
     def every(self) -> int:
-        """All variables."""
+        """Returns the set of all variables."""
         return (1 << len(self.names)) - 1
 
     # --- the contract of a scope ----------------------------------------------
 
     def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
-        """A column: of the last row of a variable, or without one of the row at hand."""
+        """Resolves a column: of the last row of a variable or, without a variable, of the current
+        row."""
         if e.index is not None:
             hint = "LAST(v.x, 1) is the row of v before its last one"
             return _refuse(binder, "an index", e.span, hint)
@@ -58,7 +59,7 @@ class RowScope:
         return cell if cell is FAILED else self._spoken_of(cell, among, e.span)
 
     def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
-        """Navigation between rows, what a row is matched to, and aggregates."""
+        """Binds navigation between rows, the label and match of a row, and aggregates."""
         name = e.name.lower()
         if name in _PHYSICAL or name in _LOGICAL:
             return self._navigation(e, name, binder)
@@ -72,7 +73,7 @@ class RowScope:
         return self._aggregate(e, name, binder) if name in BY_NAME else None
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
-        """RUNNING or FINAL."""
+        """Binds RUNNING or FINAL."""
         assert isinstance(e, tree.Semantics)
         name = e.call.name.lower()
         if e.final and self.own is not None:
@@ -89,7 +90,7 @@ class RowScope:
     # --- references -----------------------------------------------------------
 
     def rows_of(self, name: s.Name, binder: Binder) -> int | None:
-        """The variables a name stands for."""
+        """Returns the variables that a name stands for."""
         found = self.sets.get(name.text.lower())
         if found is None:
             hint = suggest(name.text, self.sets, "variables")
@@ -111,7 +112,8 @@ class RowScope:
         return rows.Cell(column.name.lower(), column.type)
 
     def _spoken_of(self, part: x.Expression, among: int, span: Span) -> x.Expression:
-        """A part of an expression about one row; outside of navigation, the last of some rows."""
+        """Returns a part of an expression about one row; outside navigation, it reads the last of
+        some rows."""
         if self._spoken is not None:
             self._spoken.append(among)
             return part
@@ -132,7 +134,7 @@ class RowScope:
     # --- calls ----------------------------------------------------------------
 
     def _navigation(self, e: s.FunctionCall, name: str, binder: Binder) -> x.Expression:
-        """PREV, NEXT, FIRST and LAST."""
+        """Binds PREV, NEXT, FIRST and LAST."""
         if self._spoken is not None:
             place = binder.aggregating or "PREV, NEXT, FIRST or LAST"
             hint = "PREV and NEXT may go around FIRST and LAST: PREV(LAST(v.x, 1), 2)"
@@ -157,12 +159,12 @@ class RowScope:
         return rows.At(part, among, first, offset, 0, self._final, part.type, text)
 
     def _logical(self, e: s.Expression) -> s.Expression | None:
-        """The FIRST or LAST that stands directly within PREV or NEXT."""
+        """Returns the FIRST or LAST directly within PREV or NEXT."""
         call = e.call if isinstance(e, tree.Semantics) else e
         return e if isinstance(call, s.FunctionCall) and call.name.lower() in _LOGICAL else None
 
     def _part(self, e: s.Expression, binder: Binder) -> tuple[x.Expression, int | None]:
-        """An expression of one row, and the variables whose row it is."""
+        """Binds an expression over one row; also returns the variables whose row it is."""
         self._spoken = []
         part = binder.value(e)
         among, self._spoken = set(self._spoken), None
@@ -176,7 +178,7 @@ class RowScope:
         return part, among.pop()
 
     def _aggregate(self, e: s.FunctionCall, name: str, binder: Binder) -> x.Expression:
-        """An aggregate over the rows of one variable, of a SUBSET, or of the match."""
+        """Binds an aggregate over the rows of one variable, of a SUBSET, or of the match."""
         entry = BY_NAME[name]
         if self._spoken is not None:
             place = binder.aggregating or "PREV, NEXT, FIRST or LAST"
@@ -207,7 +209,7 @@ class RowScope:
         return rows.RowAggregate(found, spoken.pop(), self._final, found.type, text)
 
     def _counts(self, written: s.Reference) -> bool:
-        """Returns whether rows are counted: `v.*`, or `v` where no column has that name."""
+        """Returns whether the argument counts rows: `v.*`, or `v` if no column has that name."""
         if written.everything:
             return True
         return len(written.parts) == 1 and self.stream.column(written.parts[0].text) is None
@@ -218,7 +220,7 @@ def _refuse(binder: Binder, what: str, span: Span, hint: str | None = None) -> x
 
 
 def _offset(e: s.FunctionCall, name: str, binder: Binder) -> int | None:
-    """The second argument: how many rows on or back."""
+    """Returns the second argument: the number of rows to move."""
     if not 1 <= len(e.arguments) <= 2 or e.star or e.where is not None or e.distinct:
         hint = f"{e.name}(v.x) or {e.name}(v.x, 2)"
         fail(binder, "P015", f"{e.name} wants a value and a number of rows", e.span, hint)

@@ -1,4 +1,4 @@
-"""The meaning of names in a pattern: elements of the match so far, their events and their attributes."""
+"""Resolves names in a pattern: elements of the match so far, their events and their attributes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CODES = {
     "percent": "P019",
     "aggregate-here": "P020",
 }
-"""The specification's codes for kinds of problems all languages have."""
+"""The specification's codes for the kinds of problems that all languages have."""
 
 BY_NAME = {name: entry for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)}
 BEFORE = "..i-1"
@@ -42,8 +42,8 @@ _PICKS = {
 
 @dataclass
 class ElementScope:
-    """The names of a PATTERN query: `a.x`, `cs[i-1].x`, `last(cs).x`, `avg(cs[..i-1].x)`.
-    `returns` says that the place is RETURN, where all groups are complete."""
+    """The names of a PATTERN query: `a.x`, `cs[i-1].x`, `last(cs).x`, `avg(cs[..i-1].x)`. `returns`
+    is set in RETURN, where all groups are complete."""
 
     elements: Sequence[ir.Element]
     aliases: Mapping[str, int]
@@ -60,7 +60,7 @@ class ElementScope:
     # --- the contract of a scope ----------------------------------------------
 
     def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
-        """`v.x`, with or without an index."""
+        """Resolves `v.x`, with or without an index."""
         element = self._element(e.parts[0], binder)
         if element is None:
             return FAILED
@@ -77,7 +77,7 @@ class ElementScope:
         return self.value(element, pick, e.parts[1], binder)
 
     def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
-        """`first(v).x` and `last(v).x`, and aggregates, which go over a group."""
+        """Binds `first(v).x` and `last(v).x`, and aggregates, which range over a group."""
         if self._ends(e):
             return self._end_value(e, binder)
         if e.name.lower() in BY_NAME and e.attribute is None:
@@ -85,13 +85,13 @@ class ElementScope:
         return None
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
-        """There is no syntax that only patterns have."""
+        """Fails, since patterns have no syntax of their own within expressions."""
         raise AssertionError(e)
 
     # --- RETURN ---------------------------------------------------------------
 
     def output(self, e: s.Expression, binder: Binder) -> x.Expression | ir.Whole:
-        """A column of RETURN, where a whole event may stand."""
+        """Binds a column of RETURN, which may be a whole event."""
         if isinstance(e, s.Reference) and len(e.parts) == 1:
             element = self._element(e.parts[0], binder)
             pick = None if element is None else self._pick(element, e, binder)
@@ -104,7 +104,7 @@ class ElementScope:
     # --- references -----------------------------------------------------------
 
     def attribute(self, name: str) -> tuple[str, Type] | None:
-        """An attribute's folded name and its type."""
+        """Returns an attribute's folded name and its type."""
         column = self.stream.column(name)
         if column is None:
             return None
@@ -114,7 +114,7 @@ class ElementScope:
         return column.name.lower(), column.type
 
     def value(self, element: int, pick: Pick, name: s.Name, binder: Binder) -> x.Expression:
-        """An attribute of an element; of one the stream does not have, P003."""
+        """Returns an attribute of an element; reports P003 if the stream does not have it."""
         found = self.attribute(name.text)
         if found is None:
             columns = [c.name for c in self.stream.columns]
@@ -124,7 +124,7 @@ class ElementScope:
         return ir.Value(element, pick, *found, self.elements[element].variable)
 
     def _element(self, name: s.Name, binder: Binder) -> int | None:
-        """The element a name stands for: an alias first, then a type used once."""
+        """Returns the element that a name stands for: an alias first, then a type used once."""
         folded = name.text.lower()
         if folded in self.aliases:
             return self.aliases[folded]
@@ -140,7 +140,7 @@ class ElementScope:
         return None
 
     def _pick(self, element: int, e: s.Reference, binder: Binder) -> Pick | None:
-        """Returns which events an index means; one that has no meaning here is P014."""
+        """Returns the events that an index selects; reports P014 if it has no meaning here."""
         of, index = self.elements[element], e.index
         if of.negated and self.returns:
             text = f"!{of.variable} has no event to show in RETURN"
@@ -160,7 +160,7 @@ class ElementScope:
         return None
 
     def _member(self, element: int, e: s.Reference, binder: Binder) -> Pick | None:
-        """Returns which events are meant within an aggregate: of a group the one that is added."""
+        """Returns the events selected within an aggregate: for a group, the event being added."""
         of, index = self.elements[element], e.index
         if of.negated:
             fail(binder, "P013", f"!{of.variable} in {binder.aggregating}", e.span, None)
@@ -178,7 +178,8 @@ class ElementScope:
     # --- calls ----------------------------------------------------------------
 
     def _ends(self, e: s.FunctionCall) -> bool:
-        """Returns whether it is first(v) or last(v), which pick an event; first(v.x) is an aggregate."""
+        """Returns whether the call is first(v) or last(v), which pick an event; first(v.x) is an
+        aggregate."""
         if e.name.lower() not in ("first", "last") or len(e.arguments) != 1:
             return False
         written = e.arguments[0]
@@ -219,7 +220,7 @@ class ElementScope:
         return self.value(*found, e.attribute, binder)
 
     def aggregate(self, e: s.FunctionCall, binder: Binder) -> x.Expression:
-        """An aggregate over the one group its argument speaks of."""
+        """Binds an aggregate over the one group that its argument refers to."""
         if binder.aggregating is not None:
             return binder.aggregate(e, BY_NAME[e.name.lower()])  # which reports it
         self._groups.clear()
@@ -236,7 +237,7 @@ class ElementScope:
         return self.over(found, e, binder)
 
     def over(self, found: x.AggregateCall, e: s.FunctionCall, binder: Binder) -> x.Expression:
-        """A bound aggregate with the group that its references are to."""
+        """Attaches to a bound aggregate the group that its references belong to."""
         groups = set(self._groups)
         at = e.arguments[0].span if e.arguments else e.span
         if not groups:
@@ -251,11 +252,11 @@ class ElementScope:
         return ir.GroupAggregate(element, before, found, found.type, variable)
 
     def _counts(self, written: s.Reference) -> bool:
-        """Returns whether what is counted is a whole event."""
+        """Returns whether the argument counted is a whole event."""
         return len(written.parts) == 1
 
     def _count(self, e: s.FunctionCall, written: s.Reference, binder: Binder) -> x.Expression:
-        """`count(v)`, which counts events."""
+        """Binds `count(v)`, which counts events."""
         element = self._element(written.parts[0], binder)
         if element is None:
             return FAILED

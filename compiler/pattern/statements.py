@@ -1,4 +1,4 @@
-"""Any statement of this front end to a query: the door other rooms use."""
+"""Compiles any statement of this front end to a query: the entry point for other packages."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def compile_pattern(
     parameters: Mapping[str, ParameterValue] | None = None,
     bounded: bool = False,
 ) -> ir.MatchQuery:
-    """One PATTERN or MATCH_RECOGNIZE statement over some streams, as a query. Raises
-    `CompileError` with everything wrong. `bounded` allows WITHIN to be left out."""
+    """Compiles one PATTERN or MATCH_RECOGNIZE statement over some streams. Raises `CompileError`
+    with all problems. `bounded` allows WITHIN to be left out."""
     source, problems = SourceText(text), Problems()
     end = len(text.rstrip().removesuffix(";"))
     statement = parse_statement(source, Span(0, end), problems)

@@ -1,4 +1,4 @@
-"""Statements of PATTERN and MATCH_RECOGNIZE: what was written, before any name is looked up. Their
+"""Statements of PATTERN and MATCH_RECOGNIZE as written, before any name is looked up. Their
 expressions are those of all languages."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Quantifier:
 
 @dataclass(frozen=True, slots=True)
 class ElementClause:
-    """One step of a sequence, of one of some types; without types of ANY."""
+    """One step of a sequence: an event of one of some types, or of any type if it lists none."""
 
     types: tuple[str, ...]
     quantifier: Quantifier | None
@@ -33,7 +33,7 @@ class ElementClause:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of several sequences, the empty one among them where none need be there."""
+    """One of several sequences; includes the empty one if none is required."""
 
     ways: tuple[tuple[ElementClause | OneOf, ...], ...]
 
@@ -47,7 +47,7 @@ class ReturnItem:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The fate of the query: `verb` is register, create or explain."""
+    """The purpose of the query: `verb` is register, create or explain."""
 
     verb: str
     name: Name | None
@@ -88,7 +88,7 @@ class Pattern:
 @dataclass(frozen=True, slots=True)
 class RowPart:
     """A part of a row pattern. `kind` is one, sequence, choice, repeat, exclusion, permutation,
-    first or last (anchors); only one row has a `name`, only a repeat the last two."""
+    first or last (anchors). Only one row has a `name`, and only a repeat has the last two members."""
 
     kind: str
     parts: tuple[RowPart, ...]

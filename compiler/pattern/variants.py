@@ -1,10 +1,10 @@
-"""Ways through a sequence with optional elements and choices: each is a pattern of its own.
+"""Expands a sequence with optional elements and choices into its ways, each a pattern of its own.
 
 before  A a; B? b; (C c | D d)
 after   A a; B b; C c / A a; C c / A a; B b; D d / A a; D d
 
-In a match without an element its attributes are NULL, and it is counted 0 times. A condition that is NULL
-then, whatever the other events are, does not apply.
+In a match without an element, its attributes are NULL and its count is 0. A condition that is then NULL
+regardless of the other events does not apply.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Sequenced = Sequence[tree.ElementClause | tree.OneOf]
 Bound = Sequence[tuple[x.Expression, Span]]
 """The conditions that WHERE joins by AND, each with its place."""
 Way = tuple[tuple[int, bool], ...]
-"""The elements there are, by number; False of a group that has no event."""
+"""The elements present, by number; False for a group that has no event."""
 
 
 def clauses_of(sequence: Sequenced) -> Iterator[tree.ElementClause]:
-    """The elements in the order they are written; so they are numbered."""
+    """Yields the elements in written order, which is the order of their numbers."""
     for part in sequence:
         if isinstance(part, tree.OneOf):
             for way in part.ways:
@@ -45,15 +45,16 @@ def _may_be_empty(clause: tree.ElementClause) -> bool:
 
 
 def has_choice(sequence: Sequenced) -> bool:
-    """Says whether there is more than one way through."""
+    """Returns whether there is more than one way through."""
     return any(
         isinstance(part, tree.OneOf) or part.optional or _may_be_empty(part) for part in sequence
     )
 
 
 def ways(sequence: Sequenced, grouped: bool) -> list[Way]:
-    """All ways through a sequence, but those whose matches another way has, too: one with the same events and
-    some of the absences. Only where groups are the largest (`grouped`) is one without events an absence."""
+    """Returns all ways through a sequence, except those whose matches another way has too: one with
+    the same events and only some of the absences. A group without events is an absence only if
+    groups are maximal (`grouped`)."""
     numbers = itertools.count()
 
     def of_part(part: tree.ElementClause | tree.OneOf) -> list[Way]:
@@ -82,8 +83,8 @@ def ways(sequence: Sequenced, grouped: bool) -> list[Way]:
 
 @dataclass
 class Variant:
-    """One way: its elements, and what conditions and columns come to. A group that is to be the largest
-    and has no event is the absence of every event that would be a member."""
+    """One way: its elements, and the forms that conditions and columns take in it. A group that
+    must be maximal and has no event is the absence of every event that would be a member."""
 
     every: Sequence[ir.Element]
     way: Way
@@ -106,7 +107,7 @@ class Variant:
         self.elements = tuple(found)
 
     def conditions(self, bound: Bound) -> list[tuple[x.Expression, Span]]:
-        """The conditions that apply, about the elements of this way."""
+        """Returns the conditions that apply, over the elements of this way."""
         found = []
         for e, span in bound:
             refs = ir.references(e)
@@ -118,7 +119,7 @@ class Variant:
         return found
 
     def outputs(self, query: ir.PatternQuery) -> tuple[ir.OutputColumn, ...]:
-        """The columns that speak of something there is."""
+        """Returns the columns that refer to something present."""
         found = []
         for name, e, each in fields(query):
             refs = ir.references(e)
@@ -130,7 +131,8 @@ class Variant:
         return tuple(found)
 
     def _says_members(self, e: x.Expression, group: int) -> bool:
-        """Says whether a condition decides which events are members, by itself or with single ones."""
+        """Returns whether a condition decides which events are members, by itself or with single
+        elements."""
         mine = all(
             isinstance(part, ir.Value) and part.pick is ir.Pick.EACH
             for part in ir.parts(e)
@@ -157,7 +159,7 @@ class Variant:
 
 
 def _of_nothing(e: x.AggregateCall) -> x.Value:
-    """The value of an aggregate over no events."""
+    """Returns the value of an aggregate over no events."""
     entry = AGGREGATES[e.function]
     state = entry.init()
     value: x.Value = entry.result(e.type, state) if entry.typed else entry.result(state)
@@ -165,7 +167,7 @@ def _of_nothing(e: x.AggregateCall) -> x.Value:
 
 
 def _is_null(e: x.Expression) -> bool:
-    """Says whether a value is NULL whatever its leaves are."""
+    """Returns whether a value is NULL regardless of its leaves."""
     if not any(True for _ in x.leaves(e)):
         return constant(e) is None
     match e:
@@ -182,7 +184,7 @@ def _is_null(e: x.Expression) -> bool:
 
 
 def constant(e: x.Expression) -> x.Value:
-    """The value of an expression without variables."""
+    """Returns the value of an expression without variables."""
 
     def leaf(e: x.Leaf) -> Callable[[None], x.Value]:
         raise AssertionError(e)

@@ -1,4 +1,4 @@
-"""Areas: the tables a device loads, all but the programs.
+"""Areas: all tables that a device loads, except the programs.
 
 before  route plan
 after   per join area its factors, combinations and retention; route table; output windows;
@@ -81,7 +81,7 @@ def allocate(
 
 
 def _filters(requests: Requests, queries: int) -> tuple[int, ...]:
-    """The selection bits that the queries over one stream need."""
+    """Returns the selection bits that the queries over one stream need."""
     filters = [0] * queries
     for row in requests.rows:
         if len(row.slots) == 1:
@@ -112,12 +112,12 @@ def _windows(one: Normalised, slots: int, config: DeviceConfig) -> tuple[Window,
 
 
 def factor_numbers(area: int, routes: RoutePlan) -> list[int]:
-    """Request table numbers of the factors an area evaluates, ascending."""
+    """Returns the request table numbers of the factors that an area evaluates, ascending."""
     return sorted({number for step in routes.steps if step.area == area for number in step.factors})
 
 
 def _factor(number: int, area: int, requests: Requests) -> Factor:
-    """A factor as seen from an area: `probe condition window`."""
+    """Returns a factor as seen from an area: `probe condition window`."""
     factor = requests.factors[number]
     window, probe, condition = factor.left, factor.right, factor.condition.mirrored()
     if factor.right.slot == area:

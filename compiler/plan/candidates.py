@@ -4,9 +4,9 @@ before  p: PATTERN A a; B+ b; C c WHERE [k] AND a.x < c.x WITHIN 10 s
 after   p#1: FROM E a, E c WHERE a.type = 'A' AND c.type = 'C' AND a.k = c.k AND a.x < c.x WINDOW 10 s
         p reads E and p#1
 
-Every match holds events that the join finds, as the join asks for nothing that the pattern does not. So the
-engine looks for matches among the events from the first to the last of each result alone. It completes
-what no join says: groups, absences, strictness, the order of events.
+Every match holds events that the join finds, as the join requires nothing that the pattern does not. The
+engine therefore only looks for matches among the events from the first to the last of each result. It
+checks what no join expresses: groups, absences, strictness, the order of events.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
 MOST = 0.5
-"""Candidates for an event, beyond which the engine looks at nearly all events anyway."""
+"""Candidates per event beyond which the engine looks at nearly all events anyway."""
 _SHARES = {Condition.EQ: 0.01, Condition.NE: 0.99}
 _ORDER = 1 / 3
 _TYPE = 0.1
-"""The share of events that have a type, and of pairs for which a condition holds, where nothing is known."""
+"""The default share of events that have a type, and of pairs for which a condition holds."""
 
 
 def with_candidates(program: Program, config: DeviceConfig, statistics: Statistics) -> Program:
-    """The program with a join for each pattern that one spares work."""
+    """Adds a join to the program for each pattern whose work it reduces."""
     queries, streams, patterns = list(program.queries), list(program.streams), []
     for pattern in program.patterns:
         found = _Candidates.of(pattern, config)
@@ -58,7 +58,7 @@ def with_candidates(program: Program, config: DeviceConfig, statistics: Statisti
 
 
 def without_candidates(program: Program, why: Mapping[str, str] | None = None) -> Program:
-    """The program without the joins that `why` names, or without all, as if there had been none."""
+    """Removes the joins that `why` names, or all, as if there had been none."""
     gone = {p.candidates.name for p in program.patterns if p.candidates is not None}
     gone &= gone if why is None else why.keys()
     if not gone:
@@ -80,7 +80,7 @@ def without_candidates(program: Program, why: Mapping[str, str] | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The single events of a pattern that its join has, and what it asks of them."""
+    """The single events of a pattern that its join covers, and the conditions on them."""
 
     pattern: ir.PatternQuery
     chosen: tuple[int, ...]
@@ -88,7 +88,7 @@ class _Candidates:
 
     @classmethod
     def of(cls, pattern: ir.MatchQuery, config: DeviceConfig) -> _Candidates | str:
-        """Why not, if a pattern has none."""
+        """Returns the candidates of a pattern, or the reason why it has none."""
         if why := _why_not(pattern):
             return why
         assert isinstance(pattern, ir.PatternQuery)
@@ -106,7 +106,7 @@ class _Candidates:
         return cls(pattern, chosen, tuple(terms))
 
     def query(self) -> Query:
-        """The join, which only arrivals of the last event complete."""
+        """Returns the join, which only arrivals of the last event complete."""
         pattern = self.pattern
         assert pattern.window is not None
         window = Window(WindowKind.RANGE, pattern.window)
@@ -131,7 +131,7 @@ class _Candidates:
         )
 
     def expected(self, statistics: Statistics) -> float:
-        """Estimates the results for an event of the stream."""
+        """Estimates the number of results per event of the stream."""
         stream = self.pattern.stream.name.lower()
         rows = statistics.rows.get(stream, TYPICAL_ROWS)
         typed = self.pattern.type_column
@@ -161,7 +161,7 @@ class _Candidates:
 
 
 def _why_not(pattern: ir.MatchQuery) -> str:
-    """Why no join finds candidates of a pattern; empty if one may."""
+    """Returns why no join finds candidates of a pattern; empty if one may."""
     stream = pattern.stream
     if not isinstance(pattern, ir.PatternQuery):
         return "MATCH_RECOGNIZE is matched row by row"
@@ -229,7 +229,7 @@ def _column(
 def _over_sources(
     pattern: ir.PatternQuery, chosen: tuple[int, ...], e: x.Expression
 ) -> x.Expression:
-    """A condition on events as one on the sources of the join."""
+    """Rewrites a condition on events as one on the sources of the join."""
     if isinstance(e, ir.Value):
         column = pattern.stream.column(e.attribute)
         assert column is not None

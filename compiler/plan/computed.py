@@ -3,7 +3,7 @@
     R.a + 1 = S.d   becomes   R.[R.a + 1] = S.d
 
 The host computes `R.a + 1` when a tuple of R enters, and the device compares its code like that of a
-column: an equality has an index, where it was a cross product with a condition left to the host.
+column. The equality thus has an index, instead of a cross product with a condition left to the host.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from seustream.compiler.logical.program import Query
 from seustream.hdl.isa import Condition
 
 Key = tuple[str, str]
-"""A stream and the name of an attribute: a column, or an expression as it is shown."""
+"""A stream and the name of an attribute: a column, or the text of an expression."""
 
 
 @dataclass
 class Computed:
-    """The conditions of a query with expressions for attributes; `expressions` are over source 0.
-    An area has so many attributes: equalities get them first, then what compares times."""
+    """Turns expressions in the conditions of a query into attributes; `expressions` are over source
+    0. The attributes of an area are limited: equalities get them first, then comparisons of times."""
 
     query: Query
     attributes: int
@@ -31,7 +31,8 @@ class Computed:
     _used: list[set[str]] = field(init=False)
 
     def where(self) -> x.Expression:
-        """The condition as the device may compare it; its conjuncts are those of the query's."""
+        """Returns the condition as the device may compare it; its conjuncts correspond to the
+        query's."""
         self._used = [set() for _ in self.query.sources]
         wanted = []
         for e in _compares(self.query.where):
@@ -73,7 +74,7 @@ class Computed:
 
 
 def _compares(e: x.Expression) -> Iterator[x.Compare]:
-    """The comparisons of a condition that stand in no other operator than AND and OR."""
+    """Yields the comparisons of a condition that are nested in AND and OR alone."""
     match e:
         case x.And() | x.Or():
             for term in e.terms:
@@ -89,14 +90,15 @@ def _order(e: x.Compare) -> int:
 
 
 def _over(e: x.Expression, stream: str) -> x.Expression:
-    """The expression over the one stream it reads, the same from every query."""
+    """Rewrites the expression over the one stream it reads, so that it is the same from every
+    query."""
     if isinstance(e, x.ColumnReference):
         return replace(e, source=0, alias=stream)
     return x.rebuild(e, lambda part: _over(part, stream))
 
 
 def is_time(e: x.Expression) -> bool:
-    """Says whether a value is a component's time, or that a fixed interval off."""
+    """Returns whether a value is a component's time, or a fixed interval from it."""
     match e:
         case x.ColumnReference():
             return e.name == TIME_COLUMN.name

@@ -1,13 +1,13 @@
-"""Routes by cost: shared tags, no cross product where factors connect the streams.
+"""Plans routes by cost: shared tags, no cross product where factors connect the streams.
 
 Two steps.
 
-1. For each arriving stream a tree. Its nodes say what is bound and what has been checked; from
-   each, the next stream for a subquery is the connected one expected to let the fewest tuples
-   through. A node stands in the tree once, so an intermediate that several subqueries need, or
+1. Build a tree for each arriving stream. Its nodes record what is bound and what has been checked;
+   from each, the next stream for a subquery is the connected one expected to let the fewest tuples
+   through. Each node occurs in the tree once, so an intermediate that several subqueries need, or
    that is another subquery's result, is produced once, and no result twice.
-2. Nodes of different trees become one tag where they mean the same and go on in the same way.
-   Tuples that have gone different ways so far then share programs and route rows.
+2. Merge nodes of different trees into one tag if they mean the same and continue in the same way.
+   Tuples that have taken different ways so far then share programs and route rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seustream.compiler.plan.statistics import Estimate
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A joined tuple: the streams it carries, and the conditions known to hold of it."""
+    """A joined tuple: the streams it carries, and the conditions known to hold for it."""
 
     bound: frozenset[int]
     factors: frozenset[int] = frozenset()
@@ -49,7 +49,7 @@ def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
 def _tree(raw: int, requests: Requests, estimate: Estimate) -> _Node:
     root = _Node(_Content(frozenset((raw,))))
     nodes = {root.content: root}
-    # Short subqueries first: their results are the intermediates longer ones share.
+    # Short subqueries first: their results are the intermediates that longer ones share.
     for request in sorted(requests.rows, key=lambda row: len(row.slots)):
         if not request.subquery.completed_by(raw):
             continue
@@ -67,7 +67,7 @@ def _tree(raw: int, requests: Requests, estimate: Estimate) -> _Node:
 
 
 def _next_area(node: _Node, request: Request, requests: Requests, estimate: Estimate) -> int:
-    """The cheapest stream to probe; one without a factor only if none has any."""
+    """Returns the cheapest stream to probe; one without a factor only if none has any."""
     bound = node.content.bound
 
     def cost(area: int) -> tuple[bool, float, bool, int]:
@@ -100,12 +100,12 @@ _Meaning = tuple[_Content, frozenset[tuple[int, int]]]
 
 
 class _Merge:
-    """Numbers the nodes; those that mean the same and go on alike get one number."""
+    """Numbers the nodes; those that mean the same and continue alike get one number."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.classes: dict[_Meaning, int] = {}
-        self.class_of: dict[int, int] = {}  # by id of the node
+        self.class_of: dict[int, int] = {}  # by identity of the node
 
     def run(self, trees: list[_Node]) -> RoutePlan:
         for root in trees:
@@ -139,7 +139,7 @@ class _Merge:
         node: _Node,
         after: _Node,
     ) -> int:
-        """The tag of a node, and the step that leads to it."""
+        """Returns the tag of a node, and adds the step that leads to it."""
         mine = self.class_of[id(after)]
         if mine not in numbers:
             numbers[mine] = routes.new_tag(after.content.bound).number

@@ -1,4 +1,4 @@
-"""Decomposition: each term of a normal form is a subquery, shared where two are the same.
+"""Decomposition: each term of a normal form is a subquery, shared if two are the same.
 
 before  per query: terms
 after   numbered subqueries (streams, leaves, windows) that know their parent queries
@@ -15,8 +15,8 @@ from seustream.hdl.device import Window
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """A conjunction over some slots. `parents` are device query numbers: positions among
-    the queries that use the device. If there is a `last` slot, no arrival of another completes it."""
+    """A conjunction over some slots. `parents` are device query numbers: positions among the
+    queries that use the device. If there is a `last` slot, only its arrivals complete the subquery."""
 
     number: int
     slots: tuple[int, ...]

@@ -35,7 +35,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class JoinFactor:
-    """`left condition right`, columns of two slots, the lower slot on the left."""
+    """`left condition right` over columns of two slots, the lower slot on the left."""
 
     left: Attribute
     condition: Condition
@@ -46,7 +46,7 @@ class JoinFactor:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Test:
-    """A column's code against a constant code."""
+    """Compares a column's code with a constant code."""
 
     column: str
     condition: Condition
@@ -55,7 +55,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class SelectionTerm:
-    """Every or any of some tests on one slot's raw tuple: one selection bit."""
+    """All or any of some tests on one slot's raw tuple: one selection bit."""
 
     slot: int
     every: bool
@@ -84,7 +84,7 @@ _ALL_ON_THE_DEVICE: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class DividedConjunct:
-    """One conjunct of a condition: what the device makes of it, and what that leaves open."""
+    """One conjunct of a condition: the device's form of it, and what that leaves open."""
 
     condition: x.Expression
     device: Formula
@@ -109,7 +109,8 @@ class Division:
 def divide(
     program: Program, layout: Layout, software: Mapping[str, str] = _ALL_ON_THE_DEVICE
 ) -> tuple[Division, ...]:
-    """The division of each query; `software` says why by name of those the device does not get."""
+    """Divides each query; `software` gives, by name, the reason for those that the device does not
+    get."""
     return tuple(
         _divide(query, slots, layout, where, software.get(query.name))
         for query, slots, where in zip(
@@ -149,7 +150,7 @@ class _Divider:
     layout: Layout
 
     def part(self, written: x.Expression, compared: x.Expression) -> DividedConjunct:
-        """A conjunct as it is written, and with computed attributes."""
+        """Divides a conjunct, given as written and with computed attributes."""
         doubts: list[str] = []
         formula = self._formula(compared, doubts)
         return DividedConjunct(written, formula, doubts[0] if doubts else None)
@@ -241,7 +242,8 @@ def _no_code(left: Type, right: Type) -> str:
 def _test(
     encoding: Encoding, condition: Condition, value: x.Value
 ) -> tuple[Condition, int, bool] | None:
-    """Condition and constant on codes, and whether they decide; None if nothing follows."""
+    """Returns the condition and the constant on codes, and whether they decide; None if nothing
+    follows."""
     decides = encoding.is_exact
     weakened: Condition | None = condition
     if isinstance(value, float) and not math.isfinite(value):
@@ -251,7 +253,8 @@ def _test(
     if encoding.codec is Codec.INTEGER and isinstance(value, (float, Decimal)):
         if encoding.scale and isinstance(value, float):
             return None  # the column is compared as double precision
-        # An integer, or a decimal in units of its last digit, beside a number between two of them.
+        # An integer, or a decimal in units of its last digit, is compared with a number between two
+        # of them.
         scaled = Fraction(value) * 10**encoding.scale
         whole = math.floor(scaled)
         if whole != scaled:
@@ -263,9 +266,9 @@ def _test(
     elif encoding.codec is Codec.INTEGER_HASH and isinstance(value, Decimal):
         return None
     elif encoding.codec is Codec.INTEGER_HASH and isinstance(value, float) and abs(value) >= 2**53:
-        return None  # several integers are equal to it as double precision
+        return None  # several integers equal it as double precision
     elif encoding.codec is Codec.REAL and as_real(value) != value:
-        # The constant itself is rounded: only an order that includes equality survives.
+        # The constant itself is rounded, so only an order that includes equality remains valid.
         decides = False
         if condition in (Condition.EQ, Condition.NE):
             return None
@@ -289,7 +292,7 @@ def _any(parts: tuple[Formula, ...]) -> Formula:
         return ALWAYS
     slots = {part.slot if isinstance(part, SelectionTerm) else None for part in parts}
     if len(slots) == 1 and None not in slots:
-        # Alternatives on one raw tuple are one selection bit: no need to multiply them out.
+        # Alternatives on one raw tuple are one selection bit, so they need not be multiplied out.
         terms = [part for part in parts if isinstance(part, SelectionTerm)]
         if all(len(term.tests) == 1 or not term.every for term in terms):
             tests = tuple(sorted({test for term in terms for test in term.tests}))
@@ -301,7 +304,8 @@ def _any(parts: tuple[Formula, ...]) -> Formula:
 
 
 def _why_not(e: x.Expression) -> str:
-    """Why a comparison is not the device's, by the first thing in it that it does not know."""
+    """Returns why a comparison is not the device's, by the first part that the device does not
+    know."""
     if isinstance(e, x.IsNull):
         return "the device sees no NULL"
     for part in x.walk(e):

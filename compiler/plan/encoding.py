@@ -1,13 +1,13 @@
 """Encodes a column's values as the device's codes.
 
-A device compares unsigned codes of 8, 16 or 32 bits. An *exact* encoding keeps order and
-equality; a *prefix* only never reverses the order (a < b gives code(a) <= code(b)); a *hash*
-keeps equality alone. `weakened` is what remains of a comparison: it must hold on the codes
-whenever the comparison holds on the values, so that the device loses no result; what it lets
-through in error the host removes.
+A device compares unsigned codes of 8, 16 or 32 bits. An *exact* encoding preserves order and
+equality; a *prefix* never reverses the order (a < b gives code(a) <= code(b)); a *hash* preserves
+equality alone. `weakened` is what remains of a comparison: it must hold on the codes whenever the
+comparison holds on the values, so that the device loses no result. The host removes false
+positives.
 
-One comparison, one encoding: columns compared with each other share theirs. The scalar form
-here serves constants in query texts; `engine/host/encode.py` does the same to whole columns.
+One comparison needs one encoding: columns compared with each other share theirs. The scalar form
+here serves constants in query texts; `engine/host/encode.py` does the same for whole columns.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """`scale` counts the digits after the point of which an integer code is made."""
+    """The encoding of a column. `scale` is the number of digits after the point that an integer
+    code includes."""
 
     codec: Codec
     width: int
@@ -83,7 +84,8 @@ class Encoding:
         return f"{name}, {quality}, {self.width} bits"
 
     def weakened(self, condition: Condition) -> Condition | None:
-        """The comparison of codes that follows from this comparison of values; None if none does."""
+        """Returns the comparison of codes implied by this comparison of values; None if there is
+        none."""
         if self.is_exact or condition is Condition.EQ:
             return condition
         if self.is_hash or condition is Condition.NE:
@@ -91,7 +93,7 @@ class Encoding:
         return {Condition.LT: Condition.LE, Condition.GT: Condition.GE}.get(condition, condition)
 
     def code(self, value: Value) -> int | None:
-        """The code of one value; None if an exact encoding has none for it."""
+        """Returns the code of one value; None if an exact encoding has none for it."""
         drop = 32 - self.width
         match self.codec:
             case Codec.INTEGER:
@@ -116,17 +118,17 @@ class Encoding:
             case Codec.TEXT_HASH:
                 return zlib.crc32(str(value).encode()) >> drop
             case Codec.TICKS:
-                return None  # counts from the first tuple of a run, which no text can know
+                return None  # counts from a run's first tuple, which is unknown at compile time
 
 
 def digits_of(width: int) -> int:
-    """The decimal digits that an integer code of so many bits holds, whatever they are."""
+    """Returns the number of decimal digits that an integer code of this many bits always holds."""
     return len(str(1 << (width - 1))) - 1
 
 
 def integer_of(value: Value) -> int:
-    """A value as the integer it is stored as: days, milliseconds (of the day, of an interval),
-    microseconds."""
+    """Returns the integer as which a value is stored: days, milliseconds (of the day, of an
+    interval), microseconds."""
     match value:
         case datetime.timedelta():
             return value // datetime.timedelta(milliseconds=1)
@@ -144,8 +146,8 @@ def integer_of(value: Value) -> int:
 
 
 def as_compared(value: Value, of: Type) -> Value:
-    """A constant as it is compared in a type: a date as a timestamp, an interval beside an integer
-    in milliseconds, an exact number beside an inexact one as a double."""
+    """Returns a constant as it is compared in a type: a date as a timestamp, an interval beside an
+    integer in milliseconds, an exact number beside an inexact one as a double."""
     if of.kind is Kind.TIMESTAMP and isinstance(value, datetime.date):
         at = value if isinstance(value, datetime.datetime) else None
         return at or datetime.datetime(value.year, value.month, value.day)
@@ -155,7 +157,7 @@ def as_compared(value: Value, of: Type) -> Value:
 
 
 def as_real(value: Value) -> float:
-    """The nearest real; beyond the largest one, infinity."""
+    """Returns the nearest real; infinity beyond the largest one."""
     assert isinstance(value, (int, float))
     try:
         real: float = struct.unpack("<f", struct.pack("<f", value))[0]
@@ -171,13 +173,13 @@ def _double_bits(value: Value) -> int:
 
 
 def _ordered(bits: int, width: int) -> int:
-    """IEEE bits as an unsigned number in the order of the values."""
+    """Returns IEEE bits as an unsigned number in the order of the values."""
     sign = 1 << (width - 1)
     return bits ^ ((sign << 1) - 1) if bits & sign else bits | sign
 
 
 def mixed(bits: int) -> int:
-    """The finaliser of splitmix64: equal in, equal out, all bits mixed."""
+    """Mixes all bits with the finaliser of splitmix64; equal inputs stay equal."""
     mask = (1 << 64) - 1
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & mask
     bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & mask

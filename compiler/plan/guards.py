@@ -1,8 +1,8 @@
-"""Guards: which equality lets a device look up its window tuples instead of scanning them.
+"""Guards: equalities that let a device look up its window tuples instead of scanning them.
 
 before  join areas with factors and combinations
-after   per area, for the route tags it can be done for, a guard: an equality that all
-        combinations of the tag require, on one of as many attributes as there are indexes
+after   per area and route tag, if possible, a guard: an equality that all combinations of the
+        tag require, on one of as many attributes as there are indexes
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seustream.hdl.isa import Condition
 def guard(
     tables: Tables, requests: Requests, routes: RoutePlan, estimate: Estimate, config: DeviceConfig
 ) -> Tables:
-    """The tables with every area's guards in."""
+    """Adds every area's guards to the tables."""
     areas = []
     for slot, area in enumerate(tables.areas):
         numbers = factor_numbers(slot, routes)
@@ -34,9 +34,11 @@ def guard(
 
 
 def choose(area: Area, shares: list[float], indexes: int) -> dict[int, int]:
-    """Guards on at most so many attributes, for as many tags as can be; among equals those that
-    leave the least to look at. `shares` are the parts of the pairs that the factors let through."""
-    # Attributes are few, so all sets of them are tried; of equals the smallest and first is taken.
+    """Chooses guards on at most `indexes` attributes, for as many tags as possible; among equals,
+    those that leave the least to look at. `shares` are the parts of the pairs that the factors let
+    through."""
+    # Attributes are few, so all sets of them are tried; among equals the smallest and first one
+    # wins.
     attributes = sorted({f.window_attribute for f in area.factors if f.condition is Condition.EQ})
     best: dict[int, int] = {}
     best_cost = (0, math.inf)
@@ -63,7 +65,7 @@ def _guards(
 
 
 def equalities(area: Area, tag: int) -> Iterable[int]:
-    """The EQ factors that all combinations of a tag require, ascending."""
+    """Returns the EQ factors that all combinations of a tag require, ascending."""
     required = [set(row.factors) for row in area.combinations if row.pre_tag == tag]
     common = set.intersection(*required) if required else set()
     return sorted(i for i in common if area.factors[i].condition is Condition.EQ)

@@ -4,14 +4,14 @@ of     SELECT … FROM R, S, T WHERE R.a = S.d AND S.d = T.f AND R.b > S.e WINDO
 keys   R by a, S by d, T by f
 
 If every result of every query has the same key in all its components, tuples of different keys
-never meet: each device, or each task of Spark, takes its share of the keys and all windows, and the
-results are those of one. That is so where a condition implies the equalities, and where windows do
-not count tuples, since ROWS counts those of other keys too. Groups must be of one key, so GROUP BY has
-to have it; and so have PARTITION BY of a pattern and of functions OVER. Other queries over one stream go
-with any key.
+never meet: each device, or each task of Spark, takes its share of the keys with all windows, and
+together they give the results of one. This requires a condition that implies the equalities, and
+windows that do not count tuples, since ROWS counts those of other keys too. A group must be of one
+key, so GROUP BY has to contain it; the same holds for PARTITION BY of a pattern and of functions
+OVER. Other queries over one stream work with any key.
 
-A column of a derived stream is a key where it has the value of one: it goes back to the columns of base
-streams by which these must be divided.
+A column of a derived stream is a key if it has the value of one: it leads back to the columns by
+which the base streams must be divided.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
 
 Pair = tuple[tuple[int, str], tuple[int, str]]
-"""Two columns, each by the position of its stream in the FROM list, that are equal."""
+"""Two equal columns, each with the position of its stream in the FROM list."""
 Choice = dict[str, str]
 """A column of each base stream."""
 Way = tuple[Choice, set[tuple[int, str]]]
-"""A choice, and the columns of a FROM list that have the key then."""
+"""A choice, and the columns of a FROM list that have the key under it."""
 Origins = Mapping[str, Mapping[str, list[Choice]]]
-"""By stream and column, the ways to divide base streams such that each row is where its value says."""
+"""By stream and column, the ways to divide base streams so that each row is where its value
+demands."""
 _MANY = 256
-"""The most ways of one group of columns that are looked at."""
+"""The most ways that are considered for one group of columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`columns` of each stream, None if there is no way; `why` says for which query, or what
-    each result has in common."""
+    """`columns` gives a column of each stream, None if there is no way. `why` names the query that
+    prevents it, or what each result has in common."""
 
     columns: tuple[tuple[str, str], ...] | None
     why: str
@@ -63,16 +64,17 @@ class Keys:
 
 
 def keys_of_each(program: Program) -> dict[str, Keys]:
-    """The keys of each query alone, with what it reads. One may have some where the set has none."""
+    """Returns the keys of each query alone, with what it reads. A query may have some although the
+    set has none."""
     return {name: keys(part(program, name)) for name in program.names}
 
 
 class _NoKey(Exception):
-    """A query brings rows of several keys together; the text goes on after its name."""
+    """A query brings rows of several keys together; the text continues after its name."""
 
 
 def keys(program: Program) -> Keys:
-    """The keys of a query set."""
+    """Finds the keys of a query set."""
     at, defined = levels(program), definitions(program)
     origins: dict[str, Mapping[str, list[Choice]]] = {
         stream.name: {c.name: [{stream.name: c.name}] for c in stream.columns if _is_key(c.type)}
@@ -107,12 +109,12 @@ def keys(program: Program) -> Keys:
 
 
 def _written(node: Node) -> str:
-    """The query as one wrote it that a node is a part of."""
+    """Returns the name of the written query that a node is part of."""
     return node.name.partition("#")[0]
 
 
 def _read(program: Program) -> Iterator[Stream]:
-    """The base streams of all nodes; those no join has go by any key they have."""
+    """Yields the base streams that nodes read; one that no join reads may use any of its keys."""
     names = {name for node in nodes(program) for name in reads(node)}
     return (stream for stream in program.base if stream.name in names)
 
@@ -125,7 +127,8 @@ class _Ways:
         self.several = len(reads(node)) > 1 or len(getattr(node, "sources", ())) > 1
 
     def offers(self) -> list[list[Choice]]:
-        """Choices of which each list must have one that holds; raises `_NoKey` if some list had none."""
+        """Returns lists of choices, each of which must hold in one choice; raises `_NoKey` if some
+        list is empty."""
         match self.node:
             case Compiled():
                 raise _NoKey("is APAS, whose tuples meet by their times alone")
@@ -146,7 +149,7 @@ class _Ways:
         raise _NoKey("brings rows of several keys together")
 
     def results(self, stream: Stream) -> Mapping[str, list[Choice]]:
-        """The columns of the stream that a node defines which have the value of a key."""
+        """Returns the columns of the stream defined by a node that have the value of a key."""
         return {
             column.name: ways
             for column, ways in zip(stream.columns, self._columns(), strict=False)
@@ -174,7 +177,7 @@ class _Ways:
         return [self._grouped(tree.query, ways)] if tree.aggregated else [_some(ways)]
 
     def _grouped(self, query: Query, ways: list[Way]) -> list[Choice]:
-        """The ways in which rows of one group have one key."""
+        """Returns the ways in which the rows of one group have one key."""
         if len(query.sources) == 1:
             stream = query.sources[0].stream.name
             ways = [
@@ -236,7 +239,7 @@ class _Ways:
     # --- columns ----------------------------------------------------------------
 
     def _columns(self) -> list[list[Choice]]:
-        """By result column, the ways in which it has the value of a key."""
+        """Returns by result column the ways in which it has the value of a key."""
         node = self.node
         match node:
             case logical.PeriodGroups():
@@ -259,7 +262,8 @@ class _Ways:
         return []
 
     def _leaf(self, columns: Sequence[x.ColumnReference], e: x.Expression) -> list[Choice]:
-        """The ways of an expression over the leaves that the one input has, in their order."""
+        """Returns the ways of an expression over the leaves, whose values the one input has in this
+        order."""
         node = self.node
         assert isinstance(node, logical.Operation)
         (stream,) = node.inputs
@@ -292,11 +296,12 @@ class _Ways:
         return [choice for choice, group in self._joined(node) if (e.source, e.name) in group]
 
     def _missing(self) -> frozenset[int]:
-        """The sources that a result may lack."""
+        """Returns the sources that a result may lack."""
         return optional(self.node.tree) if isinstance(self.node, JoinTree) else frozenset()
 
     def _joined(self, node: Query | JoinTree) -> list[Way]:
-        """The ways to have one column of each source, all of them equal wherever tuples meet."""
+        """Returns the ways to choose one column of each source, all of them equal wherever tuples
+        meet."""
         sources, met = node.sources, [implied(node.where)]
         if isinstance(node, JoinTree):
             parts = list(_meetings(node.tree, met[0]))
@@ -334,7 +339,7 @@ def _some(ways: list[Way]) -> list[Choice]:
 
 
 def _together(parts: Iterable[list[Choice]]) -> list[Choice]:
-    """The ways in which one of each part hold together."""
+    """Returns the ways in which one of each part hold together."""
     found: list[Choice] = [{}]
     for ways in parts:
         both = [_both(before, way) for before in found for way in ways]
@@ -343,7 +348,7 @@ def _together(parts: Iterable[list[Choice]]) -> list[Choice]:
 
 
 def _both(a: Choice, b: Choice) -> Choice | None:
-    """Both choices as one, None if one is against the other."""
+    """Merges both choices, None if they contradict each other."""
     return {**a, **b} if all(a.get(stream, name) == name for stream, name in b.items()) else None
 
 
@@ -354,8 +359,9 @@ def _no_rows(query: Query) -> None:
 
 
 def _meetings(side: JoinSide, given: set[Pair]) -> Iterator[tuple[set[int], set[int], set[Pair]]]:
-    """The sides of each join of a tree, and the equalities of all that it brings together. `given` holds
-    for whatever of it gets into a result, and so does the condition of an inner join above."""
+    """Yields the two sides of each join of a tree, and the equalities of everything it brings
+    together. `given` holds for any part that reaches a result, and so does the condition of an
+    inner join above."""
     if isinstance(side, int):
         return
     inner = side.kind is JoinKind.INNER
@@ -367,7 +373,8 @@ def _meetings(side: JoinSide, given: set[Pair]) -> Iterator[tuple[set[int], set[
 
 
 def _meets(chosen: set[tuple[int, str]], left: set[int], right: set[int], pairs: set[Pair]) -> bool:
-    """Says if what meets in a join has one key, where each side has: a column of each side that are equal."""
+    """Returns whether tuples that meet in a join have one key, given that each side has: some
+    column of each side must be equal."""
     return any(
         {at for at, _ in group & chosen} & left and {at for at, _ in group & chosen} & right
         for group in groups(pairs)
@@ -375,7 +382,7 @@ def _meets(chosen: set[tuple[int, str]], left: set[int], right: set[int], pairs:
 
 
 def _agreed(offers: list[list[Choice]], chosen: Choice) -> Choice | None:
-    """One choice of each list, none against another."""
+    """Chooses one choice from each list, without contradictions."""
     if not offers:
         return chosen
     for choice in offers[0]:
@@ -387,7 +394,7 @@ def _agreed(offers: list[list[Choice]], chosen: Choice) -> Choice | None:
 
 
 def implied(e: x.Expression) -> set[Pair]:
-    """Equalities of columns that hold whenever the condition does."""
+    """Returns the equalities of columns that hold whenever the condition does."""
     match e:
         case x.And():
             return set().union(*(implied(term) for term in e.terms))
@@ -406,15 +413,15 @@ def _is_key(kind: Type) -> bool:
 
 
 def _same_key(a: Type, b: Type) -> bool:
-    """Says whether equal values of these types are the same key. Floating numbers round when they
-    are compared with others, times and timestamps are no keys of a partition anyone wants."""
+    """Returns whether equal values of these types are the same key. Floating-point numbers are
+    rounded in comparisons, and times and timestamps make no useful partition keys."""
     if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
         return True
     return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
 
 
 def groups(pairs: set[Pair]) -> list[set[tuple[int, str]]]:
-    """Columns that are all equal to each other."""
+    """Groups columns that are all equal to each other."""
     found: list[set[tuple[int, str]]] = []
     for a, b in sorted(pairs):
         touched = [group for group in found if a in group or b in group]

@@ -1,4 +1,4 @@
-"""Layout: which stream goes to which join area, and how each column is encoded.
+"""Layout: assigns streams to join areas, and encodings to columns.
 
 before  queries over named streams
 after   slots (one join area each, in catalogue order; a self-join takes one for each
@@ -36,10 +36,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`of_query[i][j]` is the slot of the j-th stream in FROM of the i-th query, empty for a
-    query the device has no part in; `encodings` is by stream and attribute name, without
-    those that no code can stand for. `compared[i]` is the condition of the i-th query with computed
-    attributes, `computed` has their expressions."""
+    """The layout. `of_query[i][j]` is the slot of the j-th stream in FROM of the i-th query, empty
+    for a query in which the device has no part. `encodings` is by stream and attribute name, and
+    omits those that no code can represent. `compared[i]` is the condition of the i-th query with
+    computed attributes; `computed` holds their expressions."""
 
     slots: tuple[Slot, ...]
     of_query: tuple[tuple[int, ...], ...]
@@ -49,7 +49,8 @@ class Layout:
 
 
 def uses_device(query: Query) -> bool:
-    """Says whether a query joins base streams, or selects of one, and can have a result at all."""
+    """Returns whether a query joins base streams, or selects from one, and can have a result at
+    all."""
     for source in query.sources:
         if source.stream.defined_by is not None or source.stream.table:
             return False
@@ -57,8 +58,8 @@ def uses_device(query: Query) -> bool:
 
 
 def _selects(query: Query) -> bool:
-    """Says whether the one stream of a query has rows that comparisons with constants leave out. What may have a
-    fault is the engine's, which counts the faults of all rows."""
+    """Returns whether comparisons with constants exclude rows of a query's one stream. An
+    expression that may have a fault belongs to the engine, which counts the faults of all rows."""
     if not is_plain(query.sources[0].window):
         return False
     if any(isinstance(part, x.Call | x.Cast) for part in x.walk(query.where)):
@@ -81,8 +82,8 @@ def lay_out(
     software: Container[str] = frozenset(),
     attributes: int = MAX_ATTRIBUTES,
 ) -> Layout:
-    """The layout for the queries of a program but those in `software`, by name, with so many
-    attributes an area."""
+    """Lays out the queries of a program, except those named in `software`, with this many
+    attributes per area."""
     on_device = {q.name for q in program.queries if q.name not in software and uses_device(q)}
     copies: dict[str, int] = {}
     wanted: list[list[tuple[str, int]]] = []
@@ -162,8 +163,8 @@ def _encodings(
 
 
 def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
-    """The comparisons the device could make: of two columns of two streams, or of a column
-    with a constant, not inside another operator."""
+    """Yields the comparisons that the device could make: of columns of two streams, or of a column
+    with a constant, not nested in another operator."""
     match predicate:
         case x.And() | x.Or():
             for term in predicate.terms:
@@ -177,12 +178,12 @@ def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
 
 
 def encoding_of(column: x.ColumnReference, width: int) -> Encoding | None:
-    """The encoding of a column that nothing compares."""
+    """Returns the encoding of a column that nothing compares."""
     return _encoding(_Class({("", column.name): column}), width, ())
 
 
 def _encoding(found: _Class, width: int, times: Container[tuple[str, str]]) -> Encoding | None:
-    """None where no code decides anything about the values."""
+    """Returns an encoding, or None if no code decides anything about the values."""
     types = {column.type for column in found.members.values()}
     if any(of.is_decimal for of in types):
         if not all(of.is_decimal or of.is_integer for of in types):
@@ -214,7 +215,7 @@ def _codec(found: _Class) -> Codec | None:
         return Codec.TEXT_HASH if hashed else Codec.TEXT
     if not kinds <= _NUMBERS:
         return None
-    # The prefix of a double tells most numbers apart: it serves equality nearly as well.
+    # The prefix of a double distinguishes most numbers, so it serves equality nearly as well.
     if found.ordered:
         return Codec.NUMBER
     return Codec.INTEGER_HASH if kinds == {Kind.BIGINT} else Codec.NUMBER_HASH

@@ -1,4 +1,4 @@
-"""Limits of a device, as messages that a person can act on."""
+"""Limits of a device, as messages that a user can act on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 
 class LimitExceeded(Exception):
-    """A hardware limit: its name, what is needed, what there is."""
+    """A hardware limit that was exceeded: its name, the amount needed, the amount available."""
 
     def __init__(self, limit: str, need: int, most: int, detail: str = "") -> None:
         self.limit, self.need, self.most, self.detail = limit, need, most, detail
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def first_over(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> int:
-    """Position of the item with which a growing set stops fitting."""
+    """Returns the position of the item with which a growing set stops fitting."""
     low, high = 0, len(items)  # items[:low] fits, items[:high] does not
     while high - low > 1:
         middle = (low + high) // 2
@@ -35,7 +35,7 @@ def first_over(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> int:
 
 
 def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> tuple[list[list[T]], list[T]]:
-    """Items spread over devices, first fit, and those that fit none even alone."""
+    """Spreads items over devices, first fit; also returns those that fit no device even alone."""
     devices: list[list[T]] = []
     alone: list[T] = []
     for item in items:

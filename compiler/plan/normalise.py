@@ -1,4 +1,4 @@
-"""Disjunctive normal form of the device's conditions.
+"""Brings the device's conditions into disjunctive normal form.
 
 before  (R.c = S.e OR S.e = T.f) AND R.a = S.d
 after   R.c = S.e AND R.a = S.d
@@ -24,7 +24,7 @@ from seustream.compiler.plan.divide import Any, Division, Every, Formula, Leaf, 
 
 DEFAULT_MAX_TERMS = 64
 _SLACK = 16
-"""The factor by which a product may exceed that before absorption makes it smaller."""
+"""The factor by which a product may exceed `max_terms` before absorption shrinks it."""
 
 Term = tuple[Leaf, ...]
 
@@ -64,7 +64,8 @@ def _normalise(division: Division, max_terms: int) -> Normalised:
 
 
 def _terms(formula: Formula, most: int) -> list[Term] | None:
-    """The conjunctions a formula is the union of, each leaf once; None if more than `most`."""
+    """Returns the conjunctions whose union is the formula, each leaf once; None if there are more
+    than `most`."""
     if isinstance(formula, Any):
         union: dict[Term, None] = {}
         for part in formula.parts:
@@ -93,8 +94,8 @@ def _terms(formula: Formula, most: int) -> list[Term] | None:
 
 
 def _clauses(formula: Formula, most: int) -> list[Term] | None:
-    """A condition on one stream as one conjunction; None if it has more than `most` parts."""
-    # Alternatives and conjunctions exchanged, a form of the one kind is one of the other.
+    """Returns a condition on one stream as one conjunction; None if it has more than `most` parts."""
+    # With AND and OR exchanged, a normal form of one kind is one of the other.
     found = _terms(_exchanged(formula), most)
     if found is None:
         return None
@@ -120,8 +121,8 @@ def _exchanged(formula: Formula) -> Formula:
 
 
 def _choices(parts: tuple[Formula, ...], most: int) -> Iterator[list[Term] | None]:
-    """The terms of each part. Leaves that stand together are one term, so that the time for a
-    long conjunction does not grow with its square."""
+    """Yields the terms of each part. Adjacent leaves are one term, so that the time for a long
+    conjunction is not quadratic."""
     for _, run in groupby(parts, key=lambda part: isinstance(part, Leaf)):
         members = list(run)
         leaves = tuple(part for part in members if isinstance(part, Leaf))
@@ -132,7 +133,7 @@ def _choices(parts: tuple[Formula, ...], most: int) -> Iterator[list[Term] | Non
 
 
 def _absorbed(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """Without terms that another one implies."""
+    """Removes terms that imply another one."""
     sets = [frozenset(term) for term in terms]
     kept: list[Term] = []
     for index, (term, mine) in enumerate(zip(terms, sets, strict=True)):
@@ -143,7 +144,7 @@ def _absorbed(terms: tuple[Term, ...]) -> tuple[Term, ...]:
 
 
 def _implied(formula: Formula) -> dict[Leaf, None]:
-    """Leaves that hold whenever the formula does, in order."""
+    """Returns the leaves that hold whenever the formula does, in order."""
     if isinstance(formula, Every):
         return {leaf: None for part in formula.parts for leaf in _implied(part)}
     if isinstance(formula, Any):
@@ -153,7 +154,7 @@ def _implied(formula: Formula) -> dict[Leaf, None]:
 
 
 def merged(term: Term) -> Term:
-    """Plain tests on one slot become one selection bit, at the place of the first."""
+    """Merges plain tests on one slot into one selection bit, at the place of the first."""
     plain: dict[int, list[SelectionTerm]] = {}
     merged: dict[Leaf | int, Leaf] = {}
     for leaf in term:

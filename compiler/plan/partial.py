@@ -1,10 +1,11 @@
-"""Partial groups: what a device counts and sums of its results by key, for windows of time.
+"""Partial groups: counts and sums that a device keeps of its results by key, for windows of time.
 
 before  q#1: FROM R, S WHERE R.k = S.k ...   q: SELECT R.k, sum(S.v) FROM q#1 GROUP BY R.k, TUMBLE(ts, 1 minute)
 after   q#1: its results by R.k, with sum, least and greatest S.v, a minute at a time
 
-A window is made of whole periods, so that the host forms its groups of these as of single results. The device's
-condition must be the whole condition, and no result may come twice: what the device has counted is not looked at again.
+A window consists of whole periods, so the host builds its groups from these as it would from single
+results. The device's condition must be the whole condition, and no result may come twice: what the device
+has counted is not checked again.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class PartialGroups:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """The groups that a device forms, and by the name of the query why it forms no others."""
+    """The groups that a device forms and, by query name, the reasons why it forms no others."""
 
     groups: tuple[PartialGroups, ...] = ()
     left: dict[str, str] = field(default_factory=dict)
 
     def of(self, query: int) -> PartialGroups | None:
-        """The groups of a query, by its number in the device."""
+        """Returns the groups of a query, by its number in the device."""
         return next((one for one in self.groups if one.query == query), None)
 
 
@@ -59,7 +60,8 @@ def with_partials(
     requests: Requests,
     config: DeviceConfig,
 ) -> tuple[Layout, Requests, GroupPlan]:
-    """The groups that a device can form, with attributes of their own where there is room for them."""
+    """Finds the groups that a device can form, with attributes of their own if there is room for
+    them."""
     readers = {
         node.inputs[0].name: node for node in program.operations if isinstance(node, PeriodGroups)
     }
@@ -93,7 +95,7 @@ def with_partials(
 
 
 def grouped_tags(partials: GroupPlan, routes: RoutePlan, requests: Requests) -> dict[int, Grouped]:
-    """The groups of each route tag: of several queries that have some the first's."""
+    """Returns the groups of each route tag; if several of its queries have groups, the first one's."""
 
     def place(of: Attribute | None) -> tuple[int, int] | None:
         return None if of is None else (of.slot, requests.attribute(of))
@@ -135,7 +137,7 @@ class _Form:
         self.keys, self.values = sorted(outside, key=_order), sorted(inside, key=_order)
 
     def obstacles(self) -> Iterator[str]:
-        """The reasons why a device cannot form the groups."""
+        """Yields the reasons why a device cannot form the groups."""
         node, every = self.node, self.node.every
         if not self.config.groups:
             yield f"configuration {self.config.name!r} has no grouping unit"
@@ -187,13 +189,13 @@ class _Form:
         key, value = (
             self._attribute(columns[0]) if columns else None for columns in (self.keys, self.values)
         )
-        # Whole periods make a window: each begins and ends with one.
+        # Whole periods make up a window: each window begins and ends with one.
         period = math.gcd(every.size, every.slide)
         return PartialGroups(number, self.node.name, key, value, period, every.offset % period)
 
 
 def _outside(e: x.Expression) -> Iterator[x.ColumnReference]:
-    """The columns of an expression that are in no aggregate."""
+    """Yields the columns of an expression that are outside aggregates."""
     if isinstance(e, x.AggregateCall):
         return
     if isinstance(e, x.ColumnReference):

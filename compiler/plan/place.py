@@ -1,11 +1,11 @@
-"""Placement: which queries each device gets, and which the engine joins.
+"""Placement: assigns queries to devices, and the rest to the engine.
 
     device 1: q1, q4   device 2: q2   engine: q3 (attributes used: 5 needed, at most 4)
 
-A limit of the device is no error. Queries are tried in the order of what they spare the engine,
-those that spare it most first; a query that goes over a limit is tried on the next device. Queries
-of one shape, which differ in constants alone, go over the same limit: after two of them the others
-are not tried on that device.
+A limit of the device is not an error. Queries are tried in the order of the work they save the engine,
+those that save most first; a query that exceeds a limit is tried on the next device. Queries of one
+shape, which differ in constants alone, exceed the same limit: after two of them the others are not
+tried on that device.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
 MOST_DEVICES = 64
-"""Devices that `auto` uses at most."""
+"""The most devices that `auto` uses."""
 _OF_A_SHAPE = 2
 _REFUSED = 48
-"""Refusals in all after which a device counts as full: each costs a plan."""
+"""Total refusals after which a device counts as full, since each costs a plan."""
 _EQUAL = 0.01
-"""The share of a window the engine looks at where an equality leads to it."""
+"""The share of a window that the engine looks at if an equality leads to it."""
 
 Exceeds = Callable[[Sequence[Query]], LimitExceeded | None]
-"""The limit that some queries exceed together on one device, if they do."""
+"""Returns the limit that some queries exceed together on one device, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """By device, the names of its queries; and of those no device has, why."""
+    """The names of the queries on each device, and the reasons for those on none."""
 
     devices: tuple[frozenset[str], ...] = ()
     software: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,8 @@ def place(
     statistics: Statistics,
     devices: int | None,
 ) -> Placement:
-    """Queries on at most so many devices; None: on as many as it takes. Candidates of patterns come last."""
+    """Places queries on at most `devices` devices, or with None on as many as needed. Candidates of
+    patterns come last."""
     waiting = sorted(queries, key=lambda query: -worth(query, statistics))  # stable
     waiting.sort(key=lambda query: query.last is not None)
     groups: list[frozenset[str]] = []
@@ -70,7 +71,7 @@ def place(
 
 @dataclass
 class _Filling:
-    """One device on its way to being full."""
+    """Fills one device."""
 
     exceeds: Exceeds
     config: DeviceConfig
@@ -81,7 +82,7 @@ class _Filling:
     last: str = ""
 
     def add(self, queries: Sequence[Query]) -> None:
-        """Takes as many as fit, in their order, several at a time while they do."""
+        """Takes as many queries as fit, in their order, several at a time while they do."""
         waiting = list(queries)
         step = len(waiting)
         while waiting:
@@ -100,7 +101,7 @@ class _Filling:
                 self._refuse(waiting.pop(0), over)
 
     def _known(self, query: Query) -> str | None:
-        """Why the device does not take a query, where this needs no plan."""
+        """Returns why the device does not take a query, if this can be decided without a plan."""
         shape = shape_of(query)
         if self.refused[shape] >= _OF_A_SHAPE:
             return self.reasons[shape]
@@ -113,7 +114,7 @@ class _Filling:
         return self._quickly(queries) or self.exceeds(queries)
 
     def _quickly(self, queries: Sequence[Query]) -> LimitExceeded | None:
-        """Compares with the limits for which counting is enough."""
+        """Checks the limits for which counting is enough."""
         if len(queries) > self.config.queries:
             return LimitExceeded("queries", len(queries), self.config.queries)
         copies = Counter[str]()
@@ -132,8 +133,8 @@ class _Filling:
 
 
 def worth(query: Query, statistics: Statistics) -> float:
-    """Estimates the rows the engine looks at for an arrival: a window whole, or a small part
-    of it where an equality leads there; none of a window for a selection."""
+    """Estimates the rows that the engine looks at per arrival: a whole window, or a small part of
+    it if an equality leads there; no window rows for a selection."""
     if len(query.sources) == 1:
         return 0.0
     equated = set[int]()
@@ -155,7 +156,7 @@ def _rows(window: Window, known: float) -> float:
 
 
 def shape_of(query: Query) -> tuple[object, ...]:
-    """The streams, windows and condition of a query, without its constants."""
+    """Returns the streams, windows and condition of a query, without its constants."""
     sources = tuple((source.stream.name, source.window.kind) for source in query.sources)
     return sources, _without_constants(query.where)
 
@@ -167,5 +168,5 @@ def _without_constants(e: x.Expression) -> x.Expression:
 
 
 def everything(queries: Iterable[Query], why: str) -> Placement:
-    """All queries in the engine, for one reason."""
+    """Places all queries in the engine, for one reason."""
     return Placement((), {query.name: why for query in queries})

@@ -1,4 +1,4 @@
-"""Join request table: factors, selections and attributes numbered, what each subquery asks.
+"""Join request table: numbered factors, selections and attributes, and what each subquery needs.
 
 before  subqueries with leaves that name columns
 after   numbers: factor k, selection bit k of a slot, attribute k of a slot
@@ -21,7 +21,7 @@ from seustream.hdl.device import selection_entries
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A row of the table: subquery, its factors and its (slot, selection bit) pairs."""
+    """A row of the table: a subquery, its factors and its (slot, selection bit) pairs."""
 
     subquery: Subquery
     factors: tuple[int, ...]
@@ -82,7 +82,7 @@ def request(subqueries: tuple[Subquery, ...], layout: Layout, config: DeviceConf
     for slot, names, numbered in zip(layout.slots, attributes, selections, strict=True):
         within("attributes used", len(names), config.attributes, f"{slot.name}: {', '.join(names)}")
         within("selections", len(numbered), config.selections, f"stream {slot.name}")
-        # Every stream of a query arrives some time and is then a probe.
+        # A tuple of any stream is a probe when it arrives.
         within(
             "selections in a probe", len(numbered), config.probe_selections, f"stream {slot.name}"
         )
@@ -90,8 +90,8 @@ def request(subqueries: tuple[Subquery, ...], layout: Layout, config: DeviceConf
 
 
 def admission(slot: int, rows: Iterable[Request]) -> tuple[int, ...]:
-    """Gives the selections a raw tuple must satisfy to be of use to some subquery. Where no join stores it, one
-    of them is enough: what the others leave out goes no further than the output."""
+    """Returns the selections that a raw tuple must satisfy to be of use to some subquery. If no
+    join stores the tuple, one of the selections is enough: the output applies the others."""
     mine = [row for row in rows if slot in row.slots]
     alone = all(len(row.slots) == 1 for row in mine)
     masks = set()
@@ -110,8 +110,9 @@ def _selected(
     joins: list[Request],
     config: DeviceConfig,
 ) -> tuple[dict[SelectionTerm, int], list[Request]]:
-    """The rows of subqueries over one stream. Their tests share bits as far as the door, which looks at one
-    test of each bit at once, is through with the fewest rows of entries; of these with the fewest bits."""
+    """Builds the rows of subqueries over one stream. Admission looks at one test of each bit at
+    once. Tests share bits so that it needs the fewest rows of entries, and among equals the fewest
+    bits."""
     best: tuple[tuple[int, int], dict[SelectionTerm, int], list[Request]] | None = None
     together = max(sum(leaf.every for leaf in _terms(subquery)) for subquery in own)
     for most in range(max(together, 1), 0, -1):
@@ -134,7 +135,7 @@ def _terms(subquery: Subquery) -> list[SelectionTerm]:
 
 
 def _shared(subquery: Subquery, most: int) -> list[SelectionTerm]:
-    """The selections of a subquery over one stream, so many plain tests in one."""
+    """Returns the selections of a subquery over one stream, with up to `most` plain tests in each."""
     terms = _terms(subquery)
     plain = sorted((term for term in terms if term.every), key=lambda term: term.tests)
     found = [term for term in terms if not term.every]

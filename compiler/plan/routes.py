@@ -1,10 +1,10 @@
 """Routes: for every arriving stream, the order in which it probes the others.
 
 before  join request table
-after   route tags: what a tuple with the tag carries, where it goes next, whom it satisfies;
+after   route tags: what a tuple with the tag carries, where it goes next, which queries it satisfies;
         and the steps between them, each a row of some area's combination part
 
-Two planners make the same kind of plan and the same results: `thesis` numbers tags as the
+Two planners make the same kind of plan and give the same results: `thesis` numbers tags as the
 thesis does, `cost` (default) shares them and avoids cross products.
 """
 
@@ -18,7 +18,8 @@ from seustream.hdl.device import Combination
 
 @dataclass(slots=True)
 class Tag:
-    """One route tag. `bound` are the slots its tuples carry, `subqueries` those it is for."""
+    """One route tag. `bound` are the slots that its tuples carry, `subqueries` those that it
+    serves."""
 
     number: int
     bound: frozenset[int]
@@ -30,8 +31,8 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """In `area`, a tuple with `pre` that agrees in factors and selections becomes `post`.
-    Factors are numbered as in the request table."""
+    """A step: in `area`, a tuple with tag `pre` that agrees in factors and selections becomes one
+    with tag `post`. Factors are numbered as in the request table."""
 
     area: int
     pre: int
@@ -47,7 +48,7 @@ class Step:
 
 @dataclass(slots=True)
 class RoutePlan:
-    """All tags, by number; the first are the raw streams'."""
+    """All tags, by number; the first ones belong to the raw streams."""
 
     tags: list[Tag]
     steps: list[Step]
@@ -70,15 +71,15 @@ class RoutePlan:
             pre.number,
             factors,
             selections_of(request, area),
-            # A raw tuple's own selections are checked with its first partner; from then on
-            # the tag says that they hold.
+            # A raw tuple's own selections are checked with its first partner; from then on the tag
+            # implies that they hold.
             () if raw is None else selections_of(request, raw),
             post.number,
         )
         self.add(step)
 
     def add(self, step: Step) -> None:
-        """Adds a step; where it starts, the area is probed, which therefore stores what arrives."""
+        """Adds a step. The tag it starts from probes the area, which therefore stores what arrives."""
         self.tags[step.pre].probes.add(step.area)
         self.tags[step.area].inserts = True
         if step not in self.steps:
@@ -102,7 +103,7 @@ class RoutePlan:
 def factors_between(
     request: Request, requests: Requests, bound: frozenset[int], area: int
 ) -> tuple[int, ...]:
-    """Factors of a subquery that can be checked when a tuple over `bound` meets `area`."""
+    """Returns the factors of a subquery that can be checked when a tuple over `bound` meets `area`."""
     found = []
     for number in request.factors:
         factor = requests.factors[number]

@@ -1,4 +1,4 @@
-"""Predicate simplification, bottom-up to a fixed point.
+"""Simplifies predicates, bottom-up to a fixed point.
 
 before  NOT (R.a <> S.d OR R.a <> S.d) AND (R.a = S.d OR R.b > 5)
 after   R.a = S.d
@@ -6,9 +6,9 @@ after   R.a = S.d
 Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
 functions of constants, constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
 with NULL is not true and NOT does not make it so; hence `A OR NOT A` is not TRUE but
-"no operand of A is NULL", which is TRUE only of columns that are never NULL. What stands
-beside an operand decides it: `A AND (NOT A OR B)` is `A AND B`, so that contradictions of
-whole formulas are found too.
+"no operand of A is NULL", which is TRUE only for columns that are never NULL. An operand is decided
+by those beside it: `A AND (NOT A OR B)` is `A AND B`, so that contradictions of whole formulas
+are found too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LEAVES = (Compare, IsNull)
 
 
 def simplify(predicate: Expression) -> Expression:
-    """An equivalent predicate none of the rules changes any more."""
+    """Returns an equivalent predicate that none of the rules changes any more."""
     current = computed(push_not(predicate))
     while True:
         after = _once(current)
@@ -55,7 +55,7 @@ def simplify(predicate: Expression) -> Expression:
 
 
 def computed(e: Expression) -> Expression:
-    """The expression with functions of constants computed; those without a value stay, whose faults count when
+    """Computes functions of constants; those without a value stay, since their faults count when
     they are evaluated."""
     e = rebuild(e, computed)
     if not isinstance(e, Call | Cast) or not all(isinstance(part, Literal) for part in children(e)):
@@ -70,7 +70,7 @@ def _no_leaf(e: Leaf) -> Callable[[object], Value]:
 
 
 def push_not(e: Expression, negated: bool = False) -> Expression:
-    """The predicate, or its opposite, without any NOT."""
+    """Returns the predicate, or its negation, without any NOT."""
     match e:
         case Not():
             return push_not(e.term, not negated)
@@ -100,7 +100,7 @@ def _once(e: Expression) -> Expression:
 
 
 def _connective(e: And | Or, terms: tuple[Expression, ...]) -> Expression:
-    """One AND or OR, its operands already done. For OR everything is the other way round."""
+    """Simplifies one AND or OR whose operands are already simplified. OR is the dual case."""
     is_and = isinstance(e, And)
     neutral, dominant = (TRUE, FALSE) if is_and else (FALSE, TRUE)
     flat: dict[Expression, None] = {}
@@ -124,7 +124,7 @@ def _connective(e: And | Or, terms: tuple[Expression, ...]) -> Expression:
 
 
 def _absorb(terms: list[Expression], is_and: bool) -> list[Expression]:
-    """A and (A or B) is A; A or (A and B) is A."""
+    """Absorbs: A and (A or B) is A; A or (A and B) is A."""
     other = Or if is_and else And
     alone = {term for term in terms if not isinstance(term, other)}
     compound = [frozenset(term.terms) for term in terms if isinstance(term, other)]
@@ -143,7 +143,7 @@ def _absorb(terms: list[Expression], is_and: bool) -> list[Expression]:
 
 
 def _resolve(part: Expression, beside: Container[Expression], is_and: bool) -> Expression:
-    """A and (not A or B) is A and B; where A is never NULL, A or (not A and B) is A or B."""
+    """Resolves: A and (not A or B) is A and B; if A is never NULL, A or (not A and B) is A or B."""
     other, build = (Or, disjunction) if is_and else (And, conjunction)
     if not isinstance(part, other):
         return part
@@ -179,7 +179,7 @@ def _null_test(e: IsNull) -> Expression:
 
 
 def _comparison(e: Compare) -> Expression:
-    """Constants decided or moved to the right; of two columns the earlier one first."""
+    """Decides constants or moves them to the right; of two columns, puts the earlier one first."""
     left, right = e.left, e.right
     if isinstance(left, Literal) and isinstance(right, Literal):
         return TRUE if _holds(e) else FALSE

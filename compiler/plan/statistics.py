@@ -1,4 +1,4 @@
-"""Statistics of the streams, by which probes are ordered."""
+"""Statistics of the streams, used to order probes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ TYPICAL_ROWS = 1000.0
 
 
 class StatisticsError(ValueError):
-    """A statistics file that does not say what it should."""
+    """A statistics file with invalid content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """`distinct` counts values by (stream, column), `rows` the tuples of a stream a window
-    typically holds; both by lower-case name. What is not given is assumed typical."""
+    """`distinct` counts values by (stream, column), `rows` the tuples of a stream that a window
+    typically holds; both by lower-case name. Missing figures are assumed to be typical."""
 
     distinct: dict[tuple[str, str], float] = field(default_factory=dict)
     rows: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> Statistics:
-        """`{"R": {"rows": 500, "distinct": {"a": 100}}}`"""
+        """Reads `{"R": {"rows": 500, "distinct": {"a": 100}}}`."""
         try:
             data = json.loads(text)
             distinct: dict[tuple[str, str], float] = {}
@@ -55,7 +55,7 @@ class Statistics:
         return cls(distinct, rows)
 
     def to_json(self) -> dict[str, dict[str, object]]:
-        """Gives the text that `from_json` reads back."""
+        """Returns the form that `from_json` reads back."""
         known: dict[str, dict[str, object]] = {}
         for stream, rows in sorted(self.rows.items()):
             known.setdefault(stream, {})["rows"] = rows
@@ -77,7 +77,7 @@ class Estimate:
         return self.statistics.rows.get(name, TYPICAL_ROWS)
 
     def selectivity(self, factor: JoinFactor) -> float:
-        """The share of pairs a factor lets through."""
+        """Returns the share of pairs that a factor lets through."""
         if factor.condition not in _TYPICAL:
             return _TYPICAL_ORDER
         counts = [self._distinct(side) for side in (factor.left, factor.right)]

@@ -1,9 +1,9 @@
-"""Routes as in the thesis: every subquery has its own tags, in the order of subqueries.
+"""Plans routes as in the thesis: every subquery has its own tags, in the order of subqueries.
 
-For streams (X, Y): tag n is "Y probed X", n+1 "X probed Y". For (X, Y, Z): n "Y probed X, next
-Z", n+1 final; n+2 "Z probed Y, next X", n+3 final; n+4 "X probed Z, next Y", n+5 final. That is:
+For streams (X, Y): tag n is "Y probed X", n+1 "X probed Y". For (X, Y, Z): n "Y probed X, next Z",
+n+1 final; n+2 "Z probed Y, next X", n+3 final; n+4 "X probed Z, next Y", n+5 final. In general,
 streams arrive in the order second, third, ..., first, and each probes those before it, cyclically
-downwards; so it goes on to four streams.
+downwards; four streams follow the same scheme.
 """
 
 from __future__ import annotations

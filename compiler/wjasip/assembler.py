@@ -3,8 +3,8 @@
     CMP 1,R2,=,3     window attribute 1 against attribute 2 of stream R, into register 3
     JMPCT 9,22       ; a comment
 
-A probe attribute is the stream's name and one digit, the attribute's number; a point parts them
-where the name ends in a digit itself, as in `R#2.0`.
+A probe attribute is the stream's name and one digit, the attribute's number; a point separates them
+if the name itself ends in a digit, as in `R#2.0`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONDITIONS = {condition.symbol: condition for condition in Condition} | {"!=": 
 
 
 class AssemblyError(ValueError):
-    """A line that is no instruction; `line` counts from 1."""
+    """A line that is not an instruction; `line` counts from 1."""
 
     def __init__(self, line: int, text: str, reason: str) -> None:
         self.line = line
@@ -27,7 +27,7 @@ class AssemblyError(ValueError):
 
 
 def show(instruction: Instruction, streams: Sequence[str]) -> str:
-    """One instruction as text, streams by name."""
+    """Returns one instruction as text, with streams by name."""
     if isinstance(instruction, isa.Cmp):
         names = [*streams, *(f"stream{n}_" for n in range(len(streams), 4))]
         name = names[instruction.probe_stream]
@@ -38,12 +38,12 @@ def show(instruction: Instruction, streams: Sequence[str]) -> str:
 
 
 def disassemble(words: Sequence[int], streams: Sequence[str]) -> str:
-    """A program's text, one instruction a line; `assemble` reads it back."""
+    """Returns a program's text, one instruction per line; `assemble` reads it back."""
     return "\n".join(show(isa.decode(word), streams) for word in words)
 
 
 def assemble(text: str, streams: Sequence[str]) -> tuple[int, ...]:
-    """The words of a program's text; raises `AssemblyError`."""
+    """Returns the words of a program's text; raises `AssemblyError`."""
     words = []
     for number, line in enumerate(text.splitlines(), start=1):
         code = line.split(";")[0].strip()

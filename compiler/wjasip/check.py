@@ -1,7 +1,7 @@
-"""Checks of tables before a device takes them.
+"""Checks tables before a device takes them.
 
-Besides ranges and references it makes sure that a raw tuple's processing ends: a
-program only jumps forward, and no chain of route tags probes an area twice.
+Besides ranges and references it verifies that the processing of a raw tuple ends: a program only
+jumps forward, and no chain of route tags probes an area twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seustream.hdl.isa import Condition
 from seustream.hdl.program import AreaProgram
 
 _MOST_ROWS = (1 << ROWS_BITS) - 1
-"""The most rows of a route tag; where there are more the processor runs the program."""
+"""The most rows of a route tag; if there are more, the processor runs the program."""
 
 
 def check(tables: Tables, config: DeviceConfig) -> None:
@@ -41,7 +41,7 @@ def check(tables: Tables, config: DeviceConfig) -> None:
 
 
 def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> list[isa.Instruction]:
-    """The instructions of an area's program; raises `LoadRefused` with area and address."""
+    """Decodes an area's program; raises `LoadRefused` with area and address."""
     if not words:
         raise LoadRefused("the program is empty, it must end in a NOP", area)
     if len(words) > config.instructions:
@@ -224,7 +224,7 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
 
 
 def _check_rows(tables: Tables, number: int, program: list[isa.Instruction]) -> None:
-    """The processor decides by the rows of a program where there are few enough."""
+    """Checks the rows of a program, by which the processor decides if they are few enough."""
     derived = AreaProgram(tables.areas[number].program)
     for tag, route in sorted(tables.routes.items()):
         rows = derived.rows(tag, _MOST_ROWS) if number in route.probes else None
@@ -257,7 +257,7 @@ def _check_guards(tables: Tables, number: int) -> None:
 
 
 def _check_circulation(tables: Tables, programs: list[list[isa.Instruction]]) -> None:
-    """Follows every tag a raw tuple can get to; an area may be probed once on the way."""
+    """Follows every tag that a raw tuple can reach; an area may be probed once on the way."""
 
     @functools.cache
     def posts_of(area: int, tag: int) -> set[int]:
@@ -287,7 +287,7 @@ def _check_circulation(tables: Tables, programs: list[list[isa.Instruction]]) ->
 
 
 def _joins_reached(program: list[isa.Instruction], tag: int) -> set[int]:
-    """Post tags of the JOINs on the path of a probe tuple with this tag."""
+    """Returns the post-tags of the JOINs on the path of a probe tuple with this tag."""
     posts, address = set(), 0
     while address < len(program):
         instruction = program[address]

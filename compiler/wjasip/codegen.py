@@ -1,12 +1,12 @@
-"""Code generation: an area's combinations as a program.
+"""Code generation: turns an area's combinations into a program.
 
-The program compares first (CMP, one factor a register), leaves at once where nothing holds
-(JMPLI), then has one group for each pre-tag: JMPCT over it, JOINs in it.
+The program compares first (CMP, one factor per register), exits at once if nothing holds (JMPLI),
+and then has one group for each pre-tag: a JMPCT over it, JOINs in it.
 
-Two styles. `thesis` is word for word the thesis's: all ANDs in front, and where some
-combination needs no factor a register that a CMP sets to 1. The other, used by the cost plan,
-puts the ANDs into their group, so that scratch registers serve again in the next group, and
-takes register 63 for 1.
+There are two styles. `thesis` follows the thesis word for word: all ANDs in front, and a register
+that a CMP sets to 1 if some combination needs no factor. The other, used by the cost plan, puts the
+ANDs into their group, so that the next group can reuse the scratch registers, and takes register 63
+for 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seustream.hdl.isa import Instruction
 
 
 def generate(area: Area, thesis: bool, config: DeviceConfig, name: str) -> tuple[Instruction, ...]:
-    """The program of one area; `name` is for errors."""
+    """Generates the program of one area; `name` is for errors."""
     compares: list[Instruction] = [_compare(f, r) for r, f in enumerate(area.factors)]
     unconditional = any(not row.factors for row in area.combinations)
     true = isa.TRUE_REGISTER
@@ -74,7 +74,7 @@ def _compare(factor: Factor, register: int) -> isa.Cmp:
 
 
 def _registers(row: Combination, true: int) -> tuple[int, ...]:
-    """The registers a combination needs to be 1."""
+    """Returns the registers that must be 1 for a combination."""
     needed = (
         *sorted(row.factors),
         *(isa.WINDOW_SELECTION_REGISTERS[bit] for bit in sorted(row.window_selections)),
@@ -84,7 +84,7 @@ def _registers(row: Combination, true: int) -> tuple[int, ...]:
 
 
 class _Scratch:
-    """Scratch registers and the conjunctions they hold."""
+    """Tracks scratch registers and the conjunctions they hold."""
 
     def __init__(self, config: DeviceConfig, name: str) -> None:
         self.most, self.name = config.scratch_registers, name
@@ -94,7 +94,7 @@ class _Scratch:
         return registers[0] if len(registers) == 1 else self.held[registers]
 
     def conjunction(self, registers: tuple[int, ...]) -> Iterable[Instruction]:
-        """The ANDs still missing to hold this conjunction; common beginnings are shared."""
+        """Yields the ANDs still missing to hold this conjunction; common prefixes are shared."""
         for length in range(2, len(registers) + 1):
             part = registers[:length]
             if part not in self.held:
@@ -108,7 +108,7 @@ class _Scratch:
 def with_programs(
     tables: Tables, thesis: bool, config: DeviceConfig, names: tuple[str, ...]
 ) -> tuple[Tables, tuple[tuple[Instruction, ...], ...]]:
-    """The tables with every area's program in, and the programs as instructions."""
+    """Adds every area's program to the tables; also returns the programs as instructions."""
     programs = tuple(
         generate(area, thesis, config, name) for area, name in zip(tables.areas, names, strict=True)
     )

@@ -1,9 +1,10 @@
 """Proves that the rows of an area join what its program joins.
 
-A loader works out of a program, by route tag, under which conditions a pair joins
+For each route tag, a loader derives from a program the conditions under which a pair joins
 (`AreaProgram.rows`), and the processor then decides by these rows. Here the program is executed
-once more, by its instructions and independently of the loader, on decision diagrams in place of bits.
-Equal functions are the same diagram, so the comparison covers every outcome of the factors and every selection.
+once more, instruction by instruction and independently of the loader, on decision diagrams in place
+of bits. Equal functions are the same diagram, so the comparison covers every outcome of the factors
+and every selection.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from seustream.hdl.program import JoinRow
 NEVER, ALWAYS = 0, 1
 """The diagrams of the two constants."""
 MOST = 1 << 17
-"""Diagrams of one route tag at most. Those of the largest query sets are some hundreds."""
+"""The most diagrams of one route tag. The largest query sets need some hundreds."""
 
 
 class TooIntricate(Exception):
@@ -25,10 +26,11 @@ class TooIntricate(Exception):
 
 
 class Diagrams:
-    """Reduced ordered decision diagrams. A diagram is a number, and equal functions have the same one.
+    """Reduced ordered decision diagrams. A diagram is a number, and equal functions have the same
+    one.
 
-    `order` lists variables, those first that diagrams test first; others follow as they appear.
-    Diagrams of rows stay small where the variables of a row follow each other.
+    `order` lists variables in the order in which diagrams test them; others follow as they appear.
+    Diagrams of rows stay small if the variables of a row are adjacent.
     """
 
     def __init__(self, order: Sequence[int], most: int = MOST) -> None:
@@ -36,7 +38,7 @@ class Diagrams:
         self._place: dict[int, int] = {}
         for variable in order:
             self._place.setdefault(variable, len(self._place))
-        # By diagram: the place of the variable it tests, and what follows when that is 0 and 1.
+        # By diagram: the place of the variable it tests, and the diagrams for its values 0 and 1.
         self._nodes: list[tuple[int, int, int]] = [(1 << 30, 0, 0), (1 << 30, 1, 1)]
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._known: dict[tuple[bool, int, int], int] = {}
@@ -92,14 +94,15 @@ class Diagrams:
 def join_alike(
     program: Sequence[isa.Instruction], tag: int, rows: Sequence[JoinRow], most: int = MOST
 ) -> bool:
-    """Returns whether the rows join what the program joins for a route tag: JOIN by JOIN the same pairs, as the
-    same route tags, in the same order. Raises TooIntricate where that takes more than `most` diagrams."""
+    """Returns whether the rows join what the program joins for a route tag: JOIN by JOIN the same
+    pairs, as the same route tags, in the same order. Raises TooIntricate if that takes more than
+    `most` diagrams."""
     diagrams = Diagrams([need for row in rows for need in sorted(row.needs)], most)
     return list(_by_rows(rows, diagrams)) == list(_by_program(program, tag, diagrams))
 
 
 def _by_rows(rows: Sequence[JoinRow], diagrams: Diagrams) -> Iterator[tuple[int, int]]:
-    """Of each JOIN its route tag and when it joins."""
+    """Yields the route tag of each JOIN and the condition under which it joins."""
     tag, when = 0, NEVER
     for row in rows:
         if row.first and when != NEVER:
@@ -116,7 +119,7 @@ def _by_rows(rows: Sequence[JoinRow], diagrams: Diagrams) -> Iterator[tuple[int,
 def _by_program(
     program: Sequence[isa.Instruction], tag: int, diagrams: Diagrams
 ) -> Iterator[tuple[int, int]]:
-    """The same of each JOIN that a tag's probes get to and that ever joins."""
+    """Yields the same for each JOIN that a tag's probes reach and that ever joins."""
     factors = [address for address, it in enumerate(program) if isinstance(it, isa.Cmp)]
     selections = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
     registers = [NEVER] * isa.REGISTERS

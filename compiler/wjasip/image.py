@@ -7,8 +7,8 @@
     ..      4+m    body, length first: the sections of `Tables`, in the order of its members
     ..      4      CRC-32 of all that stands before it
 
-All numbers are little-endian. `decode` never believes what it reads: lengths, codes,
-references and programs are checked, and whatever is wrong is a `LoadRefused`.
+All numbers are little-endian. `decode` trusts nothing that it reads: it checks lengths, codes,
+references and programs, and raises `LoadRefused` for any fault.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from seustream.hdl.isa import Condition
 MAGIC = b"WJAS"
 VERSION = 2
 
-# What an image depends on. How fast a device looks is its own affair, and what it has room for is checked.
+# The members that an image depends on. A device's speed does not matter to it, and capacity is
+# checked separately.
 _BOUND_TO = (
     "streams",
     "attribute_width",
@@ -58,13 +59,14 @@ _BOUND_TO = (
 )
 
 _LATER = ("selectors", "groups")
-"""The device's own affair and later than the first images, which stay as they are."""
+"""Matters of the device alone, added after the first images; images omit them, so that existing
+ones stay the same."""
 
 T = TypeVar("T")
 
 
 class _Writer:
-    """Writes a body. `places` has the first byte and the end of what has a name, by its path:
+    """Writes a body. `places` holds the first byte and the end of each named part, by its path:
     `areas:0/program:3` is the fourth word of the first area's program."""
 
     def __init__(self) -> None:
@@ -115,7 +117,7 @@ class _ImageReader:
 
 
 def encode(tables: Tables, config: DeviceConfig) -> bytes:
-    """The image file of `tables` for a device of this configuration."""
+    """Returns the image file of `tables` for a device of this configuration."""
     body = bytes(_written(tables).body)
     head = _config_text(config)
     data = MAGIC + struct.pack("<HH", VERSION, len(head)) + head
@@ -124,13 +126,13 @@ def encode(tables: Tables, config: DeviceConfig) -> bytes:
 
 
 def places(tables: Tables, config: DeviceConfig) -> dict[str, tuple[int, int]]:
-    """The first byte and the end of each row of each section in the image file."""
+    """Returns the first byte and the end of each row of each section in the image file."""
     start = len(MAGIC) + 4 + len(_config_text(config)) + 4
     return {name: (start + a, start + b) for name, (a, b) in _written(tables).places.items()}
 
 
 def _written(tables: Tables) -> _Writer:
-    """The body of an image."""
+    """Writes the body of an image."""
     w = _Writer()
 
     def comparison(c: Comparison) -> None:
@@ -189,7 +191,7 @@ def _written(tables: Tables) -> _Writer:
 
 
 def decode(data: bytes, config: DeviceConfig) -> Tables:
-    """The tables of an image, for a device of this configuration; raises `LoadRefused`."""
+    """Reads the tables of an image, for a device of this configuration; raises `LoadRefused`."""
     r = _ImageReader(data)
     if data[:4] != MAGIC:
         raise LoadRefused("not an image: it does not begin with WJAS")
@@ -285,7 +287,7 @@ def _config_text(config: DeviceConfig) -> bytes:
 
 
 def differing(built_for: DeviceConfig, config: DeviceConfig) -> list[str]:
-    """In what a device is not one that an image was built for."""
+    """Lists the differences between a device and the one that an image was built for."""
     return [
         f"{member} {getattr(built_for, member)} (device: {getattr(config, member)})"
         for member in _BOUND_TO

@@ -1,5 +1,5 @@
-"""X-SQL front end: text, statements, tokens, syntax tree.
+"""The X-SQL front end: text, statements, tokens, syntax tree.
 
-`xsql.lark` is the grammar, `tree` the nodes it makes, `parse` the way from one to the
-other, with errors named from example bad inputs in `mistakes`.
+`xsql.lark` is the grammar and `tree` holds its nodes, which `parse` builds from text. `mistakes`
+names syntax errors from examples of bad input.
 """

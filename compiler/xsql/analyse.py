@@ -1,4 +1,4 @@
-"""Semantic analysis: statements carried out in order against a catalogue.
+"""Semantic analysis: executes statements in order against a catalogue.
 
 before  syntax trees, names as written
 after   a `Program`: streams, queries with bound and typed expressions
@@ -48,14 +48,14 @@ class Analysis:
     bounded: bool = False
     libraries: Libraries = field(default_factory=Libraries)
     owners: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By hidden stream, folded, the kind and name of what reads it."""
+    """By hidden stream, folded, the kind and name of its reader."""
 
     definitions: dict[int, tuple[Node, Node]] = field(default_factory=dict)
-    """By what a derived stream is made of, and beside it, the query that defines the stream: a longer text has the
-    same one."""
+    """Caches, by identity of a derived stream's node, that node and the query that defines the
+    stream, so that a longer text gets the same one."""
 
     def continued(self, source: SourceText, problems: Problems) -> Analysis:
-        """The same state for statements of a longer text, which does not change this one."""
+        """Copies the state for the statements of a longer text, which do not change this one."""
         members = ("streams", "queries", "derivations", "patterns", "apas", "owners", "definitions")
         after = replace(self, source=source, problems=problems, requests=[])
         for member in members:
@@ -64,12 +64,12 @@ class Analysis:
 
     @property
     def visible(self) -> dict[str, Stream]:
-        """The streams one can name: all but the hidden ones."""
+        """Returns the streams that a text can name: all but the hidden ones."""
         return {folded: s for folded, s in self.streams.items() if folded not in self.owners}
 
     @property
     def timed(self) -> dict[str, Stream]:
-        """The streams one can name but tables, for languages that only know streams."""
+        """Returns the visible streams except tables, for languages that only know streams."""
         return {folded: s for folded, s in self.visible.items() if not s.table}
 
     def run(self, statements: list[Statement]) -> logical.Program:
@@ -86,7 +86,7 @@ class Analysis:
         return self._program()
 
     def run_apas(self) -> logical.Program:
-        """A text that is one APAS query; its name is that of its last select."""
+        """Analyses a text that is one APAS query; its name is that of its last select."""
         query = self._apas("q0", Span(0, len(self.source.text)))
         if query is not None:
             self.apas["q0"] = replace(query, name=query.tree.label, asked=True)
@@ -107,8 +107,8 @@ class Analysis:
         )
 
     def _with_definitions(self, program: logical.Program) -> logical.Program:
-        """Before the queries, the definitions of the derived streams that some query reads,
-        itself or through others, in the order of the streams."""
+        """Adds, before the queries, the definitions of the derived streams that they read, directly
+        or through others, in the order of the streams."""
         wanted, names = used([*nodes(program)], self.derivations), self._names()
         queries: list[logical.Query] = []
         operations: list[logical.Operation] = []
@@ -120,7 +120,7 @@ class Analysis:
             if isinstance(node, Compiled):
                 apas[node.name] = node
                 continue
-            # Queries and streams may share a name; # is in no name of a query.
+            # Queries and streams may share a name; no query's name contains #.
             own = f"{node.name}#stream" if folded in names else node.name
             of, defining = known.get(id(node), (None, node))
             if of is not node or defining.name != own:
@@ -191,7 +191,8 @@ class Analysis:
                     self.requests.append(logical.ShowRequest(verb, name, s.span))
 
     def _settled(self, s: Statement, mode: str, name: syntax.Name) -> bool:
-        """Says if IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops what is there, unless it is used."""
+        """Returns whether IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops an existing
+        object, unless it is used."""
         query = isinstance(s, tree.RegisterQuery | tree.RegisterApas | tree.DropQuery)
         there = name.text.lower() in (self._names() if query else self.visible)
         if mode == "replace" and there:
@@ -202,7 +203,7 @@ class Analysis:
         return there if mode == "unless" else not there and mode == "if"
 
     def _described(self, s: tree.Describe) -> list[str] | None:
-        """The columns of a stream or a query, or the statement that makes it."""
+        """Describes the columns of a stream or a query, or the statement that creates it."""
         folded = s.name.text.lower()
         stream = self.visible.get(folded)
         query = self.queries.get(folded)
@@ -237,7 +238,7 @@ class Analysis:
         return [f"query {name}: {' '.join(text.split())}" for name, text in every]
 
     def _names(self) -> dict[str, str]:
-        """Every query and pattern, by its folded name."""
+        """Returns every query and pattern, by its folded name."""
         queries = {folded: query.name for folded, query in self.queries.items()}
         queries |= {folded: pattern.name for folded, pattern in self.patterns.items()}
         return queries | {folded: compiled.name for folded, compiled in self.apas.items()}
@@ -300,14 +301,14 @@ class Analysis:
         return True
 
     def _own(self, kind: str, name: str, relations: Relations) -> None:
-        """Adds the streams that a query makes for itself."""
+        """Adds the streams that a query creates for itself."""
         for stream, relation in relations.hidden:
             self.streams[stream.name.lower()] = stream
             self.derivations[stream.name.lower()] = relation
             self.owners[stream.name.lower()] = (kind, name)
 
     def _disown(self, kind: str, name: syntax.Name) -> None:
-        """Forgets the streams that only what is dropped could read."""
+        """Removes the streams that only the dropped object could read."""
         for folded, (of, owner) in list(self.owners.items()):
             if (of, owner.lower()) == (kind, name.text.lower()):
                 del self.streams[folded], self.derivations[folded], self.owners[folded]
@@ -406,7 +407,7 @@ class Analysis:
             )
 
     def _pattern(self, s: pattern_tree.Statement) -> None:
-        """A pattern: registered under its name or the next one, or as a stream."""
+        """Adds a pattern: registered under its name or the next free one, or as a stream."""
         from seustream.compiler.pattern.analyse import PatternContext
         from seustream.compiler.pattern.fields import stream_of
         from seustream.compiler.pattern.statements import bind

@@ -1,4 +1,4 @@
-"""ASOF joins: for each row of the left side, what held on the right at its time.
+"""ASOF joins: for each row of the left side, the row that was valid on the right at its time.
 
 before  R LEFT ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts        R LEFT JOIN S FOR SYSTEM_TIME AS OF R.ts ON R.a = S.a
 after   AsofJoin(LEFT ASOF, R, S, ..., at=R, later=0)
@@ -25,7 +25,7 @@ def asof(
     span: Span,
     problems: Problems,
 ) -> AsofJoin:
-    """The join, if its condition says which right row is the one; else what is wrong is reported."""
+    """Returns the join if its condition determines the right row; otherwise reports the problem."""
     if not isinstance(right, int):
         problems.add("asof", "an ASOF JOIN looks up one stream", span, f"such as {_FORM}")
         return AsofJoin(kind, left, visible(right)[0], x.TRUE, 0, 0)
@@ -54,7 +54,7 @@ def asof(
 
 
 def _terms(e: x.Expression) -> Iterator[x.Expression]:
-    """The conjuncts, also those of BETWEEN."""
+    """Yields the conjuncts, including those of BETWEEN."""
     for term in x.conjuncts(e):
         if isinstance(term, x.And):
             yield from _terms(term)
@@ -63,7 +63,7 @@ def _terms(e: x.Expression) -> Iterator[x.Expression]:
 
 
 def _apart(e: x.Expression, left: frozenset[int], right: int) -> bool:
-    """Says if each side of a comparison reads one side of the join."""
+    """Returns whether each side of a comparison reads one side of the join."""
     assert isinstance(e, x.Compare)
     sides = [x.sources(e.left), x.sources(e.right)]
     return {right} in sides and any(side and side <= left for side in sides)

@@ -1,9 +1,9 @@
-"""Interval joins: windows that follow from bounds on differences of times.
+"""Interval joins: derives windows from bounds on differences of times.
 
 before  R JOIN S ON S.ts BETWEEN R.ts - INTERVAL '5' SECOND AND R.ts + INTERVAL '10' SECOND
-after   R: RANGE 10000 (S comes so much later at most), S: RANGE 5000
+after   R: RANGE 10000 (S comes at most this much later), S: RANGE 5000
 
-The conditions stay as they are: a window is the least that loses no match.
+The conditions stay as they are: a window is the smallest that loses no match.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ Bound = tuple[int, int, int]
 
 _SIGN = {"+": 1, "-": -1}
 _WHOLE = 1 << 53
-"""Up to here every whole number is a double: a difference compares with a smaller one as it is."""
+"""Every whole number up to here is a double, so a difference can be compared with a smaller one as
+it is."""
 
 
 def implied(
     side: JoinSide, where: Iterable[x.Expression], count: int, lasting: Container[int]
 ) -> list[int | None]:
-    """The windows of all sources in milliseconds, None where the conditions do not bound one. A row of
-    WHERE lacks none of the sources whose times are bounded there; for what is `lasting` nothing waits."""
+    """Returns the windows of all sources in milliseconds, None where the conditions do not bound
+    one. Rows that pass WHERE have all the sources whose times it bounds; nothing waits for a
+    `lasting` source."""
     always = [bound for e in where for bound in bounds(e)]
     if all(join.kind.name == "INNER" for join in joins(side)):
         always += [bound for join in joins(side) for bound in bounds(join.condition)]
@@ -53,7 +55,7 @@ def implied(
 
 
 def _shortest(found: Sequence[Bound], count: int, through: Sequence[int]) -> list[list[float]]:
-    """The most by which each source can be later than each other one."""
+    """Returns the most by which each source can be later than each other one."""
     most = [[0 if i == j else math.inf for j in range(count)] for i in range(count)]
     for i, j, most_later in found:
         most[i][j] = min(most[i][j], most_later)
@@ -65,13 +67,13 @@ def _shortest(found: Sequence[Bound], count: int, through: Sequence[int]) -> lis
 
 
 def bounds(e: x.Expression) -> Iterator[Bound]:
-    """The bounds that hold wherever a condition is true."""
+    """Yields the bounds that hold wherever a condition is true."""
     for bound in _bounds(e):
         yield bound[:3]
 
 
 def in_milliseconds(e: x.Expression) -> x.Expression:
-    """A comparison of times as one of the whole milliseconds by which rows are in order."""
+    """Rewrites a comparison of times in the whole milliseconds by which rows are ordered."""
     found = list(_bounds(e))
     if not (found and isinstance(e, x.Compare) and _finer((e.left, e.right))):
         return e
@@ -85,19 +87,19 @@ def in_milliseconds(e: x.Expression) -> x.Expression:
 
 
 def time_of(source: int, alias: str = "") -> x.ColumnReference:
-    """The time of a source's row in milliseconds."""
+    """Returns the time of a source's row in milliseconds."""
     return x.ColumnReference(source, TIME_COLUMN.name, TIME_COLUMN.type, False, alias, True)
 
 
 def at_most(late: x.Expression, early: x.Expression, most: int) -> x.Compare:
-    """That one time is at most so many milliseconds after another."""
+    """Builds the condition that one time is at most this many milliseconds after another."""
     of = TIME_COLUMN.type
     apart = x.Call("-", (late, early), (of, of), of)
     return x.Compare(Condition.LE, apart, x.Literal(most, of), of)
 
 
 def _bounds(e: x.Expression) -> Iterator[tuple[int, int, int, int]]:
-    """The bounds, and by how much each is more than of whole milliseconds."""
+    """Yields the bounds, and by how much each exceeds the bound on whole milliseconds."""
     if isinstance(e, x.And):
         for term in e.terms:
             yield from _bounds(term)
@@ -127,20 +129,22 @@ def _bounds(e: x.Expression) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _finer(sides: Iterable[x.Expression]) -> set[Kind]:
-    """The kinds of what is compared that come from timestamps."""
+    """Returns the kinds of compared values that come from timestamps."""
     kinds = {side.type.kind for side in sides if not isinstance(side, x.Literal)}
     return kinds & {Kind.TIMESTAMP, Kind.INTERVAL}
 
 
 def _slack(condition: Condition, sides: Iterable[x.Expression]) -> int:
-    """The milliseconds by which times can be beyond a bound on timestamps, which count microseconds: one where
-    equal milliseconds will do, and where the difference is cut off to whole ones."""
+    """Returns the milliseconds by which times may exceed a bound on timestamps, which count
+    microseconds: one if equal milliseconds satisfy the comparison, or if the difference is
+    truncated to milliseconds."""
     kinds = _finer(sides)
     return int(Kind.INTERVAL in kinds or (Kind.TIMESTAMP in kinds and condition is Condition.LT))
 
 
 def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
-    """A sum of times of sources and of milliseconds: how often each time is in it, and the rest."""
+    """Decomposes a sum of times of sources and of milliseconds: the coefficient of each time, and
+    the rest."""
     match e:
         case x.ColumnReference(timed=True):
             return {e.source: 1}, Fraction(0)
@@ -154,7 +158,7 @@ def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
             return {}, Fraction(number)
         case x.Call(function="epoch_ms" | "timestamp_millis", arguments=(time,)):
             return _linear(time)
-        # A sum of doubles is rounded, and so says nothing exact about times.
+        # A sum of doubles is rounded, so it gives no exact bound on times.
         case x.Call(function="+" | "-" as operator, arguments=(left, right)) if (
             not e.type.is_inexact
         ):

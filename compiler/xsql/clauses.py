@@ -1,4 +1,4 @@
-"""Windows of a WINDOW clause as syntax trees."""
+"""Builds the syntax trees of the windows in a WINDOW clause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seustream.compiler.xsql import tree
 
 @v_args(meta=True)
 class WindowBuilder(ExpressionBuilder):
-    """Makes the nodes of windows, one method a rule of the grammar."""
+    """Builds the nodes of windows, one method per grammar rule."""
 
     def window_size(self, meta: Meta, c: list[Any]) -> int | float:
         sign, number = c

@@ -1,4 +1,4 @@
-"""CREATE STREAM and CREATE TABLE: from what was written to a stream of the catalogue, and back.
+"""CREATE STREAM and CREATE TABLE: from the statement to a stream of the catalogue, and back.
 
 before  CREATE STREAM R (a int NOT NULL) WITH (max_out_of_orderness = '5 s')
 after   Stream("R", (Column("a", INT, nullable=False),), out_of_orderness=5000)
@@ -22,7 +22,7 @@ _LATE = ("drop", "error", "side")
 
 
 def defined(s: tree.CreateStream, problems: Problems) -> Stream:
-    """The stream or table that a statement defines; what is wrong with it is reported."""
+    """Returns the stream or table that a statement defines; reports its problems."""
     seen: dict[str, str] = {}
     columns = []
     for column in s.columns:
@@ -53,7 +53,7 @@ def defined(s: tree.CreateStream, problems: Problems) -> Stream:
 
 
 def _settings(s: tree.CreateStream, problems: Problems) -> dict[str, Any]:
-    """Reads what WITH says of a stream or a table."""
+    """Reads the settings after WITH for a stream or a table."""
     forms = {"path": "WITH (path = 'file.csv')"}
     if not s.table:
         forms = {
@@ -90,7 +90,7 @@ def _settings(s: tree.CreateStream, problems: Problems) -> dict[str, Any]:
 def _time_column(
     s: tree.CreateStream, name: str, columns: list[Column], problems: Problems
 ) -> str | None:
-    """The column that WITH (time = …) names."""
+    """Returns the column that WITH (time = …) names."""
     at = next(one.span for one in s.settings if one.name.text.lower() == "time")
     found = next((one for one in columns if one.name.lower() == name.lower()), None)
     if found is None:
@@ -109,7 +109,7 @@ def _no_value(setting: syntax.Option, form: str, problems: Problems) -> None:
 
 
 def statement_of(stream: Stream) -> str:
-    """The statement that defines a stream."""
+    """Returns the statement that defines a stream."""
     if stream.defined_by is not None:
         return f"CREATE STREAM {stream.name} AS {stream.defined_by}"
     kind = "TABLE" if stream.table else "STREAM"

@@ -1,4 +1,4 @@
-"""Functions OVER the groups of a window: the groups become a query in FROM.
+"""Functions OVER the groups of a window: turns the groups into a query in FROM.
 
 before  SELECT a, rank() OVER (ORDER BY count(*) DESC) AS r FROM R GROUP BY a, TUMBLE(ts, 5)
 after   SELECT a, rank() OVER (ORDER BY "(group 1)" DESC) AS r
@@ -23,8 +23,8 @@ _NAMES = {name for entry in AGGREGATES.values() for name in (entry.name, *entry.
 
 
 def over_groups(select: tree.Select, text: Callable[[Span], str]) -> tree.Select | None:
-    """The query around the groups, where functions look over the groups of a window; None where they do not, or where
-    the query says more than that. `text` gives what is written at a place."""
+    """Returns the query around the groups if functions range OVER the groups of a window; None if
+    none do, or if the query has clauses that prevent it. `text` returns the source text at a place."""
     windows = [item.windows for item in tree.from_items(select.sources) if item.windows is not None]
     grouped = any(map(periods.is_window, select.group_by)) or (windows and select.group_by)
     asked = [*(item.expression for item in select.items), select.qualify]
@@ -40,7 +40,7 @@ class _AroundGroups:
         self.select, self.text = select, text
         self.items: list[tree.SelectItem] = []
         self.names: dict[Any, Name] = {}
-        """By the shape of an expression the column of the groups that has it."""
+        """By the shape of an expression, the column of the groups that holds it."""
 
     def around(self) -> tree.Select:
         select, at = self.select, self.select.span
@@ -71,14 +71,14 @@ class _AroundGroups:
         )  # fmt: skip
 
     def _hidden(self, item: tree.SelectItem) -> bool:
-        """Tells a new name that is of a column that the groups have, too, which comes first."""
+        """Returns whether a new name is hidden by a column of the groups with the same name."""
         keys = [e for e in self.select.group_by if isinstance(e, Reference) and e.parts]
         named = any(_shape(e.parts[-1]) == _shape(item.alias) for e in keys)
         grouped = _shape(item.expression) in set(map(_shape, keys))
         return named and (grouped or _has_aggregates(item.expression))
 
     def _key(self, e: Expression) -> Expression:
-        """A key of GROUP BY; a number is that of an item."""
+        """Resolves a key of GROUP BY; a number refers to an item."""
         if (
             isinstance(e, Constant)
             and type(e.value) is int
@@ -92,7 +92,7 @@ class _AroundGroups:
         self.names.setdefault(_shape(e), name)
 
     def _of(self, node: Any) -> Any:
-        """Returns what is written, over the columns of the groups."""
+        """Rewrites a node over the columns of the groups."""
         if isinstance(node, tuple):
             return tuple(map(self._of, node))
         if isinstance(node, tree.OverCall):
@@ -116,7 +116,7 @@ class _AroundGroups:
 
 
 def _is_time(e: Reference) -> bool:
-    """Tells the time of a group's row."""
+    """Returns whether a reference is the time of a group's row."""
     return len(e.parts) == 1 and e.parts[0].text.lower() in TIMESTAMP_NAMES
 
 
@@ -137,12 +137,12 @@ def _parts(node: Any) -> list[Any]:
 
 
 def _looks(node: Any) -> bool:
-    """Says whether a function OVER something stands in it."""
+    """Returns whether a node contains a function OVER something."""
     return isinstance(node, tree.OverCall) or any(map(_looks, _parts(node)))
 
 
 def _shape(node: Any) -> Any:
-    """Returns what is written, wherever it stands: equal for equal expressions."""
+    """Returns the form of a node without its places: equal for equal expressions."""
     if isinstance(node, Name):
         return node.text.lower()
     if isinstance(node, Span):

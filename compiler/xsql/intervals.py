@@ -1,11 +1,11 @@
-"""Streams that an APAS query defines: its language stands between $$ in a CREATE STREAM.
+"""Streams that an APAS query defines: its text is between $$ in a CREATE STREAM.
 
 before  the text of the query, and the streams it may read
 after   `Compiled`, and the stream of its results
 
-A stream is one of points, or, with a column te of integers, of intervals. A result is a
-tuple at the time its interval begins, with its end as column te, NULL where it never ends; leaves
-in groups are joined by _.
+A stream consists of points or, if it has an integer column te, of intervals. A result is a tuple at
+the time its interval begins, with its end as column te, NULL if it never ends; the names of leaves in
+groups are joined by _.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ END = "te"
 
 
 def interval_stream(name: str, tree: Node) -> Stream:
-    """A stream of intervals: their ends and the leaves of a schema."""
+    """Returns a stream of intervals: their ends and the leaves of a schema."""
     leaves = zip(tree.paths, tree.types, strict=True)
     return Stream(name, (Column(END, types.BIGINT), *(Column(".".join(p), t) for p, t in leaves)))
 
 
 def leaves(stream: Stream) -> list[Column]:
-    """The columns an APAS query sees, in the order of the leaves of `tree_of`."""
+    """Returns the columns that an APAS query sees, in the order of the leaves of `tree_of`."""
     seen = {c.name: c for c in _seen(stream)}
     return [seen[".".join(path)] for path in tree_of(stream).paths]
 
 
 def tree_of(stream: Stream) -> Node:
-    """The schema an APAS query sees: columns `at.x` and `at.y` are leaves of a group `at`."""
+    """Returns the schema that an APAS query sees: columns `at.x` and `at.y` are leaves of a group
+    `at`."""
     root = group(stream.name)
     for column in _seen(stream):
         *groups, label = column.name.split(".")
@@ -67,7 +68,7 @@ def compile_apas(
     libraries: Libraries,
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled | None:
-    """The query that stands at `span`; None, with what is wrong reported."""
+    """Compiles the query at `span`; reports its problems and returns None if it has any."""
     known = [stream for stream in streams.values() if not stream.unknown]
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
@@ -81,7 +82,7 @@ def compile_apas(
 
 
 def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems) -> Stream:
-    """The stream of its results."""
+    """Returns the stream of the query's results."""
     columns = [Column(END, types.BIGINT)]
     for path, type in zip(c.tree.paths, c.tree.types, strict=True):
         column = Column("_".join(path), type)

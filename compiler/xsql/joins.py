@@ -1,9 +1,9 @@
-"""FROM and the subqueries of WHERE as one tree of joins.
+"""Combines FROM and the subqueries of WHERE into one tree of joins.
 
 before  FROM R LEFT JOIN S ON R.a = S.d WHERE R.b > 1 AND NOT EXISTS (SELECT * FROM T WHERE T.e = R.a)
 after   sources R, S, T; ANTI(LEFT(R, S, R.a = S.d), T, T.e = R.a); WHERE R.b > 1
 
-EXISTS and IN are joins on top of FROM; what else stands in WHERE applies to the tree as a whole, since a
+EXISTS and IN are joins on top of FROM; the rest of WHERE applies to the tree as a whole, since a
 SEMI or ANTI join changes no row.
 """
 
@@ -29,7 +29,7 @@ Subquery = tree.Exists | tree.InQuery
 
 
 def conditions(where: s.Expression | None) -> tuple[s.Expression, ...]:
-    """The operands of AND in a WHERE."""
+    """Returns the operands of AND in a WHERE."""
     if where is None:
         return ()
     if isinstance(where, s.Connective) and where.operator == "AND":
@@ -38,7 +38,7 @@ def conditions(where: s.Expression | None) -> tuple[s.Expression, ...]:
 
 
 def subquery(e: s.Expression) -> tuple[Subquery, bool] | None:
-    """The subquery that a condition is, and whether it is negated."""
+    """Returns the subquery that a condition consists of, and whether it is negated."""
     negated = False
     while isinstance(e, s.Negation):
         e, negated = e.operand, not negated
@@ -48,25 +48,26 @@ def subquery(e: s.Expression) -> tuple[Subquery, bool] | None:
         return None
     query = e.query
     if isinstance(query, tree.Select) and query.limit is not None and query.limit[0] > 0:
-        # There is a row of the first n if there is one of all.
+        # The first n rows contain a row exactly if there is any row.
         e = replace(e, query=replace(query, limit=None))
     return e, negated
 
 
 def subqueries(where: s.Expression | None) -> list[tree.Select]:
-    """The SELECTs of the subqueries of a WHERE, in order; not those within them."""
+    """Returns the SELECTs of the subqueries of a WHERE, in order, without those nested in them."""
     found = [of[0].query for e in conditions(where) if (of := subquery(e)) is not None]
     return [query for query in found if isinstance(query, tree.Select) and not _grouped(query)]
 
 
 def _grouped(query: tree.Select) -> bool:
-    """Says if a subquery has more than FROM and WHERE, and an ORDER BY that changes nothing."""
+    """Returns whether a subquery has more than FROM and WHERE; an ORDER BY does not count, since it
+    changes nothing."""
     chosen = query.limit is not None or query.qualify is not None
     return bool(query.group_by) or query.having is not None or chosen
 
 
 def selects(select: tree.Select) -> Iterator[tree.Select]:
-    """A SELECT and those of its subqueries, in order of appearance."""
+    """Yields a SELECT and those of its subqueries, in order of appearance."""
     yield select
     for inner in subqueries(select.where):
         yield from selects(inner)
@@ -83,13 +84,13 @@ class JoinBinder:
     taken: int = 0
 
     def scope(self, levels: tuple[tuple[int, ...], ...], within: str = "WHERE") -> QueryScope:
-        """The names at a place that sees these sources, the nearest SELECT's first."""
+        """Returns the names at a place that sees these sources, the nearest SELECT's first."""
         return QueryScope(self.sources, self.parameters, within, levels=levels, merged=self.merged)
 
     def select(
         self, select: tree.Select, outer: tuple[tuple[int, ...], ...] = ()
     ) -> tuple[JoinSide, list[x.Expression]]:
-        """The tree of a SELECT, and the conditions of its WHERE that are no subqueries."""
+        """Returns the tree of a SELECT, and the conditions of its WHERE that are not subqueries."""
         side = self._listed(select.sources)
         inside = [of for e in conditions(select.where) if (of := subquery(e)) is not None]
         plain = [e for e in conditions(select.where) if subquery(e) is None]
@@ -151,8 +152,8 @@ class JoinBinder:
         return asof(kind, left, right, x.conjunction(tuple(terms)), part.span, self.problems)
 
     def _using(self, name: s.Name, kind: JoinKind, left: JoinSide, right: JoinSide) -> x.Expression:
-        """That both sides have the same value in a column, which has one name from then on. The times of an ASOF
-        join say instead which rows come before."""
+        """Returns the condition that both sides have the same value in a column, which has one name
+        from then on. For an ASOF join, the times are compared by order instead."""
         found = []
         for side in (left, right):
             binder = Binder(self.scope((visible(side),), "USING"), self.problems)
@@ -219,8 +220,8 @@ class JoinBinder:
         lacking: frozenset[int],
         sure: frozenset[x.Expression],
     ) -> x.Expression:
-        """That the operand of IN equals what its subquery gives. `sure` are values that the conditions
-        around and in the subquery keep from being NULL."""
+        """Returns the condition that the operand of IN equals the result of its subquery. `sure`
+        are values that the conditions around and in the subquery keep from being NULL."""
         operand = Binder(self.scope(levels), self.problems).value(of.operand)
         if query.stars and len(query.items) == 1 and len(visible(inner)) == 1:
             (position,) = visible(inner)
@@ -256,7 +257,7 @@ class JoinBinder:
         return binder.compare(Condition.EQ, operand, value, of.span)
 
     def _bind_order(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
-        """Finds mistakes in an ORDER BY of which nothing else is wanted."""
+        """Binds an ORDER BY only to find its mistakes."""
         binder = Binder(self.scope(levels, "the ORDER BY of a subquery"), self.problems)
         aliases = {item.alias.text.lower() for item in query.items if item.alias is not None}
         for item in query.order_by:
@@ -265,7 +266,7 @@ class JoinBinder:
                 binder.value(e)
 
     def _bind_items(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
-        """Finds mistakes in a SELECT list of which nothing else is wanted."""
+        """Binds a SELECT list only to find its mistakes."""
         binder = Binder(self.scope(levels, "the SELECT of EXISTS"), self.problems)
         for item in query.items:
             if not tree.is_star(item.expression):
@@ -287,8 +288,8 @@ class JoinBinder:
 def can_be_null(
     e: x.Expression, lacking: frozenset[int], sure: frozenset[x.Expression] = frozenset()
 ) -> bool:
-    """Says if a value may be missing, as far as columns, constants, `coalesce` of these and the values that
-    are `sure` tell."""
+    """Returns whether a value may be NULL, as far as can be decided from columns, constants,
+    `coalesce` of these and the values that are `sure`."""
     if e in sure:
         return False
     if isinstance(e, x.ColumnReference):
@@ -299,7 +300,8 @@ def can_be_null(
 
 
 def present(conditions: Iterable[x.Expression]) -> frozenset[x.Expression]:
-    """The values that are not NULL where all of these conditions hold: those said to be not NULL, and those compared."""
+    """Returns the values that are not NULL if all of these conditions hold: those required to be
+    not NULL, and those compared."""
     found = set[x.Expression]()
     for e in (term for condition in conditions for term in x.conjuncts(condition)):
         if isinstance(e, x.IsNull) and e.negated:
@@ -310,5 +312,5 @@ def present(conditions: Iterable[x.Expression]) -> frozenset[x.Expression]:
 
 
 def inner_only(side: JoinSide) -> bool:
-    """Says if a list of streams says the same."""
+    """Returns whether a list of streams would be equivalent."""
     return all(join.kind is JoinKind.INNER for join in joins(side))

@@ -1,4 +1,4 @@
-"""Lengths of windows that are given by name, as Flink has it.
+"""Lengths of windows that are given by name, as in Flink.
 
 before  HOP(DATA => TABLE R, TIMECOL => DESCRIPTOR(ts), SIZE => 10 s, SLIDE => 5 s)
 after   HOP(TABLE R, DESCRIPTOR(ts), 5 s, 10 s)
@@ -21,8 +21,9 @@ _NAMES = {
 def in_order(
     function: str, lengths: Sequence[tuple[str | None, Expression]]
 ) -> tuple[Expression, ...]:
-    """The lengths as they follow each other without names; none where a name is not one of the function's, so
-    that its form is what the reader of windows asks for."""
+    """Returns the lengths in the order in which they are written without names. It returns no
+    lengths if a name is not one of the function's, so that the reader of windows reports the
+    expected form."""
     if all(name is None for name, _ in lengths):
         return tuple(e for _, e in lengths)
     names = _NAMES.get(function.lower(), ())

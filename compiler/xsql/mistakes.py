@@ -1,5 +1,5 @@
-"""Bad inputs people write, and what to tell them; the parser compares its state with
-the states these lead to."""
+"""Examples of bad input, with hints; the parser compares its state with the states to which they
+lead."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ WORDS: dict[str, str] = {
     "CHANGES LIMIT": "LIMIT stands before it: LIMIT 10 EMIT CHANGES",
     "OFFSET": "QUALIFY row_number() OVER (ORDER BY x) > 5 leaves the first rows out",
 }
-"""Words of other SQL, at the place of a mistake or in front of it, and what to write instead."""
+"""Words of other SQL dialects, at the place of a mistake or before it, and what to write instead."""
 
 FORMS: dict[str, str] = {
     "CREATE": "CREATE STREAM name (column type, ...), CREATE TABLE name (column type, ...) or CREATE STREAM"
@@ -165,16 +165,16 @@ FORMS: dict[str, str] = {
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"
     " [WINDOW windows]",
 }
-"""The form of each statement, by its first word: the hint where no mistake above fits."""
+"""The form of each statement, by its first word: the hint if no mistake above fits."""
 
 
 def sql_parser() -> Lark:
-    """The parser of one statement."""
+    """Returns the parser of one statement."""
     return parser(Path(__file__).with_name("xsql.lark"))
 
 
 def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Problems) -> None:
-    """Adds what is wrong with a statement that cannot be read."""
+    """Reports a statement that cannot be parsed."""
     at = error.pos_in_stream or 0
     so_far = source.text[span.start : at]
     hint = (
@@ -221,7 +221,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
         place = Span(span.start + unit.start(1), span.start + unit.end(1))
         problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", place, hint)
         return
-    # A keyword that is misspelt may have been read as a new name, as FRM in SELECT a FRM R.
+    # A misspelt keyword may have been read as a new name, such as FRM in SELECT a FRM R.
     before = re.search(r"(\w{3,})\s+$", so_far)
     if before is not None and (near := _close(before[1], keywords)):
         place = Span(span.start + before.start(1), span.start + before.end(1))
@@ -232,7 +232,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     if token == "(" and (library := library_call(source.text, start)):
         problems.add("syntax", library.message, library.span, library.hint)
         return
-    # A keyword may be the beginning of a word.
+    # The token may be a keyword that only begins the word.
     word = re.compile(r"\w*").match(source.text, start)
     end = max(token.end_pos or start + 1, 0 if word is None else word.end())
     problems.add(
@@ -244,7 +244,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
 
 
 def _of_a_bracket(so_far: str, here: str) -> str | None:
-    """The hint of a query or an order in brackets that has no place where it stands."""
+    """Returns the hint for a query or an ORDER BY in brackets that is not allowed there."""
     query = re.search(r"(?i)(\w*)\s*\(\s*SELECT\s+$", so_far)
     if query is not None:
         return _QUANTIFIED if query[1].upper() in ("ANY", "ALL", "SOME") else _SCALAR
@@ -253,8 +253,8 @@ def _of_a_bracket(so_far: str, here: str) -> str | None:
 
 
 def _of_an_example(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:
-    """The hint of a mistake like this one. Most examples begin with SELECT, so what begins with the SELECTs before
-    the mistake is compared too."""
+    """Returns the hint of a similar mistake. Most examples begin with SELECT, so the text from each
+    SELECT before the mistake is compared too."""
     at = error.pos_in_stream or 0
     alike = [error]
     for begin in islice(re.finditer(r"(?i)\bselect\b", source.text[span.start : at]), 8):
@@ -274,7 +274,7 @@ def _of_an_example(error: UnexpectedInput, source: SourceText, span: Span) -> st
 
 
 def _of_a_word(error: UnexpectedInput, source: SourceText, span: Span) -> str | None:
-    """The hint of a word that stands where the statement cannot be read, or before it."""
+    """Returns the hint for a word at the place where parsing fails, or before it."""
     at = error.pos_in_stream or 0
     here = re.compile(r"\w+").match(source.text, at)
     before = re.findall(r"\w+", source.text[span.start : at])[-1:]
@@ -283,7 +283,7 @@ def _of_a_word(error: UnexpectedInput, source: SourceText, span: Span) -> str | 
 
 
 def _close(word: str, keywords: list[str]) -> str | None:
-    """The keyword that a word is nearly; None if it is one."""
+    """Returns the keyword most similar to a word; None if the word is itself a keyword."""
     near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
     return near[0] if near and near[0] != word.upper() else None
 

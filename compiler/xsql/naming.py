@@ -1,4 +1,4 @@
-"""Names of result columns, and what `*` stands for.
+"""Names of result columns, and the expansion of `*`.
 
 before  SELECT R.a, S.a, S.b, S.b + 1 AS more
 after   R_a, S_a, b, more
@@ -21,30 +21,32 @@ from seustream.compiler.xsql.scope import Merged, QueryScope, reference
 
 @dataclass(frozen=True, slots=True)
 class ResultName:
-    """A column's name: `short` where no other column is, else `long`."""
+    """A column's name: `short` if it is unique, else `long`."""
 
     short: str
     long: str
 
     @classmethod
     def fixed(cls, name: str) -> ResultName:
-        """A name that was chosen, which stays whatever the others are."""
+        """Returns a chosen name, which does not depend on the others."""
         return cls(name, name)
 
     @classmethod
     def of_column(cls, alias: str, column: str) -> ResultName:
-        """A stream's column: bare where that is unique, with the stream's alias otherwise."""
+        """Returns the name of a stream's column: bare if that is unique, otherwise with the
+        stream's alias."""
         return cls(column, f"{alias}_{column}")
 
 
 def result_names(names: Sequence[ResultName]) -> list[str]:
-    """The name of each column of a result; names differ if they differ in more than case."""
+    """Returns the name of each column of a result; names are distinct if they differ in more than
+    case."""
     count = Counter([*RESULT_TIMES, *(name.short.lower() for name in names)])
     return [name.short if count[name.short.lower()] == 1 else name.long for name in names]
 
 
 def name_of(item: tree.SelectItem, text: Callable[[Span], str]) -> Name:
-    """The name of an item of SELECT alone; `text` gives what is written at a place."""
+    """Returns the name of a single item of SELECT; `text` returns the source text at a place."""
     e = item.expression
     if item.alias is not None:
         return item.alias
@@ -54,7 +56,8 @@ def name_of(item: tree.SelectItem, text: Callable[[Span], str]) -> Name:
 
 
 def columns_of_all(scope: QueryScope) -> list[tuple[ResultName, x.Expression]]:
-    """The columns of `*`: those of USING first and once, those of the last join before those of joins in it."""
+    """Returns the columns of `*`: those of USING come first and once, those of the last join before
+    those of joins in it."""
     level, joined = scope.levels[0], dict[frozenset[int], list[Merged]]()
     for one in reversed(scope.merged):
         if not one.sources.isdisjoint(level):
@@ -76,7 +79,7 @@ def columns_of_all(scope: QueryScope) -> list[tuple[ResultName, x.Expression]]:
 
 
 def columns_of(sources: tuple[Source, ...], index: int) -> list[tuple[ResultName, x.Expression]]:
-    """The columns of one source."""
+    """Returns the columns of one source."""
     source = sources[index]
     return [
         (

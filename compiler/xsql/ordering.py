@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT behind DISTINCT and UNION, which are of all that these give.
+"""ORDER BY and LIMIT after DISTINCT and UNION, which apply to the whole result.
 
 before  SELECT a FROM R UNION ALL SELECT k FROM S ORDER BY a LIMIT 3
 after   SELECT * FROM (SELECT a FROM R UNION ALL SELECT k FROM S) ORDER BY a LIMIT 3
@@ -19,8 +19,8 @@ from seustream.compiler.xsql.naming import name_of
 def around(
     query: tree.Select | tree.UnionClause, text: Callable[[Span], str]
 ) -> tree.Select | None:
-    """The query that orders what this one gives, where there is an order. Each branch of a union of windows' groups
-    orders its own, window by window. `text` gives what is written at a place."""
+    """Returns the query that orders this one's result, if it has an order. In a union of windows'
+    groups, each branch orders its own, window by window. `text` returns the source text at a place."""
     union = isinstance(query, tree.UnionClause)
     last = query.second if isinstance(query, tree.UnionClause) else query
     first = query
@@ -44,7 +44,7 @@ def around(
 
 
 def limit_of(select: tree.Select, problems: Problems) -> int | None:
-    """The number of rows that LIMIT asks for; one that no row number reaches is reported."""
+    """Returns the number of rows that LIMIT asks for; reports one that no row number reaches."""
     if select.limit is None:
         return None
     number, at = select.limit
@@ -60,8 +60,8 @@ def _of_windows(select: tree.Select) -> bool:
 
 
 def _named(e: Expression, items: Sequence[tree.SelectItem], names: Sequence[Name]) -> Expression:
-    """A key of the order by the name that it has in the result, where it is that of an item of SELECT, its column, or
-    its number; the name comes first."""
+    """Returns a key of the order by its name in the result, if it is the name, the column or the
+    number of a SELECT item; the name takes precedence."""
     if isinstance(e, Reference) and any(
         _alike(e.parts, [name]) for name in names if len(e.parts) == 1
     ):
@@ -76,6 +76,6 @@ def _named(e: Expression, items: Sequence[tree.SelectItem], names: Sequence[Name
 
 
 def _alike(one: Sequence[Name], other: Sequence[Name]) -> bool:
-    """Tells names of the same column; one of them may leave its stream out."""
+    """Returns whether two names mean the same column; one of them may omit its stream."""
     both = zip(reversed(one), reversed(other), strict=False)
     return all(a.text.lower() == b.text.lower() for a, b in both)

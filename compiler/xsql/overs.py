@@ -1,4 +1,4 @@
-"""Functions OVER frames: from what was written to leaves, and the operation that computes them.
+"""Functions OVER frames: binds them to leaves, and builds the operation that computes them.
 
 before  SELECT a, sum(b) OVER (PARTITION BY a ORDER BY ts ROWS 9 PRECEDING) AS s FROM R      as q
 after   q#1: SELECT a, b FROM R, q: OverRows(q#1)
@@ -37,12 +37,12 @@ PLACES = {
     "first_value": (1, 1),
     "last_value": (1, 1),
 }
-"""Functions of a row's place, and how many arguments they take, at least and at most."""
+"""Functions of a row's place, with the least and the greatest number of arguments."""
 
 _AGGREGATES = {name: e for e in AGGREGATES.values() for name in (e.name, *e.aliases)}
 _AS_THEY_COME = (logical.OrderKey(x.Literal(0, BIGINT), False, False),)
 _ENDLESS = 1 << 60
-"""So many rows or milliseconds are too many: places and times are added to them."""
+"""Refused as a number of rows or milliseconds, since places and times are added to it."""
 _FORM = "write f(...) OVER (PARTITION BY k ORDER BY ts ROWS 9 PRECEDING)"
 
 
@@ -53,7 +53,7 @@ def over(
     within: str | None,
     named: Mapping[str, tree.OverWindow],
 ) -> x.Expression:
-    """The leaf a call OVER a frame means; `within` is a place where none may stand."""
+    """Returns the leaf that a call OVER a frame means; `within` is a place that allows none."""
     name, called = e.call.name.lower(), e.window
     if within is not None or binder.aggregating is not None:
         place = f"the argument of {binder.aggregating}" if binder.aggregating else within
@@ -65,17 +65,17 @@ def over(
         hint = suggest(called.text, named, "windows") or "WINDOW name AS (...)"
         return binder.fail("over", f"there is no window {called.text}", called.span, hint)
     timely = by_time(window.order_by, sources)
-    # What lies ahead of a row, or how many rows there are, is known when the partition is over.
+    # The rows ahead of a row, and their number, are known only when the partition is over.
     whole = name in ("lead", *_SHARES) or (name in (*RANKS, "lag") and not timely)
     whole = whole and bool(window.order_by)
-    # So is an aggregate without an order.
+    # The same holds for an aggregate without an order.
     of_all = name in _AGGREGATES and name not in PLACES
     of_all = of_all and not window.order_by and window.frame is None
     either = whole or of_all
     frame = logical.Frame(False, None) if either else _frame(e, window, binder, sources)
     binder.aggregating = f"OVER of {name}"  # aggregates do not nest here either
     partition = tuple(binder.value(key) for key in window.partition)
-    # Rows come by time, and equal ones in an order stay as they came.
+    # Rows come by time, and rows equal in an order keep that sequence.
     order = order_keys(window.order_by, binder) if whole and not (name == "lead" and timely) else ()
     if of_all or (name == "lead" and timely):
         order = _AS_THEY_COME
@@ -99,7 +99,7 @@ def over(
 
 
 def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.Expression:
-    """A function of a row's place, `of` without its arguments."""
+    """Binds a function of a row's place; `of` lacks its arguments."""
     fewest, most = PLACES[name]
     given = e.call.arguments
     if not fewest <= len(given) <= most or e.call.star or e.call.distinct or e.call.where:
@@ -123,21 +123,22 @@ def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.E
     if FAILED in arguments:
         return FAILED
     frame = of.frame
-    if name in (*RANKS, "lag"):  # whatever the frame is
+    if name in (*RANKS, "lag"):  # regardless of the frame
         frame = logical.Frame(False, offset if name == "lag" else None)
     result = arguments[0].type if arguments else BIGINT
     result = DOUBLE if name in ("percent_rank", "cume_dist") else result
     found = replace(of, arguments=arguments, offset=offset, frame=frame, type=result)
     if len(given) < 3:
         return found
-    # Where there is no row so far away the third argument; a constant tells, which is never NULL.
+    # The third argument applies if there is no row that far away, as shown by a constant, which is
+    # never NULL.
     one = replace(found, arguments=(x.Literal(1, BIGINT),), type=BIGINT)
     other = binder.value(given[2])
     return binder.case([x.IsNull(one, True)], [found, other], e.span)
 
 
 def order_keys(written: Sequence[tree.OrderItem], binder: Binder) -> tuple[logical.OrderKey, ...]:
-    """The expressions of ORDER BY; NULL comes last unless it is said to come first."""
+    """Binds the expressions of ORDER BY; NULL comes last unless NULLS FIRST is written."""
     return tuple(
         logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
         for e in written
@@ -145,7 +146,7 @@ def order_keys(written: Sequence[tree.OrderItem], binder: Binder) -> tuple[logic
 
 
 def by_time(written: Sequence[tree.OrderItem], sources: Sequence[logical.Source]) -> bool:
-    """Says if an ORDER BY is that in which rows become certain."""
+    """Returns whether an ORDER BY is the order in which rows become certain."""
     one = len(written) == 1 and not written[0].descending
     return one and goes_by(written[0].expression, sources) is None
 
@@ -156,7 +157,7 @@ def _frame(
     binder: Binder,
     sources: Sequence[logical.Source],
 ) -> logical.Frame | None:
-    """The frame; without one, all rows up to those of the same time."""
+    """Returns the frame; without one, all rows up to those of the same time."""
     if len(window.order_by) != 1 or window.order_by[0].descending:
         at = e.span if not window.order_by else window.order_by[-1].expression.span
         hint = "ORDER BY ts; ranks take any order, an aggregate of all rows takes none"
@@ -186,7 +187,7 @@ def _frame(
 
 
 def overs(e: x.Expression) -> list[logical.Over]:
-    """The functions OVER frames in an expression."""
+    """Returns the functions OVER frames in an expression."""
     return [part for part in x.walk(e) if isinstance(part, logical.Over)]
 
 
@@ -195,11 +196,12 @@ def over_rows(
     hide: Callable[[logical.Relation], Stream],
     is_end: Callable[[x.Expression], bool],
 ) -> logical.OverRows:
-    """The rows of a SELECT with functions over frames or in an order; the query becomes a stream of the
-    columns that all of it reads. `is_end` knows the columns that say when a window ends."""
+    """Builds the rows of a SELECT with functions over frames or in an order; the query becomes a
+    stream of the columns that all of it reads. `is_end` recognises the columns that hold the end of
+    a window."""
     query, qualify, order_by = select.query, select.qualify, select.order_by
     if select.limit is not None:
-        # The first rows of all, by the order they are asked in or by time.
+        # LIMIT counts all rows, in their ORDER BY or by time.
         frame = logical.Frame(False, None)
         number = logical.Over("row_number", None, (), 1, (), frame, BIGINT, order_by)
         few = x.Compare(Condition.LE, number, x.Literal(select.limit, BIGINT), BIGINT)
@@ -246,7 +248,7 @@ def over_rows(
 
 
 def changing(of: logical.RankedRows, signed: x.ColumnReference | None) -> logical.RankChanges:
-    """The changes of ranks; the first item says `+` of every row till then."""
+    """Returns the changes of ranks; replaces the first item, which until then is `+` for every row."""
     known = {name: getattr(of, name) for name in logical.RankedRows.__dataclass_fields__}
     known["items"] = (logical.Item(CHANGE.name, CHANGE), *of.items[1:])
     return logical.RankChanges(**known | {"order_by": (), "ahead": None}, signed=signed)
@@ -256,7 +258,7 @@ Ranked = TypeVar("Ranked", bound=logical.RankedRows)
 
 
 def best_of(of: Ranked, condition: x.Expression) -> Ranked:
-    """The rows without those that a bound on their rank leaves out anyway."""
+    """Excludes rows that a bound on their rank leaves out anyway."""
     parts = [condition, *(item.expression for item in of.items)]
     if any(leaf.function not in RANKS for part in parts for leaf in overs(part)):
         return of

@@ -1,9 +1,9 @@
-"""Text to statements to syntax trees.
+"""Splits a text into statements and parses these into syntax trees.
 
-A file is first cut at its semicolons, then every statement is parsed by itself, so that
-a mistake in one does not hide those in the next. Everything around the statement is
-blanked out, not cut off: positions are those of the file. PATTERN statements, whose elements
-have semicolons between them, and MATCH_RECOGNIZE have parsers of their own.
+A file is first cut at its semicolons, then every statement is parsed by itself, so that a mistake
+in one does not hide those in the next. Everything around the statement is blanked out, not cut off,
+so positions are those of the file. PATTERN statements, whose elements are separated by semicolons,
+and MATCH_RECOGNIZE have parsers of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Statement = tree.Statement | pattern_tree.Statement
 
 
 def parse(source: SourceText, problems: Problems, start: int = 0) -> list[Statement]:
-    """Every statement of a text, from one's beginning on, that could be parsed; the others are reported."""
+    """Returns every statement of a text, from `start` on, that could be parsed; reports the others."""
     statements: list[Statement] = []
     plain, until = durations(source.text, problems, start)
     if until:
@@ -49,8 +49,8 @@ def parse(source: SourceText, problems: Problems, start: int = 0) -> list[Statem
 
 
 def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
-    """Every token of a text: terminal, text, line, column. A statement with a character
-    that begins no token is listed up to it; `parse` reports it."""
+    """Returns every token of a text: terminal, text, line, column. A statement with a character
+    that begins no token is listed up to that character; `parse` reports it."""
     found = []
     for span in split(source.text, Problems()):
         try:
@@ -58,7 +58,7 @@ def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
             before = ""
             for token in lexer.lex(_blanked(source.text, span), dont_ignore=False):
                 line, column = source.position(token.start_pos or 0)
-                # What is called like a unit is one after a number.
+                # A word that is also a unit is a unit only after a number.
                 unit = token.type == "UNIT" and before not in _BEFORE_UNITS
                 before = "NAME" if unit else token.type
                 found.append((before, str(token), line, column))
@@ -68,12 +68,12 @@ def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
 
 
 def _blanked(text: str, span: Span) -> str:
-    """The text up to the statement's end, all before it as spaces."""
+    """Returns the text up to the statement's end, with everything before it as spaces."""
     return " " * span.start + text[span.start : span.end]
 
 
 def _parser_of(text: str) -> Lark:
-    """The parser a statement is for."""
+    """Returns the parser for a statement."""
     if patterns.is_pattern(text):
         return patterns.parser("pattern")
     return patterns.parser("match_recognize") if patterns.is_recognize(text) else sql_parser()
@@ -97,7 +97,7 @@ def _parse_statement(source: SourceText, span: Span, problems: Problems) -> Stat
 
 @v_args(meta=True)
 class _Builder(WindowBuilder):
-    """Makes the nodes of `tree`, one method a rule of the grammar."""
+    """Builds the nodes of `tree`, one method per grammar rule."""
 
     def name(self, meta: Meta, c: list[Token]) -> s.Name:
         text = str(c[0])
@@ -112,7 +112,7 @@ class _Builder(WindowBuilder):
         return tree.CreateStream(name, tuple(columns), span_of(meta), given, mode=mode)
 
     def time_bound(self, meta: Meta, c: list[Any]) -> tuple[s.Option, ...]:
-        """`WATERMARK FOR t AS t - INTERVAL '5' SECOND`, as the options that say the same."""
+        """Translates `WATERMARK FOR t AS t - INTERVAL '5' SECOND` to the equivalent options."""
         _, column, bound = c
         if isinstance(bound, s.OperatorCall) and bound.operator == "-" and len(bound.operands) == 2:
             bound, by = bound.operands
@@ -369,11 +369,11 @@ class _Builder(WindowBuilder):
 
 
 def _mode(c: list[Any]) -> list[Any]:
-    """The mode of a statement in place of OR REPLACE and IF NOT EXISTS, and what follows them."""
+    """Replaces OR REPLACE and IF NOT EXISTS at the front by the mode of the statement."""
     replacing, unless, *rest = c
     return ["replace" if replacing else "unless" if unless else "", *rest]
 
 
 def _within(text: Token) -> Span:
-    """The place of what stands between $$."""
+    """Returns the place of the text between $$."""
     return Span((text.start_pos or 0) + 2, (text.end_pos or 0) - 2)

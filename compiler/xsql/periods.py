@@ -30,23 +30,23 @@ _HINTS = {
     "window": "window(ts, size), window(ts, size, slide) or window(ts, size, slide, offset)",
     "session_window": "session_window(ts, gap)",
 }
-"""By function, the ways to write it."""
+"""By function, its written forms."""
 
 _LENGTHS = {"tumble": (1, 2), "hop": (2, 3), "cumulate": (2, 3), "session": (1, 1), "window": (1, 3),
             "session_window": (1, 1)}  # fmt: skip
-"""Numbers of lengths of time that follow the first argument, the least and the most."""
+"""The least and the greatest number of lengths of time after the first argument."""
 
 _LARGEST = 1 << 60
-"""Milliseconds of a length, such that no time of a window leaves 64 bits."""
+"""The greatest length in milliseconds, so that every time of a window fits 64 bits."""
 
 
 def is_window(e: syntax.Expression) -> bool:
-    """Says if an expression of GROUP BY is a window."""
+    """Returns whether an expression of GROUP BY is a window."""
     return isinstance(e, syntax.FunctionCall) and e.name.lower() in _HINTS
 
 
 def edge(call: syntax.FunctionCall) -> tuple[syntax.FunctionCall, x.ColumnReference] | None:
-    """The window and the leaf that `TUMBLE_START(ts, size)` means, and its like."""
+    """Returns the window and the leaf that `TUMBLE_START(ts, size)` and similar calls mean."""
     name, _, side = call.name.lower().rpartition("_")
     if name not in ("tumble", "hop", "cumulate", "session") or side not in _EDGES:
         return None
@@ -62,14 +62,14 @@ def read(
     binder: Binder,
     problems: Problems,
 ) -> Every | None:
-    """The windows that a call makes; None if it was reported."""
+    """Returns the windows that a call defines; None if a problem was reported."""
     return _Reader(sources, binder, problems).read(call)
 
 
 def every(
     select: tree.Select, sources: Sequence[logical.Source], binder: Binder, problems: Problems
 ) -> Every | None:
-    """The windows by which a SELECT groups, None if it does not."""
+    """Returns the windows by which a SELECT groups, None if it does not."""
     written = [e for e in select.group_by if isinstance(e, syntax.FunctionCall) and is_window(e)]
     written += [
         item.windows for item in tree.from_items(select.sources) if item.windows is not None
@@ -98,8 +98,9 @@ def every(
 def of_windows(
     select: tree.Select, sources: Sequence[logical.Source], tied: int, problems: Problems
 ) -> Every | None:
-    """The windows by which a SELECT groups rows that have the end of theirs: those of TUMBLE in FROM, and the one
-    instant of a window's groups. So many sources are `tied` to another one by equal ends."""
+    """Returns the windows by which a SELECT groups rows that already have the end of one: those of
+    TUMBLE in FROM, and the one instant of a window's groups. `tied` sources have an end equal to
+    another source's."""
     streams = [source for source in sources if not source.stream.table]
     if select.windows or tied + 1 < len(streams):
         return None
@@ -130,11 +131,11 @@ INSTANT = logical.Periodic(1, 1, 0)
 """Windows of the rows of one instant."""
 
 _FAILED = INSTANT
-"""Stands for windows that were reported; silences what follows from them."""
+"""Replaces windows that were reported, and suppresses further errors."""
 
 
 class _Reader:
-    """Reads one call that makes windows."""
+    """Reads one call that defines windows."""
 
     def __init__(
         self, sources: Sequence[logical.Source], binder: Binder, problems: Problems
@@ -180,14 +181,14 @@ class _Reader:
         return logical.Periodic(size, slide, offset % slide)
 
     def _is_time(self, e: syntax.Expression) -> bool:
-        """Windows go by the one time that the watermark is of."""
+        """Checks that windows use the time to which the watermark belongs."""
         said = goes_by(e, self.sources)
         if said is not None:
             self._problem(f"windows go by {said[0]}", e, said[1])
         return said is None
 
     def _length(self, e: syntax.Expression, hint: str) -> int | None:
-        """Milliseconds of a constant length."""
+        """Returns a constant length in milliseconds."""
         if isinstance(e, syntax.OperatorCall) and e.operator == "-" and len(e.operands) == 1:
             length = self._length(e.operands[0], hint)
             return None if length is None else -length
@@ -215,8 +216,8 @@ def _counted(fewest: int, most: int) -> str:
 
 
 def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[str, str] | None:
-    """None if `e` is the time of a query's rows, which is that of the newest of these sources; else what that
-    is, and how to write it."""
+    """Returns None if `e` is the time of a query's rows, which is that of the newest of these
+    sources; otherwise, the name of the expected time and how to write it."""
     first, *others = sources
     if isinstance(e, syntax.Reference) and not e.everything:
         *qualifier, name = (part.text.lower() for part in e.parts)
@@ -231,7 +232,7 @@ def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[st
 
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
-    """A SELECT: a query over its sources, and what goes beyond one."""
+    """A SELECT: a query over its sources, and the clauses beyond one."""
 
     query: logical.Query | JoinTree
     every: Every | None
@@ -240,13 +241,13 @@ class BoundSelect:
     qualify: x.Expression | None
     changes: bool = False
     signed: x.ColumnReference | None = None
-    """The column that says whether a row of the source comes or goes."""
+    """The column that marks whether a row of the source comes or goes."""
 
 
 def grouped(
     select: BoundSelect, every: Every, hide: Callable[[logical.Relation], Stream]
 ) -> logical.PeriodGroups:
-    """The groups of each window; the query becomes a stream of the columns that they read."""
+    """Builds the groups of each window; the query becomes a stream of the columns that they read."""
     query, order_by = select.query, select.order_by
     parts = [*query.group_by, *(item.expression for item in query.items)]
     parts += [key.expression for key in order_by]

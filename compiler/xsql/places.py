@@ -1,4 +1,4 @@
-"""Items of SELECT that GROUP BY and ORDER BY name by their number or by their new name.
+"""Resolves items of SELECT that GROUP BY and ORDER BY refer to by number or by new name.
 
 before  SELECT k + 1 AS n, count(*) FROM R GROUP BY n      SELECT a, count(*) FROM R GROUP BY 1
 after   … GROUP BY k + 1                                   … GROUP BY a
@@ -16,8 +16,8 @@ from seustream.compiler.xsql import tree
 
 
 def spelt_out(select: tree.Select, sources: Sequence[Source], problems: Problems) -> tree.Select:
-    """The SELECT with the items themselves in GROUP BY and ORDER BY. A column of a stream comes before
-    an item of its name, as in PostgreSQL."""
+    """Replaces references in GROUP BY and ORDER BY by the items themselves. A column of a stream
+    takes precedence over an item of its name, as in PostgreSQL."""
 
     def meant(e: syntax.Expression, clause: str) -> syntax.Expression:
         if isinstance(e, syntax.Constant) and type(e.value) is int:

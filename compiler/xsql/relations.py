@@ -1,7 +1,7 @@
-"""From a written query to nodes of the graph.
+"""Translates a written query to nodes of the graph.
 
-A SELECT that joins windows is one `Query`. Everything beyond is an `Operation` over streams that
-queries of its own define; these *hidden* streams are named after it, with a # and a number.
+A SELECT that joins windows is one `Query`. Anything more is an `Operation` over streams defined by
+queries of its own; these *hidden* streams are named after it, with a # and a number.
 
 before  SELECT a FROM R UNION ALL SELECT b FROM S               as q
 after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
@@ -34,9 +34,8 @@ from seustream.hdl.device import Window, WindowKind
 
 @dataclass
 class Relations:
-    """Binds one written query; `hidden` are the streams it makes for itself, each with the query or
-    operation that defines it, in the order in which they are made. `taken` are the streams that
-    exist, folded."""
+    """Binds one written query. `hidden` are the streams that it creates for itself, in order, each
+    with the query or operation that defines it. `taken` are the existing streams, folded."""
 
     select: SelectBinder
     taken: Container[str]
@@ -45,7 +44,7 @@ class Relations:
     """Streams that only a part of the query can name, folded: those of WITH and of FROM."""
 
     written: dict[str, tree.Query] = field(default_factory=dict, init=False)
-    """The queries that those streams were made of, by the names they were given."""
+    """The written queries behind these streams, by the names given to the streams."""
 
     _count: int = field(default=0, init=False)
 
@@ -54,7 +53,7 @@ class Relations:
         self.select.known_stream = lambda name: self.names.get(name.text.lower()) or outer(name)
 
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
-        """The node that answers a query of this name."""
+        """Returns the node that computes a query of this name."""
         if isinstance(query, tree.Select | tree.UnionClause):
             query = around(query, self.select.text) or query
         match query:
@@ -102,7 +101,7 @@ class Relations:
                 return found
 
     def _derive_all(self, name: str, select: tree.Select) -> None:
-        """Makes streams of the queries in FROM, also in that of the subqueries of WHERE."""
+        """Turns the queries in FROM into streams, including those in the subqueries of WHERE."""
         own = set[str]()
         for part in selects(select):
             for item in tree.from_items(part.sources):
@@ -120,7 +119,7 @@ class Relations:
                 self.names[folded] = self._derive(name, item.query)
 
     def _windowed(self, name: str, select: tree.Select) -> tree.Select:
-        """A SELECT in which TUMBLE and HOP of FROM, unless it groups by them, are queries in FROM."""
+        """Turns TUMBLE and HOP in FROM into queries in FROM, unless the SELECT groups by them."""
 
         def part(of: tree.FromPart) -> tree.FromPart:
             if isinstance(of, tree.JoinClause):
@@ -146,7 +145,7 @@ class Relations:
         return replace(select, sources=tuple(map(part, select.sources)))
 
     def _derive(self, name: str, query: tree.Query) -> Stream:
-        """A hidden stream of a part's results, with the columns these have."""
+        """Derives a hidden stream, with columns, from the results of a part."""
         relation = self.untimed(self.relation(name, query, query.span))
         columns = self.select.columns_of(relation, query.span)
         columns = with_ends(columns, relation)
@@ -156,15 +155,16 @@ class Relations:
         return stream
 
     def untimed(self, of: logical.Relation) -> logical.Relation:
-        """A relation whose results become a stream, without a result that is called as the time of every stream is,
-        and is nothing but that."""
+        """Returns a relation whose results become a stream, without a result that is merely the
+        time of its rows under the name that every stream's time has."""
         for place, item in enumerate(of.items):
             if item.name.lower() in TIMESTAMP_NAMES and len(of.items) > 1 and is_time(of, place):
                 return self._without(of, place) or of
         return of
 
     def _without(self, of: logical.Relation, place: int) -> logical.Relation | None:
-        """A relation without one of its results; None if it tells rows apart by it."""
+        """Removes one result from a relation; returns None if the relation distinguishes rows by
+        it."""
         items = (*of.items[:place], *of.items[place + 1 :])
         if isinstance(of, logical.Distinct):
             return None
@@ -190,7 +190,7 @@ class Relations:
         clauses: tuple[tree.WindowClause, ...],
         span: Span,
     ) -> logical.Operation:
-        """The rows of a query, each unless an equal one was given within the window."""
+        """Returns each row of a query unless an equal one was given within the window."""
         problems = self.select.problems
         relation: logical.Relation
         last = query.second if isinstance(query, tree.UnionClause) else query
@@ -244,10 +244,11 @@ class Relations:
             )
 
     def _push_ranks(self, query: logical.Query) -> None:
-        """Tells the ranks of a query in FROM which of them WHERE leaves out.
+        """Passes to the ranks of a query in FROM which of them WHERE leaves out.
 
         before  SELECT … FROM (SELECT *, row_number() OVER (… ORDER BY b) AS rn FROM R) WHERE rn <= 3
-        after   the inner one keeps the best 3 of each partition"""
+        after   the inner one keeps the best 3 of each partition
+        """
         relation = self._ranked(query)
         if relation is not None:
             place = next(at for at, (_, of) in enumerate(self.hidden) if of is relation)
@@ -255,7 +256,7 @@ class Relations:
             self.hidden[place] = (self.hidden[place][0], best)
 
     def _ranked(self, query: logical.Query) -> logical.RankedRows | None:
-        """The query in FROM, if it is the only one and ranks its rows."""
+        """Returns the query in FROM, if it is the only one and ranks its rows."""
         if len(query.sources) > 1:
             return None
         own = {stream.name: relation for stream, relation in self.hidden}
@@ -263,10 +264,11 @@ class Relations:
         return found if type(found) is logical.RankedRows else None
 
     def _rank_changes(self, query: logical.Query, of: logical.RankedRows) -> logical.Relation:
-        """The changes of some rows and columns of a query in FROM that ranks.
+        """Returns the changes of some rows and columns of a ranking query in FROM.
 
         before  SELECT b FROM (SELECT *, row_number() OVER (… ORDER BY b) AS rn FROM R) WHERE rn <= 3 EMIT CHANGES
-        after   SELECT b FROM R QUALIFY row_number() OVER (… ORDER BY b) <= 3 EMIT CHANGES"""
+        after   SELECT b FROM R QUALIFY row_number() OVER (… ORDER BY b) <= 3 EMIT CHANGES
+        """
         own = {item.name for item in of.items}
         parts = [query.where, *(item.expression for item in query.items)]
         if query.aggregated or any(e.name not in own for part in parts for e in x.columns(part)):
@@ -277,7 +279,7 @@ class Relations:
         self._changed(query)
         _, inner = self.hidden.pop()
         if not isinstance(inner, logical.RankChanges):
-            return query  # it was reported
+            return query  # already reported
         where = _within(inner, query.where)
         qualify = where if inner.qualify is None else x.conjunction((inner.qualify, where))
         items = [logical.Item(i.name, _within(inner, i.expression)) for i in query.items[1:]]
@@ -295,13 +297,13 @@ class Relations:
         return made if made.signed is not None else _best(made, qualify)
 
     def _changed(self, query: logical.Query) -> Stream:
-        """The query in FROM, with EMIT CHANGES."""
+        """Derives the query in FROM again, with EMIT CHANGES."""
         written = self.written[query.sources[0].stream.name]
         assert isinstance(written, tree.Select)
         return self._derive(query.name, replace(written, changes=written.span))
 
     def _of_groups(self, select: BoundSelect) -> BoundSelect:
-        """A SELECT with EMIT CHANGES that ranks the groups of a query in FROM ranks them as they change."""
+        """Makes a SELECT with EMIT CHANGES rank the groups of a query in FROM as they change."""
         query = select.query
         if not isinstance(query, logical.Query) or len(query.sources) > 1:
             return select
@@ -363,8 +365,8 @@ class Relations:
         )
 
     def hide(self, relation: logical.Relation) -> Stream:
-        """A hidden stream of a relation's results. Its columns go by number, c1 the first; the last
-        one is ts_oldest."""
+        """Derives a hidden stream from a relation's results. Its columns are numbered from c1; the
+        last one is ts_oldest."""
         name = self._free(relation.name)
         columns = [
             Column(f"c{place}", item.expression.type, ends=last)
@@ -379,7 +381,7 @@ class Relations:
         return stream
 
     def _free(self, name: str) -> str:
-        """A name for the next hidden stream of a query."""
+        """Returns a name for the next hidden stream of a query."""
         number = 1
         made = {stream.name.lower() for stream, _ in self.hidden}
         while (free := f"{name}#{number}").lower() in made or free.lower() in self.taken:
@@ -388,7 +390,7 @@ class Relations:
 
 
 def _within(of: logical.Relation, e: x.Expression) -> x.Expression:
-    """An expression over the results of a relation, over what these are computed from."""
+    """Rewrites an expression over the results of a relation as one over the inputs of these."""
     if isinstance(e, x.ColumnReference):
         own = {item.name: item.expression for item in of.items}
         return own.get(e.name, e)
@@ -396,7 +398,7 @@ def _within(of: logical.Relation, e: x.Expression) -> x.Expression:
 
 
 def _best(of: Ranked, condition: x.Expression) -> Ranked:
-    """The rows that a condition on their rank leaves, if all ranks are of one order."""
+    """Keeps the rows that a condition on their rank admits, if all ranks use one order."""
     parts = [condition, *(item.expression for item in of.items)]
     ranks = [leaf for part in parts for leaf in overs(part)]
     one = len({(leaf.partition, leaf.order) for leaf in ranks}) == 1
@@ -414,7 +416,7 @@ def _is_end(query: logical.Query | JoinTree) -> Callable[[x.Expression], bool]:
 
 
 def column_of(stream: Stream, number: int, source: int = 0) -> x.ColumnReference:
-    """A column of an operation's input."""
+    """Returns a column of an operation's input."""
     column = stream.columns[number]
     return x.ColumnReference(source, column.name, column.type, column.nullable, stream.name)
 
@@ -430,7 +432,8 @@ _PLAIN = ("range", "rows", "now", "unbounded")
 def _changing(
     parts: Iterable[tree.Select | tree.UnionClause],
 ) -> Iterator[tree.Select | tree.UnionClause]:
-    """The parts of a union with the EMIT CHANGES behind it: the changes are those of all."""
+    """Yields the parts of a union, each with the EMIT CHANGES that follows the union: the changes
+    are those of the whole."""
     every = list(parts)
     said = [of.changes for of in every if isinstance(of, tree.Select) and of.changes is not None]
     for part in every:
@@ -440,7 +443,7 @@ def _changing(
 def _branches(
     query: tree.Select | tree.UnionClause,
 ) -> Iterator[tree.Select | tree.UnionClause]:
-    """The parts of a union. A UNION in front of UNION ALL is a part by itself."""
+    """Yields the parts of a union. A UNION before UNION ALL is a part by itself."""
     if isinstance(query, tree.UnionClause):
         first = query.first
         alone = isinstance(first, tree.UnionClause) and first.distinct and not query.distinct
@@ -457,7 +460,7 @@ def _item_span(query: tree.Select | tree.UnionClause, number: int) -> Span:
 
 
 def _converted(query: logical.Relation, types: list[Type]) -> logical.Relation:
-    """The query with result columns of these types."""
+    """Casts the result columns of a query to these types."""
     items = tuple(
         item
         if item.expression.type == to or Kind.ERROR in (item.expression.type.kind, to.kind)

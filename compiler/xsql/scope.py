@@ -1,4 +1,4 @@
-"""The names in an expression of X-SQL: columns of the streams in FROM, the time `ts` of each
+"""Resolves the names in an X-SQL expression: columns of the streams in FROM, the time `ts` of each
 stream, and in HAVING also the columns of SELECT."""
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import Every, edge, is_window, read
 
 _WINDOWS = ("window", "session_window")
-"""Names of Spark for the window of a group, whose bounds are window.start and window.end."""
+"""Spark's names for the window of a group, whose bounds are window.start and window.end."""
 
 
 def reference(index: int, source: Source, column: Column) -> x.ColumnReference:
-    """A column of a source; the binder knows from here which is the time of its rows."""
+    """Returns a column of a source, marked if it is the time of the source's rows."""
     timed = source.stream.is_time(column.name)
     return x.ColumnReference(index, column.name, column.type, column.nullable, source.alias, timed)
 
@@ -39,10 +39,10 @@ class Merged:
 @dataclass
 class QueryScope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
-    a column of a stream comes first. `levels` are the sources that can be named here, those of the
-    nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first;
-    `every` the windows of the query's groups, `named` the windows of OVER by their folded names;
-    `timing` the sources whose newest time is that of a row."""
+    a column of a stream takes precedence. `levels` are the sources that can be named here, those of
+    the nearest SELECT first; without levels, all can. `merged` are the columns of USING, the last
+    first; `every` holds the windows of the query's groups, `named` the windows of OVER by their
+    folded names; `timing` the sources whose newest time is that of a row."""
 
     sources: tuple[Source, ...]
     parameters: Mapping[str, ParameterValue]
@@ -103,7 +103,7 @@ class QueryScope:
         return [index for level in self._levels() for index in level]
 
     def _having(self, name: s.Name) -> list[int]:
-        """The sources of the nearest SELECT that has a column of this name."""
+        """Returns the sources of the nearest SELECT that has a column of this name."""
         for level in self._levels():
             streams = [(index, self.sources[index].stream) for index in level]
             found = [i for i, of in streams if of.column(name.text) and not of.unknown]
@@ -112,7 +112,7 @@ class QueryScope:
         return []
 
     def source(self, name: s.Name, problems: Problems) -> int | None:
-        """Position in FROM of the stream or alias called so."""
+        """Returns the position in FROM of the stream or alias of this name."""
         for index in self._seen():
             if self.sources[index].alias.lower() == name.text.lower():
                 return index
@@ -154,7 +154,7 @@ class QueryScope:
     # --- what X-SQL has no more of than other languages -----------------------
 
     def is_window(self, e: s.Expression, binder: Binder) -> bool:
-        """Says if an item is the window of the query's groups, as Spark writes it."""
+        """Returns whether an item is the window of the query's groups, as Spark writes it."""
         if isinstance(e, s.Reference) and len(e.parts) == 1:
             called = e.path[0].lower() in _WINDOWS and not self._having(e.parts[0])
             return called and self.every is not None
@@ -163,7 +163,7 @@ class QueryScope:
         return self._is_the_window(e, e, binder)
 
     def _is_the_window(self, call: s.FunctionCall, e: s.Expression, binder: Binder) -> bool:
-        """Checks a window that is written again, beside GROUP BY."""
+        """Checks a window that is written again outside GROUP BY."""
         found = len(binder.problems.found)
         sources = [self.sources[at] for at in self.timing]
         if read(call, sources, binder, binder.problems) != self.every:

@@ -47,8 +47,8 @@ from seustream.hdl.device import Window, WindowKind
 
 @dataclass
 class SelectBinder:
-    """Binds SELECTs of one text; `known_stream` looks a name up in the catalogue, and reports it if
-    it is not there. `streams` are those of the catalogue, folded, in their order."""
+    """Binds the SELECTs of one text. `known_stream` looks a name up in the catalogue and reports an
+    unknown one. `streams` are those of the catalogue, folded, in their order."""
 
     source: SourceText
     problems: Problems
@@ -57,11 +57,11 @@ class SelectBinder:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
     def query(self, name: str, select: tree.Select, span: Span) -> logical.Query | JoinTree:
-        """A SELECT that is one query."""
+        """Binds a SELECT that is one query."""
         return self.bound(name, select, span).query
 
     def bound(self, name: str, select: tree.Select, span: Span) -> BoundSelect:
-        """A SELECT as the query of this name, and what it has beyond one."""
+        """Binds a SELECT as the query of this name; also returns its clauses beyond one."""
         sources, lasting = self._sources(select)
         found = len(self.problems.found)
         select = spelt_out(select, sources, self.problems)
@@ -205,7 +205,7 @@ class SelectBinder:
         conditions: list[x.Expression],
         changes: bool,
     ) -> logical.Query | JoinTree:
-        """The query with its joins: a list of streams where they are inner."""
+        """Returns the query with its joins: a list of streams if they are inner."""
         if changes:
             tree_of = self._tree(query, side, x.conjunction(tuple(conditions)))
             known = {name: getattr(tree_of, name) for name in JoinTree.__dataclass_fields__}
@@ -219,12 +219,12 @@ class SelectBinder:
         return self._tree(query, side, x.conjunction(tuple(conditions)))
 
     def _tree(self, query: logical.Query, side: JoinSide, where: x.Expression) -> JoinTree:
-        """The query as an operation over its streams, in the order of the catalogue."""
+        """Returns the query as an operation over its streams, in the order of the catalogue."""
         order = list(self.streams)
 
         def created(stream: Stream) -> int:
             folded = stream.name.lower()
-            # A hidden one comes after all that one can name; they are numbered.
+            # A hidden stream comes after all that a text can name; hidden ones are numbered.
             return order.index(folded) if folded in order else len(order) + _number(stream)
 
         streams = {source.stream.name: source.stream for source in query.sources}
@@ -245,7 +245,7 @@ class SelectBinder:
         )
 
     def _group_by(self, select: tree.Select, scope: QueryScope) -> tuple[x.Expression, ...]:
-        """The keys of groups, beside a window. A function of FROM that makes windows wants its
+        """Binds the keys of groups other than a window. A windowing function in FROM requires its
         window_start and window_end there."""
         binder = self._binder(scope)
         found = [binder.value(e) for e in select.group_by if not periods.is_window(e)]
@@ -274,8 +274,8 @@ class SelectBinder:
     def _check_changes(
         self, select: tree.Select, ordered: bool, grows: bool, stays: bool, side: JoinSide
     ) -> None:
-        """Reports what EMIT CHANGES cannot stand behind. `grows` says that groups of windows do, `stays` that a
-        row, once it is there, does not leave."""
+        """Reports clauses with which EMIT CHANGES cannot be combined. `grows` allows groups of
+        windows, `stays` means that a row never leaves."""
         assert select.changes is not None
         said = hint = ""
         if any(clause.slide is not None for clause in select.windows):
@@ -302,7 +302,7 @@ class SelectBinder:
             self.problems.add("changes", said, select.changes, hint)
 
     def _unordered(self, select: tree.Select) -> None:
-        """Reports an ORDER BY or LIMIT over groups that go on changing."""
+        """Reports an ORDER BY or LIMIT over groups that keep changing."""
         if select.order_by:
             at = select.order_by[0].expression.span
         elif select.limit is not None:
@@ -315,7 +315,8 @@ class SelectBinder:
         )
 
     def windows_of(self, item: tree.FromItem) -> periods.Every | None:
-        """The windows that a function of FROM makes of its stream; None if it was reported."""
+        """Returns the windows that a function of FROM makes of its stream; None if a problem was
+        reported."""
         stream = self.known_stream(item.stream)
         if stream is None or item.windows is None or not periods.is_window(item.windows):
             return None
@@ -325,7 +326,7 @@ class SelectBinder:
         return periods.read(item.windows, (source,), binder, self.problems)
 
     def columns_of(self, relation: logical.Relation, span: Span) -> tuple[Column, ...]:
-        """The columns of a stream of a query's results."""
+        """Returns the columns of the stream of a query's results."""
         columns = tuple(Column(item.name, item.expression.type) for item in relation.items)
         for column in columns:
             if column.name.lower() in TIMESTAMP_NAMES:
@@ -344,8 +345,8 @@ class SelectBinder:
         return self.source.text[span.start : span.end]
 
     def _sources(self, select: tree.Select) -> tuple[tuple[logical.Source, ...], frozenset[int]]:
-        """The streams of FROM, then those of the subqueries; and the places of those that last: tables and
-        the right sides of ASOF joins, which have no window."""
+        """Returns the streams of FROM, then those of the subqueries; also the positions of lasting
+        ones: tables and the right sides of ASOF joins, which have no window."""
         written = [item for part in selects(select) for item in tree.from_items(part.sources)]
         rights = {item for part in selects(select) for item in tree.looked_up(part.sources)}
         streams = {item: self.known_stream(item.stream) for item in written}
@@ -425,7 +426,8 @@ class SelectBinder:
     def _several(
         self, e: syntax.Expression, scope: QueryScope
     ) -> list[tuple[ResultName, x.Expression]] | None:
-        """The columns of an item that stands for several: `*`, `R.*`, or the window of the groups."""
+        """Returns the columns of an item that stands for several: `*`, `R.*`, or the window of the
+        groups."""
         if tree.is_star(e):
             if not e.parts:
                 return columns_of_all(scope)
@@ -457,8 +459,8 @@ def _aggregates(parts: list[tuple[x.Expression, Span]]) -> bool:
 
 
 def _stays(select: tree.Select, query: logical.Query, side: JoinSide) -> bool:
-    """Says if results stay once they are there: those of one stream or of ASOF joins, out of which no window
-    takes rows."""
+    """Returns whether results stay once they are there: those of one stream or of ASOF joins, if no
+    window removes rows."""
     if isinstance(side, TreeJoin) and not all(join.kind.looks_up for join in joins(side)):
         return False
     windows = [source.window for source in query.sources]
@@ -467,7 +469,7 @@ def _stays(select: tree.Select, query: logical.Query, side: JoinSide) -> bool:
 
 
 def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:
-    """The places of the items; of those that * stands for, the whole SELECT."""
+    """Returns the places of the items; for items from a *, the whole SELECT."""
     spans = [item.span for item in select.items] if select.items else []
     return spans if len(spans) == len(items) else [select.span] * len(items)
 
@@ -477,7 +479,7 @@ def _number(hidden: Stream) -> int:
 
 
 def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.ColumnReference | None:
-    """A column of `e` that has no single value in a group."""
+    """Returns a column of `e` that has no single value in a group."""
     if e in group_by or isinstance(e, x.AggregateCall):
         return None
     if isinstance(e, x.ColumnReference):

@@ -1,4 +1,4 @@
-"""A text cut into statements, as those of all languages are written in one file.
+"""Splits a text into statements, since those of all languages are in one file.
 
 before  CREATE STREAM R (a int); REGISTER QUERY q FOR 1 hour AS SELECT a FROM R;
 after   the spans of two statements, and that q ends after 3,600,000 ms
@@ -28,7 +28,8 @@ _FOR = re.compile(
 
 
 def durations(text: str, problems: Problems, start: int = 0) -> tuple[str, dict[str, int]]:
-    """A text with its FOR clauses as spaces, and how many milliseconds each query of one is registered for."""
+    """Returns a text with its FOR clauses blanked, and the milliseconds for which each such query
+    is registered."""
     found: dict[str, int] = {}
     if not re.search(r"\sFOR\s", text[start:], re.IGNORECASE):
         return text, found
@@ -55,7 +56,7 @@ def durations(text: str, problems: Problems, start: int = 0) -> tuple[str, dict[
 
 
 def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
-    """Spans of the statements, without the semicolons; of those that can be parsed."""
+    """Yields the spans of the statements that can be parsed, without the semicolons."""
     depth = 0
     blank, too_deep = True, False
     code = ""  # of the statement so far, without comments and strings
@@ -100,14 +101,14 @@ def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
 
 
 def end_of(source: SourceText, span: Span) -> Span:
-    """The place of the last thing written in a statement, comments aside."""
+    """Returns the place of the last token of a statement, comments aside."""
     *_, last = written(source, span)
     end = last.start() + len(last.group().rstrip())
     return Span(end - 1, end)
 
 
 def written(source: SourceText, span: Span) -> Iterator[re.Match[str]]:
-    """The pieces of a statement that are neither space nor comments."""
+    """Yields the pieces of a statement that are neither space nor comments."""
     for match in _PIECE.finditer(source.text, span.start, span.end):
         if not match.group().isspace() and not match.group().startswith(("--", "/*")):
             yield match

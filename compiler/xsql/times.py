@@ -1,4 +1,4 @@
-"""Results that are times: that of their row itself, and the end of the window that it is of.
+"""Results that are times: that of their own row, and the end of the window that contains it.
 
 before  SELECT at, window_end FROM TUMBLE(TABLE R, DESCRIPTOR(at), 1 minute)
 after   `at` is the time of the stream of these rows, and each is at most a minute before its `window_end`
@@ -17,7 +17,7 @@ from seustream.compiler.xsql.periods import INSTANT
 
 
 def ends(of: logical.Relation) -> list[WindowEnd | None]:
-    """For each result column, what it says of the end of the window that the row is of."""
+    """Returns for each result column the end of the row's window, if the column holds it."""
     found: list[WindowEnd | None] = []
     for e in (item.expression for item in of.items):
         column = None
@@ -32,7 +32,8 @@ def ends(of: logical.Relation) -> list[WindowEnd | None]:
             column = of.sources[0].stream.column(getattr(e, "name", ""))
         last = None if column is None else column.ends
         if isinstance(of, logical.PeriodGroups) and e == logical.WINDOW_END:
-            # The row of a group has the last instant of its window, or one in it as long as the group grows.
+            # The row of a group has the last instant of its window, or an earlier one in it while
+            # the group grows.
             last = WindowEnd(1)
             if of.changes:
                 periods = isinstance(of.every, logical.Periodic)
@@ -42,19 +43,19 @@ def ends(of: logical.Relation) -> list[WindowEnd | None]:
 
 
 def with_ends(columns: Sequence[Column], of: logical.Relation) -> tuple[Column, ...]:
-    """The columns of a relation's results, as those of a stream."""
+    """Returns the columns of a relation's results, as those of a stream."""
     both = zip(columns, ends(of), strict=True)
     return tuple(replace(column, ends=last) for column, last in both)
 
 
 def timed(of: logical.Relation, columns: Sequence[Column]) -> str | None:
-    """Of the columns of a relation's results the one that has the time of the rows, if there is one."""
+    """Returns the column of a relation's results that has the time of the rows, if there is one."""
     found = (is_time(of, place) for place in range(len(of.items)))
     return next((column.name for column, here in zip(columns, found, strict=False) if here), None)
 
 
 def is_time(of: logical.Relation, place: int) -> bool:
-    """Says whether a result is nothing but the time of its row."""
+    """Returns whether a result is merely the time of its row."""
     e = of.items[place].expression
     if isinstance(of, logical.RankChanges | ChangeLog) or not isinstance(e, x.ColumnReference):
         return False  # a row that leaves does so later
@@ -74,8 +75,8 @@ def is_time(of: logical.Relation, place: int) -> bool:
 
 
 def _of_every(columns: Iterable[Column | None]) -> Column | None:
-    """The column of a union: it says when a window ends only if that of each part does, and a row is before
-    that as long as in any part."""
+    """Returns the column of a union. It holds the end of a window only if that of each part does;
+    its rows lie before the end by as much as in any part."""
     parts = [column for column in columns if column is not None]
     last = [part.ends for part in parts if part.ends is not None]
     if not last or len(last) < len(parts):

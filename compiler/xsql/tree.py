@@ -1,5 +1,5 @@
-"""Syntax tree of X-SQL's statements: what was written, before any name is looked up. Their
-expressions are those of all languages (`seustream.compiler.language.syntax`)."""
+"""The syntax tree of X-SQL's statements as written, before any name is looked up. Their expressions
+are those of all languages (`seustream.compiler.language.syntax`)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """`table` says that CREATE TABLE is written. The `mode` of statements that make or drop something is
-    "replace" (OR REPLACE), "unless" (IF NOT EXISTS), "if" (IF EXISTS) or nothing."""
+    """CREATE STREAM, or with `table` CREATE TABLE. The `mode` of statements that create or drop
+    something is "replace" (OR REPLACE), "unless" (IF NOT EXISTS), "if" (IF EXISTS) or empty."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -49,7 +49,8 @@ class CreateStreamAs:
 
 @dataclass(frozen=True, slots=True)
 class CreateStreamApas:
-    """`text` is where the APAS query stands, without the $$ around it."""
+    """A stream that an APAS query defines; `text` is the place of the query, without the $$ around
+    it."""
 
     name: Name
     text: Span
@@ -74,15 +75,16 @@ class SelectItem:
 
 
 def is_star(e: Expression) -> TypeGuard[Reference]:
-    """Says if an item is `*` or `R.*`."""
+    """Returns whether an item is `*` or `R.*`."""
     return isinstance(e, Reference) and e.everything
 
 
 @dataclass(frozen=True, slots=True)
 class FromItem:
-    """`windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`, as the call
-    `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY. `query` is that of
-    `(SELECT …) alias`; its `stream` is no name in any text. `as_of` is the time behind FOR SYSTEM_TIME AS OF."""
+    """An item of FROM. `windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`,
+    as the call `TUMBLE(ts, size)`; `partition` holds the columns of its PARTITION BY. `query` is
+    that of `(SELECT …) alias`; its `stream` is a name that no text can contain. `as_of` is the time
+    after FOR SYSTEM_TIME AS OF."""
 
     stream: Name
     alias: Name | None
@@ -95,7 +97,7 @@ class FromItem:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """`nulls_first` is None where nothing is said of NULLs."""
+    """An item of ORDER BY; `nulls_first` is None if the order of NULLs is not given."""
 
     expression: Expression
     descending: bool
@@ -113,7 +115,7 @@ class FrameClause:
 
 @dataclass(frozen=True, slots=True)
 class OverWindow:
-    """The text in the parentheses of OVER, or in those of `WINDOW name AS (…)`."""
+    """The content of the parentheses of OVER, or of those of `WINDOW name AS (…)`."""
 
     partition: tuple[Expression, ...]
     order_by: tuple[OrderItem, ...]
@@ -142,7 +144,7 @@ class JoinClause:
 
     @property
     def looks_up(self) -> bool:
-        """Says if the right side is what held at a time of the left."""
+        """Returns whether the right side is looked up as of a time of the left."""
         by_item = isinstance(self.right, FromItem) and self.right.as_of is not None
         return by_item or self.kind.endswith("ASOF")
 
@@ -151,7 +153,7 @@ FromPart = FromItem | JoinClause
 
 
 def from_items(parts: Sequence[FromPart]) -> Iterator[FromItem]:
-    """The streams of a FROM clause in the order in which they are written."""
+    """Yields the streams of a FROM clause in written order."""
     for part in parts:
         if isinstance(part, FromItem):
             yield part
@@ -160,7 +162,7 @@ def from_items(parts: Sequence[FromPart]) -> Iterator[FromItem]:
 
 
 def looked_up(parts: Sequence[FromPart]) -> Iterator[FromItem]:
-    """Those of them that stand right of an ASOF join."""
+    """Yields the streams on the right of an ASOF join."""
     for part in parts:
         if isinstance(part, JoinClause):
             yield from looked_up((part.left, part.right))
@@ -170,9 +172,9 @@ def looked_up(parts: Sequence[FromPart]) -> Iterator[FromItem]:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """One window: `kind` is range, rows, now, unbounded, partition (rows of each of `keys`), since (a time
-    as written) or every; `size` is the number as written, `unit` only for a time. `slide` is a number and a
-    unit."""
+    """One window: `kind` is range, rows, now, unbounded, partition (rows of each of `keys`), since
+    (a time as written) or every. `size` is the number as written, `unit` only for a time. `slide`
+    is a number and a unit."""
 
     kind: str
     size: int | float | None
@@ -185,7 +187,8 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`options` are those of WITH, `changes` is the place of EMIT CHANGES; `named_windows` are for OVER."""
+    """A SELECT. `options` are those of WITH, `changes` is the place of EMIT CHANGES;
+    `named_windows` are for OVER."""
 
     items: tuple[SelectItem, ...]
     sources: tuple[FromPart, ...]
@@ -204,7 +207,7 @@ class Select:
 
     @property
     def stars(self) -> bool:
-        """Says if an item stands for several columns."""
+        """Returns whether an item stands for several columns."""
         return any(is_star(item.expression) for item in self.items)
 
 
@@ -220,7 +223,7 @@ class UnionClause:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """`name AS (query)` behind WITH."""
+    """`name AS (query)` after WITH."""
 
     name: Name
     query: Query
@@ -238,7 +241,7 @@ Query = Select | UnionClause | With
 
 
 def options_of(query: Query) -> tuple[Option, ...]:
-    """The options behind WITH in a query, or in each branch of a UNION."""
+    """Returns the options after WITH in a query, or in each branch of a UNION."""
     if isinstance(query, With):
         return options_of(query.query)
     if isinstance(query, UnionClause):
@@ -270,7 +273,7 @@ class RegisterQuery:
 
 @dataclass(frozen=True, slots=True)
 class RegisterApas:
-    """`text` is the place of the APAS query."""
+    """Registers an APAS query; `text` is its place."""
 
     name: Name
     text: Span

@@ -1,4 +1,4 @@
-"""Rows with the windows that they are in: TUMBLE and HOP in FROM, without groups.
+"""Rows with the windows that contain them: TUMBLE and HOP in FROM, without groups.
 
 before  SELECT a, window_start FROM HOP(TABLE R, DESCRIPTOR(ts), 1 minute, 2 minutes)
 after   q#1: SELECT *, … AS window_start, … AS window_end FROM R     for each window that a row is in
@@ -23,7 +23,8 @@ _MOST = 64
 
 
 def wanted(select: tree.Select, item: tree.FromItem) -> bool:
-    """Says if the windows of an item of FROM are columns of its rows, and not those of the query's groups."""
+    """Returns whether the windows of an item of FROM are columns of its rows, not those of the
+    query's groups."""
     joined = len(select.sources) > 1 or isinstance(select.sources[0], tree.JoinClause)
     return item.windows is not None and (joined or not select.group_by)
 
@@ -31,7 +32,8 @@ def wanted(select: tree.Select, item: tree.FromItem) -> bool:
 def rows_of(
     item: tree.FromItem, every: logical.Periodic, problems: Problems
 ) -> tree.Select | tree.UnionClause:
-    """The query that gives the rows of a stream, once for each window of `every` that has them."""
+    """Returns the query that gives the rows of a stream, once for each window of `every` that
+    contains them."""
     at, copies = item.span, -(-every.size // every.slide)
     if every.cumulates:
         said = "windows that grow are those of groups"
@@ -53,7 +55,7 @@ def rows_of(
 
 
 def _copy(item: tree.FromItem, every: logical.Periodic, number: int, at: Span) -> tree.Select:
-    """The rows with the window that began `number` slides before the last one did."""
+    """Returns the rows with the window that began `number` slides before the latest one."""
 
     def sum_of(operator: str, left: s.Expression, right: int | s.Expression) -> s.Expression:
         other = s.Constant(right, at) if isinstance(right, int) else right
@@ -82,10 +84,11 @@ def _copy(item: tree.FromItem, every: logical.Periodic, number: int, at: Span) -
 
 
 def bounded_by_windows(side: JoinSide, sources: tuple[logical.Source, ...]) -> JoinSide:
-    """A tree of joins with what equal windows say of the times of their rows.
+    """Adds to a tree of joins what equal windows imply about the times of their rows.
 
     before  L.window_end = R.window_end
-    after   L.window_end = R.window_end AND L.ts - R.ts <= size AND R.ts - L.ts <= size"""
+    after   L.window_end = R.window_end AND L.ts - R.ts <= size AND R.ts - L.ts <= size
+    """
     if isinstance(side, int):
         return side
     terms = [*x.conjuncts(side.condition), *differences(x.conjuncts(side.condition), sources)]
@@ -101,7 +104,7 @@ def bounded_by_windows(side: JoinSide, sources: tuple[logical.Source, ...]) -> J
 def differences(
     terms: tuple[x.Expression, ...], sources: tuple[logical.Source, ...]
 ) -> Iterator[x.Expression]:
-    """The bounds on differences of times that follow from equal ends of windows."""
+    """Yields the bounds on differences of times that follow from equal ends of windows."""
     for e in terms:
         if not (isinstance(e, x.Compare) and e.condition is Condition.EQ):
             continue
@@ -113,7 +116,8 @@ def differences(
 
 
 def _end(e: x.Expression, sources: tuple[logical.Source, ...]) -> tuple[int, int] | None:
-    """The source of a column that is the end of a window, and how long before it its rows are at most."""
+    """Returns the source of a column that is the end of a window, and by how much its rows precede
+    it at most."""
     if not isinstance(e, x.ColumnReference) or not 0 <= e.source < len(sources):
         return None
     column = sources[e.source].stream.column(e.name)

@@ -1,5 +1,5 @@
-"""The windows of a SELECT's streams: what its WINDOW clauses say, in milliseconds and rows, or what the
-conditions of its joins imply."""
+"""The windows of a SELECT's streams, in milliseconds and rows: those of its WINDOW clauses, or
+those that the conditions of its joins imply."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Extent = tuple[Window, Span, Span]
 def extents(
     select: tree.Select, lasting: Container[tree.FromItem], problems: Problems
 ) -> list[Extent]:
-    """The windows in order of appearance, UNUSED where the conditions of a join are to give one. What
-    is `lasting` has none and never leaves."""
+    """Returns the windows in order of appearance, UNUSED if the conditions of a join are to supply
+    one. A `lasting` item has no window and never leaves."""
     found = _given(select, lasting, problems)
     streams = sum(of != UNUSED for of, _, _ in found)
     unsaid = UNUSED if streams > 1 else Window(WindowKind.RANGE, 0)
@@ -45,8 +45,8 @@ def extents(
 def _given(
     select: tree.Select, lasting: Container[tree.FromItem], problems: Problems
 ) -> list[tuple[Window | None, Span, Span]]:
-    """The windows that are written; None where there is none, UNUSED of what lasts. A subquery may have
-    windows of its own."""
+    """Returns the written windows: None if there is none, UNUSED for a lasting item. A subquery may
+    have windows of its own."""
     found: list[tuple[Window | None, Span, Span]] = [
         (UNUSED if item in lasting else None, item.span, select.span)
         for item in tree.from_items(select.sources)
@@ -65,7 +65,7 @@ def _given(
 def _shared(
     said: list[tuple[Window, Span]], streams: int, problems: Problems
 ) -> list[tuple[Window, Span]]:
-    """A window for each stream."""
+    """Returns a window for each stream."""
     if len(said) not in (1, streams):
         problems.add(
             "window-count",
@@ -84,8 +84,8 @@ def bounded(
     lasting: frozenset[int],
     problems: Problems,
 ) -> tuple[Source, ...]:
-    """The sources of a query, with windows from the conditions where none are written."""
-    # A row that is looked up may be the later one: till then the other is within.
+    """Returns the sources of a query; windows that are not written come from the conditions."""
+    # The looked-up row may be the later one: until it arrives, the other must stay in its window.
     later = {join.at: join.later for join in joins(side) if isinstance(join, AsofJoin)}
     sources = tuple(
         replace(of, window=Window(WindowKind.RANGE, max(of.window.size, later.get(at, 0))))
@@ -125,7 +125,7 @@ def missing_window(select: tree.Select, why: str, problems: Problems, otherwise:
 
 
 def window(clause: tree.WindowClause, problems: Problems) -> Window:
-    """The window a clause asks for; what is wrong with it is reported."""
+    """Returns the window that a clause asks for; reports its problems."""
     if clause.kind == "now":
         return Window(WindowKind.RANGE, 0)
     if clause.kind == "unbounded":
@@ -211,8 +211,8 @@ def steps(
     every: logical.Periodic | logical.Sessions | None,
     problems: Problems,
 ) -> logical.Periodic:
-    """The steps of WINDOW RANGE t SLIDE s and ROWS n SLIDE m: at each whole multiple of s, and at each m-th
-    row, the groups of what the window then holds."""
+    """Returns the steps of WINDOW RANGE t SLIDE s and ROWS n SLIDE m, which give the groups of the
+    current window at each whole multiple of s, and at each m-th row."""
     clause = select.windows[0]
     size, slide = sources[0].window, clause.slide
     if every is not None or len(sources) > 1 or slide is None:
@@ -229,5 +229,5 @@ def steps(
         return logical.Periodic(1, 1, 0)
     if size.kind is WindowKind.ROWS:
         return logical.Periodic(size.size, length.size, -size.size % length.size, by_rows=True)
-    # A RANGE has both its ends.
+    # A RANGE includes both its ends.
     return logical.Periodic(size.size + 1, length.size, -size.size % length.size)

@@ -1,4 +1,4 @@
-"""A board without a board: its gateware compiled by Verilator, and a serial port to it.
+"""A board without hardware: its gateware compiled by Verilator, and a serial port to it.
 
 build    Verilog -> library, cached
 shim     the clock loop in C++: bytes to the link, or to the pins, bit by bit

@@ -1,4 +1,4 @@
-"""Verilog of a board to a shared library, once: later runs take it from the cache."""
+"""Builds a shared library from the Verilog of a board, once: later runs take it from the cache."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ USB_HOST = Path(__file__).with_name("usb_host.h")
 TOP = "board"
 ADDRESS = NetworkAddress((192, 168, 1, 50), PORT)
 PERIOD = 8000
-"""Picoseconds of a cycle of a processor as fast as its Ethernet port."""
+"""Picoseconds per cycle of a processor that is as fast as its Ethernet port."""
 
 
 class BoardKind(enum.Enum):
-    """Names what goes in and out of the simulation of a board."""
+    """Names the inputs and outputs of a board's simulation."""
 
     BYTES, PINS, NETWORK, RGMII, USB = range(5)
 
 
 def linked(config: DeviceConfig, note: Note | None = None) -> Path:
-    """The library of a processor with its link, as it is described: bytes in, bytes out."""
+    """Builds the library of a processor with its link, as described: bytes in, bytes out."""
     from seustream.hdl.boards.linked import LinkedWjasip
 
     return _described(BoardKind.BYTES, config, LinkedWjasip, note)
 
 
 def networked(config: DeviceConfig, note: Note | None = None) -> Path:
-    """And with an Ethernet port: frames in, frames out."""
+    """Builds the library with an Ethernet port: frames in, frames out."""
     from seustream.hdl.boards.linked import LinkedWjasip, Networked
 
     return _described(
@@ -66,7 +66,7 @@ def networked(config: DeviceConfig, note: Note | None = None) -> Path:
 
 
 def usb(config: DeviceConfig, note: Note | None = None) -> Path:
-    """And with a USB port, at whose wires a host is."""
+    """Builds the library with a USB port and a host at its wires."""
     if lacking := [name for name in ("luna-usb", "pyusb") if not tool_version(name)]:
         raise BuildFailed(
             f"a simulated USB port needs {' and '.join(lacking)}",
@@ -108,7 +108,7 @@ def _described(
 
 
 def identity_of(config: DeviceConfig) -> Identity:
-    """Returns what a board without a board says it is."""
+    """Returns the identity that a board without hardware reports."""
     return Identity.of("linked", config, 1)
 
 
@@ -117,7 +117,7 @@ def verilog_of(top: Any) -> str:
 
 
 def library(verilog: str, kind: BoardKind, folder: Path, note: Note) -> Path:
-    """The library of the module `TOP`; `folder` names it for good."""
+    """Builds the library of the module `TOP`; `folder` is its permanent name."""
     command = compiler()
     if command is None:
         raise BuildFailed(

@@ -1,5 +1,5 @@
-"""A virtual board on a network: a UDP port of this machine with a simulated board behind it, in this
-process, whose datagrams go to its Ethernet port in packets in frames, as on a cable."""
+"""A virtual board on a network: a UDP port of this machine with a simulated board behind it, in
+this process. Datagrams reach its Ethernet port in packets in frames, as on a cable."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from seustream.hdl.boards.protocol import DATAGRAM
 from seustream.hdl.config import DeviceConfig
 
 _CLOCK = 100_000
-"""Cycles in a second of its host. By a clock on the wall a host would ask again and again for what a
+"""Cycles per second of its host. By wall-clock time, a host would repeat its requests for what a
 busy machine has not simulated yet."""
 _WAIT, _PATIENCE = 0.1, 50.0
 _MOST = 1 << 16
-"""Bytes that wait to go into the board; datagrams beyond them are lost, as on a full link."""
+"""Bytes that may wait to enter the board; further datagrams are lost, as on a full link."""
 
 
 class VirtualUdpBoard(Behind):
-    """Answers at `port` of this machine. A host is known to the board by its port and the last number
-    of its address."""
+    """Answers at `port` of this machine. The board knows a host by its port and the last number of
+    its address."""
 
     def __init__(self, board: SimulatedBoard, port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -36,11 +36,11 @@ class VirtualUdpBoard(Behind):
         super().__init__(board)
 
     def now(self) -> float:
-        """Seconds of simulated time."""
+        """Returns seconds of simulated time."""
         return self._board.cycles / _CLOCK
 
     def device(self, config: DeviceConfig, address: UdpAddress | None = None) -> BoardDevice:
-        """Opens it, perhaps by way of another address."""
+        """Opens the board, possibly through another address."""
         address = address or UdpAddress("127.0.0.1", self.port)
         return open_board(address, config, _WAIT, _PATIENCE, self.now)
 
@@ -58,9 +58,9 @@ class VirtualUdpBoard(Behind):
     def _take(self) -> None:
         try:
             data, sender = self._socket.recvfrom(65535)
-        except OSError:  # what was sent to a host that is gone comes back as an error
+        except OSError:  # a datagram sent to a host that is gone comes back as an error
             return
-        if len(data) > DATAGRAM:  # what a cable carries only in fragments
+        if len(data) > DATAGRAM:  # a cable carries such a datagram only in fragments
             return
         host, port = sender
         frame = packed(enclosed(Packet((port, int(host.rpartition(".")[2])), data), ADDRESS))
@@ -72,5 +72,5 @@ class VirtualUdpBoard(Behind):
             packet = opened(frame)
             if packet is not None:
                 port, last = packet.host
-                with contextlib.suppress(OSError):  # what cannot leave is lost
+                with contextlib.suppress(OSError):  # what cannot be sent is lost
                     self._socket.sendto(packet.payload, (f"127.0.0.{last}", port))

@@ -1,8 +1,8 @@
-"""A board's netlist as a simulation: the cells synthesis chose, each with a model of its own.
+"""Simulates a board's netlist: the cells that synthesis chose, each with a model of its own.
 
-The models are those of yosys, and `cells.v` for what it has none of. The board is built for the
-fastest serial port its UART makes, so that a simulation does not spend all its cycles on a bit;
-but for that number its netlist is the one that goes onto the board.
+The models are those of yosys, and `cells.v` for cells that it lacks. The board is built for the
+fastest serial port its UART supports, so that a simulation does not spend all its cycles on one
+bit. Apart from that number its netlist is the one that goes onto the board.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ CELLS = Path(__file__).with_name("cells.v")
 
 
 def build(board: Board, config: DeviceConfig, constraints: Path) -> Build:
-    """The board as it is simulated."""
+    """Returns the board as it is simulated."""
     baud = round(Setting(board, config).clock * 1e6 / DIVISOR)
     return Build(Setting(board, config, wanted_baud=baud), constraints, cache())
 
 
 def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -> Path:
-    """The library of a board's netlist, built if need be."""
+    """Returns the library of a board's netlist, built if necessary."""
     folder, _ = build(board, config, constraints).netlist(note)
     return at_pins(folder, folder.name, board, note)
 
 
 def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
-    """The library of the netlist `top.json` in a folder; `name` is that of its build."""
+    """Returns the library of the netlist `top.json` in a folder; `name` is that of its build."""
     key = hashlib.sha256((name + CELLS.read_text() + SHIM.read_text()).encode())
     named = cache() / f"pins-{key.hexdigest()[:32]}"
     if sound(named / "board.so"):
@@ -71,7 +71,7 @@ def _model(name: str) -> str:
 
 
 def _pins(board: Board) -> str:
-    """The board as the shim knows it: a clock, and the serial port's pins."""
+    """Wraps the board as the shim knows it: a clock, and the serial port's pins."""
     return (
         f"module {TOP}(input clk, input rx, output tx);\n"
         f"  top pins(.clk(clk), .rx(rx), .tx(tx){_button(board)});\nendmodule\n"
@@ -79,7 +79,7 @@ def _pins(board: Board) -> str:
 
 
 def ethernet_pins(board: Board) -> str:
-    """A clock, and the pins of its PHY."""
+    """Wraps the board with a clock and the pins of its PHY."""
     inputs = ", ".join(f"input {_bits(pin)}{pin}" for pin in PHY_PINS if pin.startswith("rx"))
     outputs = ", ".join(f"output {_bits(pin)}{pin}" for pin in PHY_PINS if not pin.startswith("rx"))
     wired = ", ".join(f".eth_{pin}({pin})" for pin in PHY_PINS)

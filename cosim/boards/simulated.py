@@ -1,4 +1,4 @@
-"""A simulated board in this process."""
+"""Runs a simulated board in this process."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any
 
 
 class SimulatedBoard:
-    """The library of a board. `divisor` is for one with pins: cycles a bit; or with a network:
-    picoseconds of a cycle of the processor."""
+    """Wraps the library of a board. `divisor` is the number of cycles per bit for one with pins, or
+    the picoseconds per cycle of the processor for one with a network."""
 
     def __init__(self, path: Path, divisor: int = 1) -> None:
         self._functions = _functions(path)
         self._board = self._functions.board_new(divisor)
 
     def put(self, data: bytes) -> None:
-        """Bytes for the board; they go in as fast as the line is."""
+        """Queues bytes for the board; they go in at the speed of the line."""
         self._functions.board_put(self._board, data, len(data))
 
     @property
     def waiting(self) -> int:
-        """Bytes that have not gone in yet."""
+        """Returns the number of bytes that have not gone in yet."""
         return int(self._functions.board_waiting(self._board))
 
     def run(self, cycles: int) -> None:
         self._functions.board_run(self._board, cycles)
 
     def take(self) -> bytes:
-        """Returns what came out since it was last asked."""
+        """Returns the bytes that came out since the last call."""
         count = self._functions.board_count(self._board)
         buffer = ctypes.create_string_buffer(count)
         self._functions.board_take(self._board, buffer)
         return buffer.raw
 
     def reset(self) -> None:
-        """Off and on."""
+        """Switches the board off and on."""
         self._functions.board_reset(self._board)
 
     @property

@@ -1,5 +1,5 @@
-"""A virtual board on a USB port: a host of ours at the wires of the simulated device, and a bus of pyusb's
-in front of it, so that whatever looks for a board on USB finds it."""
+"""A virtual board on a USB port: our own host at the wires of the simulated device, and a pyusb bus
+in front of it, so that any code that looks for a board on USB finds it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from seustream.cosim.link.usb import UsbAddress, open_board
 from seustream.hdl.config import DeviceConfig
 
 PERIOD = 16 * 20833
-"""Picoseconds of a cycle of the processor, four bits of the line. It waits for the line even so, and what it
-does meanwhile is most of what a simulation costs."""
+"""Picoseconds per cycle of the processor, four bits of the line. Even so it waits for the line, and
+its work meanwhile is most of the cost of a simulation."""
 _CLOCK = 100_000
-"""Bits in a second of its host. By a clock on the wall a host would ask again and again for what a busy
+"""Bits per second of its host. By wall-clock time, a host would repeat its requests for what a busy
 machine has not simulated yet."""
 _WAIT, _PATIENCE = 0.1, 50.0
 _DEVICE, _CONFIGURATION, _TEXT = 1, 2, 3
@@ -49,7 +49,7 @@ _ENDPOINT_FIELDS = (
 
 
 class SimulatedUsbBoard(SimulatedBoard):
-    """A board with a host at its USB port."""
+    """A simulated board with a host at its USB port."""
 
     def __init__(self, path: Path, divisor: int = PERIOD) -> None:
         super().__init__(path, divisor)
@@ -66,34 +66,34 @@ class SimulatedUsbBoard(SimulatedBoard):
 
     @property
     def ready(self) -> bool:
-        """The host knows the device, and asks nothing of it."""
+        """Returns whether the host knows the device and has no request under way."""
         return bool(self._functions.usb_ready(self._board))
 
     def clear_halt(self, endpoint: int) -> None:
         self._functions.usb_clear_halt(self._board, endpoint)
 
     def damage(self, share: float, seed: int) -> None:
-        """Of all packets such a share has a wrong bit from now on."""
+        """From now on, flips a bit in this share of all packets."""
         self._functions.usb_damage(self._board, round(share * 65536), seed)
 
     @property
     def damaged(self) -> int:
-        """Packets with a wrong bit so far."""
+        """Returns the number of packets with a wrong bit so far."""
         return int(self._functions.usb_damaged(self._board))
 
     def descriptor(self, kind: int, index: int = 0) -> bytes:
-        """Returns what the host has read; nothing of what the device does not have."""
+        """Returns a descriptor that the host has read; empty if the device does not have it."""
         buffer = ctypes.create_string_buffer(256)
         count = self._functions.usb_descriptor(self._board, kind << 8 | index, buffer)
         return buffer.raw[:count]
 
 
 class VirtualUsbBoard(Behind):
-    """`bus` is what pyusb finds it on."""
+    """Runs a simulated board on USB; pyusb finds it on `bus`."""
 
     def __init__(self, board: SimulatedUsbBoard) -> None:
         self._usb = board
-        self._orders: deque[bytes | int] = deque()  # what to send, and endpoints to begin anew
+        self._orders: deque[bytes | int] = deque()  # data to send, and endpoints to reset
         self._came = bytearray()
         self._news = threading.Condition()
         self._descriptors: dict[tuple[int, int], bytes] = {}
@@ -101,14 +101,14 @@ class VirtualUsbBoard(Behind):
         super().__init__(board)
 
     def now(self) -> float:
-        """Seconds of simulated time."""
+        """Returns seconds of simulated time."""
         return self._usb.cycles / _CLOCK
 
     def device(self, config: DeviceConfig) -> BoardDevice:
         return open_board(UsbAddress(), config, _WAIT, _PATIENCE, self.now, self.bus)
 
     def descriptor(self, kind: int, index: int = 0) -> bytes:
-        """Returns one, once the host knows the device."""
+        """Returns a descriptor, once the host knows the device."""
         until = self.now() + _PATIENCE
         with self._news:
             while not (self._descriptors or self._ending.is_set()) and self.now() < until:
@@ -122,7 +122,7 @@ class VirtualUsbBoard(Behind):
         self._orders.append(endpoint)
 
     def receive(self, most: int, timeout: float) -> bytes:
-        """Returns what came, at most so many bytes; waits for it as long as that."""
+        """Returns at most `most` received bytes; waits for them up to `timeout`."""
         until = time.monotonic() + timeout
         with self._news:
             while not self._came and (left := until - time.monotonic()) > 0:
@@ -153,7 +153,7 @@ class VirtualUsbBoard(Behind):
 
 
 class VirtualBus(IBackend):  # type: ignore[misc]  # untyped base
-    """A bus of pyusb's with one board."""
+    """A pyusb bus with one board."""
 
     def __init__(self, board: VirtualUsbBoard) -> None:
         self._board = board
@@ -185,7 +185,7 @@ class VirtualBus(IBackend):  # type: ignore[misc]  # untyped base
         return found
 
     def _part(self, fields: str, kind: int, number: int) -> SimpleNamespace:
-        """Picks one of a kind out of the descriptors that came together."""
+        """Selects one of a kind from the descriptors that came together."""
         data = self._board.descriptor(_CONFIGURATION)
         found = []
         while data:
@@ -199,19 +199,19 @@ class VirtualBus(IBackend):  # type: ignore[misc]  # untyped base
         return device
 
     def close_device(self, handle: VirtualUsbBoard) -> None:
-        """A board stays when its last user goes."""
+        """Does nothing: the board stays when its last user goes."""
 
     def set_configuration(self, handle: VirtualUsbBoard, value: int) -> None:
-        """The host has done so when it found the device, which has one."""
+        """Does nothing: the host set the configuration, the only one, when it found the device."""
 
     def get_configuration(self, handle: VirtualUsbBoard) -> int:
         return 1
 
     def claim_interface(self, handle: VirtualUsbBoard, interface: int) -> None:
-        """There is one process."""
+        """Does nothing, since there is only one process."""
 
     def release_interface(self, handle: VirtualUsbBoard, interface: int) -> None:
-        """There is one process."""
+        """Does nothing, since there is only one process."""
 
     def clear_halt(self, handle: VirtualUsbBoard, endpoint: int) -> None:
         handle.clear_halt(endpoint)
@@ -249,7 +249,7 @@ class VirtualBus(IBackend):  # type: ignore[misc]  # untyped base
 
 
 def _fields(names: str, data: bytes) -> SimpleNamespace:
-    """Cuts a descriptor into fields of a byte, or of as many as stand behind the name."""
+    """Splits a descriptor into fields of one byte, or of the size given after the name."""
     found, at = {}, 0
     for each in names.split():
         name, _, size = each.partition(":")

@@ -1,5 +1,5 @@
-"""Virtual boards: a port on this machine with a simulated board behind it, and one whose port is a serial
-port that is none, a pseudo-terminal, so that whatever talks to a board's port talks to it."""
+"""Virtual boards: a port on this machine with a simulated board behind it. One of them uses a
+pseudo-terminal as its serial port, so that any code that talks to a board's port can talk to it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Self
 from seustream.cosim.boards.simulated import SimulatedBoard
 
 _CHUNK = 2_000
-"""Cycles between looks at the port."""
+"""Cycles between polls of the port."""
 _CALM = 50
-"""Chunks without a byte after which the board only runs when one comes, or now and then."""
+"""Chunks without a byte after which the board runs only when one arrives, or now and then."""
 _NOW_AND_THEN = 0.02
 
 
 class Behind:
-    """A thread that moves bytes between a port and a simulated board, which runs only as long as
-    something happens. A subclass knows the port. With `with`, or `close`."""
+    """Runs a thread that moves bytes between a port and a simulated board, at full speed only while
+    there is traffic. A subclass implements the port. Use it with `with`, or call `close`."""
 
     def __init__(self, board: SimulatedBoard) -> None:
         self._board = board
@@ -40,11 +40,12 @@ class Behind:
         self._board.close()
 
     def _hear(self, wait: float) -> bool:
-        """Gives the board what came, after `wait` seconds at most; whether anything did."""
+        """Passes received bytes to the board, after at most `wait` seconds; returns whether there
+        were any."""
         raise NotImplementedError
 
     def _say(self, data: bytes) -> None:
-        """Sends what the board says."""
+        """Sends the board's output."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -58,13 +59,13 @@ class Behind:
 
 
 class VirtualBoard(Behind):
-    """`port` is the name of its serial port."""
+    """Runs a board behind a serial port, whose name is `port`."""
 
     def __init__(self, board: SimulatedBoard) -> None:
         self._ours, theirs = os.openpty()
         tty.setraw(theirs)
         self.port = os.ttyname(theirs)
-        self._theirs = theirs  # kept open: a terminal nobody has open gives errors
+        self._theirs = theirs  # kept open: a terminal that no process has open gives errors
         super().__init__(board)
 
     def close(self) -> None:

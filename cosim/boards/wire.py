@@ -1,5 +1,5 @@
 """An Ethernet cable to a simulated board: datagrams in packets in frames, from preamble to
-checksum, as one side puts them there and the other finds them."""
+checksum, as one side sends them and the other receives them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _SHORTEST, _CHECKSUM = 60, 4
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A UDP datagram between a host, which is known by its port and the last number of its address,
-    and a board."""
+    """A UDP datagram between a board and a host, which is known by its port and the last number of
+    its address."""
 
     host: tuple[int, int]
     payload: bytes
 
 
 def framed(frame: bytes) -> bytes:
-    """With preamble, padding and checksum."""
+    """Adds preamble, padding and checksum."""
     frame = frame.ljust(_SHORTEST, b"\0")
     return PREAMBLE + frame + zlib.crc32(frame).to_bytes(_CHECKSUM, "little")
 
 
 def unframed(line: bytes) -> bytes | None:
-    """None if it is damaged."""
+    """Returns the frame without these, None if it is damaged."""
     body, check = line[len(PREAMBLE) : -_CHECKSUM], line[-_CHECKSUM:]
     whole = line.startswith(PREAMBLE) and zlib.crc32(body).to_bytes(_CHECKSUM, "little") == check
     return body if whole and len(body) >= _SHORTEST else None
 
 
 def enclosed(packet: Packet, board: NetworkAddress) -> bytes:
-    """The frame of a packet to a board."""
+    """Returns the frame of a packet to a board."""
     port, last = packet.host
     ip = bytes([*board.ip[:3], last])
     size = 8 + len(packet.payload)
@@ -50,7 +50,7 @@ def enclosed(packet: Packet, board: NetworkAddress) -> bytes:
 
 
 def opened(line: bytes) -> Packet | None:
-    """The packet in a frame from a board, if there is one, and all of it is right."""
+    """Returns the packet in a frame from a board, if there is one and all of it is valid."""
     frame = unframed(line)
     if frame is None or frame[12:14] != b"\x08\x00" or frame[14] != 0x45 or frame[23] != 17:
         return None
@@ -62,7 +62,7 @@ def opened(line: bytes) -> Packet | None:
 
 
 def internet_checksum(data: bytes) -> int:
-    """0 of a header whose checksum is right."""
+    """Returns the checksum; 0 for a header whose checksum is right."""
     total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -70,12 +70,12 @@ def internet_checksum(data: bytes) -> int:
 
 
 def packed(line: bytes) -> bytes:
-    """As the shim takes a frame."""
+    """Packs a frame as the shim takes it."""
     return len(line).to_bytes(2, "little") + line
 
 
 def unpacked(data: bytes) -> Iterator[bytes]:
-    """Frames as the shim gives them."""
+    """Yields frames from the shim's format."""
     at = 0
     while at < len(data):
         end = at + 2 + int.from_bytes(data[at : at + 2], "little")

@@ -1,4 +1,4 @@
-"""Access to a bridge, by files: the way in which secrets are best handed around."""
+"""Access to a bridge through files, the safest way to pass secrets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Files, each where the bridge wants it: its token, the certificate of who signed the bridge's, and
-    a certificate of the client's own with its key (PEM)."""
+    """Files, each if the bridge requires it: its token, the certificate of the authority that
+    signed the bridge's, and the client's own certificate with its key (PEM)."""
 
     token_file: str | None = None
     tls_ca: str | None = None
@@ -22,7 +22,7 @@ class Access:
             raise ValueError("a client's certificate and its key come together")
 
     def read(self) -> dict[str, Any]:
-        """Returns what is in the files, as `BridgeClient` takes it; raises `OSError` and
+        """Returns the content of the files, as `BridgeClient` takes it; raises `OSError` and
         `UnicodeDecodeError`."""
         token, key = self.token_file, self.tls_key
         return {
@@ -35,4 +35,4 @@ class Access:
 
 
 NONE = Access()
-"""For a bridge that lets everybody in."""
+"""For a bridge that is open to everyone."""

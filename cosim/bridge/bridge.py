@@ -1,7 +1,8 @@
-"""One device, several or none, and what they do for clients: the actions, exchanges and results of a bridge.
+"""One device, several or none, and their services to clients: the actions, exchanges and results of
+a bridge.
 
-The devices serve one query set (a `Session`) or one lease at a time. `seustream.cosim.bridge.service` puts it
-on a socket.
+The devices serve one query set (a `Session`) or one lease at a time.
+`seustream.cosim.bridge.service` puts it on a socket.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 
 MOST_CALLS = 2000.0
-"""A second, of one peer."""
+"""Calls per second from one peer."""
 
 
 class Bridge:
-    """One device, several or none, and what they do. `config` is what clients compile for where
-    there is none: then the engine joins by itself. `folder` holds the journal; a session that is in it goes on.
-    `libraries` are those that APAS queries may call, `note` is called with what sources do; `disk` is
-    where the folder is, usually this machine's. With `fit` "strict" a statement is refused if no device
-    has room for its query."""
+    """Serves one device, several or none. Without a device, `config` is the configuration for which
+    clients compile, and the engine joins by itself. `folder` holds the journal; a session in it is
+    resumed. `libraries` are those that APAS queries may call, and `note` is called with the events
+    of sources. `disk` holds the folder, usually this machine's. With `fit` "strict" a statement is
+    refused if no device has room for its query."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Bridge:
         return session
 
     def registry(self) -> Catalogue:
-        """The catalogue of the session; of an empty one that begins now, if there is none."""
+        """Returns the catalogue of the session, or of an empty session that begins now."""
         with self._lock:
             if self._registry is None:
                 self._check_lease()
@@ -105,7 +106,7 @@ class Bridge:
             return self._registry
 
     def _begin(self, load: p.Load | None) -> Session:
-        """A session, or the one that is in the journal."""
+        """Begins a session, or resumes the one in the journal."""
         if load is not None:
             load = self._as_run_here(load)
         session = Session(
@@ -115,13 +116,13 @@ class Bridge:
         return session
 
     def listen(self, address: Address) -> Address:
-        """Takes live sources there; gives where, with the port."""
+        """Accepts live sources at an address; returns it with the port."""
         if self.sources is None:
             self.sources = Sources(self, self._note)
         return self.sources.listen(address)
 
     def stop(self) -> None:
-        """Takes nothing more, and ends the calls that wait with an error."""
+        """Accepts nothing more, and ends the waiting calls with an error."""
         if self.sources is not None:
             self.sources.close()
         self.stopping.set()
@@ -132,8 +133,8 @@ class Bridge:
             session.stop()
 
     def close(self, patience: float | None = None) -> bool:
-        """Ends sources, queries and the thread, and lets go of the journal. False if the thread
-        is still at work after so many seconds."""
+        """Ends sources, queries and the thread, and releases the journal. Returns False if the
+        thread is still working after `patience` seconds."""
         self.stop()
         with self._lock:
             ended = self._session is None or self._session.close(patience)
@@ -143,7 +144,7 @@ class Bridge:
     # --- actions --------------------------------------------------------------
 
     def act(self, name: str, body: bytes) -> dict[str, Any]:
-        """An action's answer."""
+        """Returns an action's answer."""
         if name not in p.ACTIONS:
             raise BridgeError("unknown", f"there is no action {name!r:.40}", ", ".join(p.ACTIONS))
         request = p.read(p.ACTIONS[name][0], body)
@@ -215,7 +216,7 @@ class Bridge:
         return found
 
     def _as_run_here(self, load: p.Load) -> p.Load:
-        """The query set, strict where this bridge is."""
+        """Returns the query set, strict if this bridge is."""
         return replace(load, run=replace(load.run, strict=True)) if self._strict else load
 
     def load(self, load: p.Load) -> dict[str, Any]:
@@ -260,13 +261,13 @@ class Bridge:
             device.reset()
 
     def _known_queries(self, name: str) -> Catalogue:
-        """The catalogue, where there may be a query of this name."""
+        """Returns the catalogue, if it may contain a query of this name."""
         if self._registry is None:
             raise BridgeError("unknown", f"there is no query {name!r:.60}", "none is registered")
         return self._registry
 
     def listed(self) -> dict[str, Any]:
-        """Queries in order of registration, and the base streams."""
+        """Lists queries in order of registration, and the base streams."""
         if self._registry is None:
             return {"queries": [], "streams": []}
         entered = self.sources.states() if self.sources is not None else {}
@@ -293,7 +294,7 @@ class Bridge:
     # --- exchanges ------------------------------------------------------------
 
     def stage(self, stage: p.Stage, reader: Any) -> p.Staged:
-        """Rows to disk as they come; they count when the client says how many they were."""
+        """Writes rows to disk as they come; they count once the client states their number."""
         p.check_name("writer", stage.writer)
         p.check_name("staging", stage.staging)
         if stage.epoch < 0 or stage.partition < 0:
@@ -305,7 +306,8 @@ class Bridge:
             while True:
                 chunk = _next(reader)
                 if self.stopping.is_set():
-                    # Whatever ended the rows: the client is to send them to the bridge that comes next.
+                    # Regardless of what ended the rows, the client is to send them to the next
+                    # bridge.
                     raise BridgeError("stopping", "the bridge is going down")
                 if chunk is None:
                     with self.counts.lock:
@@ -330,7 +332,7 @@ class Bridge:
             return session.keep(part)
 
     def _taken(self, stream: Any, batch: pa.RecordBatch) -> pa.Table:
-        """A batch as rows of the stream, if it is not too large."""
+        """Returns a batch as rows of the stream, unless it is too large."""
         size = batch.nbytes
         if batch.num_rows > self.limits.batch_rows or size > self.limits.batch_bytes:
             raise BridgeError(
@@ -349,7 +351,7 @@ class Bridge:
             raise BridgeError("malformed", f"a batch that is none: {error}") from None
 
     def lend(self, reader: Any, writer: Any) -> None:
-        """The bare device, to one client."""
+        """Lends the bare device to one client."""
         with self._lock:
             if self._session is not None:
                 what = "the device serves a query set"
@@ -379,7 +381,7 @@ class Bridge:
         return rows
 
     def schema(self, path: list[str]) -> pa.Schema:
-        """Of `stream/NAME` or `query/NAME`."""
+        """Returns the schema of `stream/NAME` or `query/NAME`."""
         if len(path) != 2 or path[0] not in ("stream", "query"):
             raise BridgeError("malformed", "want the path stream/NAME or query/NAME")
         session = self.session
@@ -389,7 +391,7 @@ class Bridge:
 
 
 def _next(reader: Any) -> Any:
-    """The next chunk; None when the client is gone, however it went."""
+    """Returns the next chunk; None when the client is gone, for any reason."""
     try:
         return reader.read_chunk()
     except StopIteration:

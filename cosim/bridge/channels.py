@@ -1,14 +1,14 @@
 """Channels bring a source's elements: any object with `recv()` and `close()`.
 
-`recv` gives the next element, None at the end. `TcpChannel` reads one
-JSON object a line:
+`recv` returns the next element, None at the end. `TcpChannel` reads one
+JSON object per line:
 
     {"type": "HEADER", "stream": "I", "schema": [["val", "DOUBLE"], ["at", [["x", "INTEGER"]]]]}
     {"type": "INSERTION", "ts": 2, "te": 10, "values": [40.0, 7]}
     {"type": "BOUNDARY", "ts": 24}
     {"type": "STOP"}
 
-te absent is ts, "inf" is never. The first line of a connection is the HEADER that says its name.
+A missing te equals ts; "inf" is never. The first line of a connection is the HEADER with its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_LINE = 1 << 20
 
 
 class LineMalformed(ValueError):
-    """A message that is none."""
+    """A malformed message."""
 
 
 class TcpChannel:
@@ -32,7 +32,7 @@ class TcpChannel:
 
     def __init__(self, connection: socket.socket, address: str) -> None:
         self.connection, self.address = connection, address
-        self.stream: str | None = None  # as its last HEADER said
+        self.stream: str | None = None  # as named in its last HEADER
         self.lines = connection.makefile("rb")
         self.ended = False
 
@@ -62,7 +62,7 @@ class TcpChannel:
 
 
 def decode(line: bytes) -> tuple[StreamElement, str | None]:
-    """A line as an element, and the stream a HEADER names."""
+    """Decodes a line to an element, and the stream that a HEADER names."""
     try:
         found = json.loads(line.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def decode(line: bytes) -> tuple[StreamElement, str | None]:
 
 
 def encode(x: StreamElement, stream: str | None = None) -> bytes:
-    """An element as a line."""
+    """Encodes an element as a line."""
     told: dict[str, object] = {"type": x.kind.name}
     if x.kind is ElementKind.HEADER:
         told |= {"stream": stream, "schema": x.schema}

@@ -1,4 +1,4 @@
-"""The bridge's client: what Spark's workers, the command line and programs speak to it with.
+"""The bridge's client, which Spark's workers, the command line and programs use.
 
     with BridgeClient("grpc://127.0.0.1:8815") as bridge:
         bridge.load(compilation)
@@ -8,7 +8,7 @@
         for rows in bridge.results("q0"): ...
 
 Calls that may be repeated are, for as long as `patience` allows, when the bridge is away or has no
-room; a stage is not, since its rows are gone.
+room. A stage is not repeated, since its rows are gone.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 class BridgeClient:
-    """One connection. `token` and `certificate` (PEM, of the authority that signed the bridge's) as the
-    bridge was started with; `patience` in seconds; `connect` gives a Flight client;
-    `identity` is a certificate (PEM) of its own and the key, where the bridge wants one."""
+    """One connection. `token` and `certificate` (PEM, of the authority that signed the bridge's)
+    are those the bridge was started with; `patience` is in seconds; `connect` returns a Flight
+    client. `identity` is the client's own certificate (PEM) and key, if the bridge requires one."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class BridgeClient:
         access: Access = NONE,
         patience: float = 60.0,
     ) -> BridgeClient:
-        """With what is in files."""
+        """Connects with the content of files."""
         return cls(url, patience=patience, **access.read())
 
     def _connect(self) -> flight.FlightClient:
@@ -87,7 +87,7 @@ class BridgeClient:
     # --- control --------------------------------------------------------------
 
     def act(self, name: str, message: object = None, patience: float | None = None) -> Any:
-        """An action's answer; raises `BridgeError`."""
+        """Returns an action's answer; raises `BridgeError`."""
         body = b"" if message is None else p.write(message)
 
         def call() -> Any:
@@ -106,7 +106,7 @@ class BridgeClient:
         return str(self.act("metrics")["text"])
 
     def load(self, compilation: Compilation, run: p.Run = p.PLAIN) -> dict[str, Any]:
-        """The query set to run; if it runs already, it goes on."""
+        """Loads the query set to run; one that already runs continues."""
         return dict(self.act("load", message_of(compilation, run)))
 
     def swap(self, compilation: Compilation, run: p.Run = p.PLAIN) -> dict[str, Any]:
@@ -116,12 +116,12 @@ class BridgeClient:
         self.act("reset")
 
     def forget(self) -> None:
-        """Ends the session: its queries, rows and results."""
+        """Ends the session with its queries, rows and results."""
         self.act("close")
 
     def device(self) -> RemoteDevice:
-        """The bare device, until it is closed; on a connection of its own."""
-        # Spark's workers import this module each time anew, and want no device.
+        """Leases the bare device until it is closed, on a connection of its own."""
+        # Spark's workers import this module each time anew, and need no device.
         from seustream.cosim.bridge.lease import RemoteDevice
 
         return RemoteDevice(self._connect())
@@ -141,7 +141,7 @@ class BridgeClient:
         self.act("promise", p.Promise(stream, timestamp))
 
     def end(self, *streams: str) -> None:
-        """Of these streams, or of all."""
+        """Ends these streams, or all."""
         self.act("end", p.End(streams or None))
 
     def flush(self) -> None:
@@ -150,7 +150,7 @@ class BridgeClient:
     # --- results out ----------------------------------------------------------
 
     def schema(self, kind: str, name: str) -> pa.Schema:
-        """`kind` is "stream" or "query"."""
+        """Returns a schema; `kind` is "stream" or "query"."""
         descriptor = flight.FlightDescriptor.for_path(kind, name)
         return self._repeated(lambda: self._connection.get_flight_info(descriptor).schema)
 
@@ -167,8 +167,8 @@ class BridgeClient:
     def results(
         self, query: str, start: int = 0, reader: str = "", most: int = 1 << 16
     ) -> Iterator[pa.Table]:
-        """A query's results from an offset until the input is over, trimmed as they are asked
-        for: those handed out last are given up when the next are wanted."""
+        """Yields a query's results from an offset until the input is over. Each request trims the
+        results handed out before it."""
         while True:
             self.trim(query, start, reader)
             found = self.latest(query, start, wait_ms=1000)
@@ -182,7 +182,7 @@ class BridgeClient:
     # --- patience -------------------------------------------------------------
 
     def _repeated(self, call: Any, patience: float | None = None) -> Any:
-        """Calls until there is an answer, or an error that will not go away."""
+        """Repeats a call until there is an answer, or a permanent error."""
         until = self._world.now() + (self.patience if patience is None else patience)
         pause = _FIRST_PAUSE
         while True:
@@ -197,8 +197,8 @@ class BridgeClient:
 
 
 class StageWriter:
-    """Rows of one part; `staged` once it is closed without an error. Rows are sent as they are
-    written, and writing waits when the bridge does not keep up."""
+    """Writes the rows of one part; `staged` is set once it is closed without an error. Rows are
+    sent as they are written, and writing waits when the bridge does not keep up."""
 
     def __init__(self, connection: flight.FlightClient, stage: p.Stage) -> None:
         self._stage, self._connection = stage, connection
@@ -212,7 +212,7 @@ class StageWriter:
         return self
 
     def write(self, rows: pa.Table | pa.RecordBatch, most: int = 1 << 16) -> None:
-        """Rows with the stream's columns; all of one part have the same schema."""
+        """Sends rows with the stream's columns; all of one part have the same schema."""
         try:
             if self._writer is None:
                 self._begin(rows.schema)
@@ -225,7 +225,7 @@ class StageWriter:
         self.rows += rows.num_rows
 
     def close(self) -> p.StagedPart:
-        """The end: the bridge has all of it on disk."""
+        """Ends the part; the bridge then has all of it on disk."""
         try:
             if self._writer is None:
                 self._begin(None)
@@ -259,7 +259,7 @@ class StageWriter:
             self._writer.begin(schema)
 
     def _why(self, error: Exception) -> BridgeError:
-        """Returns what the bridge said before it hung up, which a failed write does not know."""
+        """Returns the bridge's last error before it hung up, which a failed write does not contain."""
         if self._reader is not None and not getattr(error, "extra_info", b""):
             try:
                 self._reader.read_chunk()
@@ -270,8 +270,8 @@ class StageWriter:
 
 
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
-    """Returns what a bridge needs to run a compilation."""
-    # As above: they never compile.
+    """Returns the message that a bridge needs to run a compilation."""
+    # Imported here for the same reason: Spark's workers never compile.
     from seustream.compiler.manifest import manifest
 
     image = base64.b64encode(compilation.image).decode()

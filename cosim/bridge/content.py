@@ -1,9 +1,9 @@
-"""A digest of the rows a writer sent, in a few bytes: the same for the same rows in any order and any cut.
+"""A short digest of the rows that a writer sent, independent of their order and partitioning.
 
-Spark repeats an epoch's rows, but a task that reads what was shuffled reads it in another order,
-and tasks may be cut differently. So a content is the sum of one hash a row, in two lanes of 64
-bits: enough to tell an epoch from another by accident, not by intent, which a client with a token
-does not need.
+Spark repeats an epoch's rows, but a task that reads shuffled data reads it in another order, and
+tasks may be partitioned differently. A content is therefore the sum of one hash per row, in two
+lanes of 64 bits. That is enough to distinguish epochs by accident but not by intent; a client with
+a token has no need to forge one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seustream.engine.kernels import native
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Rows of one stream, and the sums of their hashes."""
+    """The number of rows of one stream, and the sums of their hashes."""
 
     rows: int = 0
     sums: tuple[int, int] = (0, 0)
@@ -38,12 +38,12 @@ class Content:
 
 
 def content_of(rows: pa.Table) -> Content:
-    """Of rows with a stream's columns."""
+    """Returns the content of rows with a stream's columns."""
     count, first, second = native.contents(rows.__arrow_c_stream__())
     return Content(count, (first, second))
 
 
 def epoch_content(streams: Mapping[str, Content]) -> str:
-    """Of an epoch's streams; one without rows says nothing."""
+    """Returns the content of an epoch's streams; one without rows does not contribute."""
     said = ",".join(f"{len(name)}:{name}={c}" for name, c in sorted(streams.items()) if c.rows)
     return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()

@@ -1,9 +1,9 @@
 """The results of all queries of a session on their way to readers.
 
-A query of a set that was loaded keeps its results until every reader has trimmed them, and processing
-waits when there are too many. Of one that was registered by a statement only the last are kept: readers
-come and go, and a query without readers holds up no other. Neither do results of a query that has
-ended or failed, and late rows that a stream WITH (late = 'side') keeps, not the run.
+A query of a loaded set keeps its results until every reader has trimmed them, and processing waits
+when there are too many. A query registered by a statement keeps only its last results: readers come
+and go, and a query without readers holds up no other. The same holds for results of a query that
+has ended or failed, and for late rows that a stream WITH (late = 'side') keeps, not the run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from seustream.cosim.bridge.results import ResultLog
 
 
 class Delivery:
-    """Logs of results by query, and of late rows. `runs` has the run of each query that a statement
-    registered, as far as records have been carried out. Not thread-safe."""
+    """Logs of results by query, and of late rows. `runs` has the run of each query registered by a
+    statement, up to the records applied so far. Not thread-safe."""
 
     def __init__(self, limits: Limits, book: Book) -> None:
         self.limits, self.book = limits, book
@@ -33,7 +33,7 @@ class Delivery:
 
     @property
     def waited_for(self) -> list[ResultLog]:
-        """Those whose readers processing may wait for."""
+        """Returns the logs whose readers processing may wait for."""
         return [
             log
             for name, log in self.logs.items()
@@ -50,13 +50,13 @@ class Delivery:
 
     @property
     def full(self) -> bool:
-        """True when more results wait for readers than may."""
+        """Returns whether more results wait for readers than is allowed."""
         size = sum(log.bytes for log in self.waited_for)
         return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
 
     @property
     def waits_for(self) -> str:
-        """Says of which query most results are kept, and who is last to read them."""
+        """Names the query with the most kept results, and its slowest reader."""
         most = max(self.waited_for, key=len)
         what = f"{len(most):,} results of {most.name} wait for a reader"
         if not most.readers:
@@ -65,7 +65,7 @@ class Delivery:
         return f"{what}; {last or 'one'} has read {most.readers[last]:,} of {most.end:,}"
 
     def make(self, schemas: Mapping[str, pa.Schema], run: p.Run) -> None:
-        """A log for all that can be read; those there are stay."""
+        """Creates a log for everything that can be read; existing logs stay."""
         for name, schema in schemas.items():
             late = name.startswith(p.LATE)
             if late and name in self.logs and self.logs[name].schema != schema:
@@ -84,7 +84,8 @@ class Delivery:
             self.logs[name] = ResultLog(name, schema, kept, readers, most, run)
 
     def renew(self, living: Mapping[str, Any]) -> None:
-        """Another run of a query begins at offset 0, and of one that is dropped nothing stays."""
+        """Restarts the log of a query's new run at offset 0, and removes everything of a dropped
+        query."""
         for name in (*living.get("dropped", ()), *living.get("registered", ())):
             self.logs.pop(name, None)
             self.positions.pop(name, None)
@@ -93,12 +94,12 @@ class Delivery:
         self.runs |= {name: how["run"] for name, how in living.get("registered", {}).items()}
 
     def ended(self, schemas: Mapping[str, pa.Schema]) -> dict[str, ResultLog]:
-        """Results of queries that have ended. They are kept as long as there is room."""
+        """Returns the results of queries that have ended. They are kept as long as there is room."""
         return {name: log for name, log in self.logs.items() if name not in schemas}
 
     def give_up_ended(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Bounds the results of queries that have ended: those that ended first go first. Those of
-        `schemas` are not meant."""
+        """Bounds the results of queries that have ended: those that ended first go first. Queries
+        in `schemas` are not affected."""
         kept = self.ended(schemas)
         while kept and (
             sum(map(len, kept.values())) > self.limits.result_rows
@@ -107,6 +108,6 @@ class Delivery:
             kept.pop(next(iter(kept))).give_up()
 
     def append(self, query: str, rows: pa.Table) -> None:
-        """More results; those of a query that is being dropped go nowhere."""
+        """Appends results; those of a query that is being dropped are discarded."""
         if query in self.logs:
             self.logs[query].append(rows)

@@ -1,7 +1,7 @@
 """The disk as the journal sees it: eight calls, and three on an open file.
 
-Everything the bridge keeps goes through here, so that tests can put a disk in its place that fills
-up, tears what it writes, forgets it, or fails. Whatever goes wrong is an `OSError`.
+Everything that the bridge stores goes through here, so that tests can substitute a disk that fills
+up, tears its writes, forgets them, or fails. Every failure is an `OSError`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """An open file that is written from where it ends."""
+    """An open file, written from its end."""
 
     def write(self, data: bytes | memoryview) -> None:
-        """Puts all of it there; after an error any part of it may be."""
+        """Writes all of it; after an error, any part of it may be there."""
 
     def sync(self) -> None:
-        """Returns once what was written outlives a loss of power."""
+        """Returns once the written data survives a loss of power."""
 
     def close(self) -> None: ...
 
@@ -30,28 +30,28 @@ class Disk(Protocol):
     """Files and folders."""
 
     def names(self, folder: Path) -> list[str]:
-        """Returns what is in a folder; folders in it end in a slash. Of no folder: nothing."""
+        """Lists a folder; names of folders in it end in a slash. A missing folder is empty."""
 
     def read(self, path: Path) -> bytes: ...
 
     def open(self, path: Path, fresh: bool) -> File:
-        """A file to write: emptied if fresh, else to go on at its end."""
+        """Opens a file for writing: emptied if `fresh`, otherwise appending."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """In place of what had the new name."""
+        """Renames a file, replacing one of the new name."""
 
     def remove(self, path: Path) -> None:
-        """A file, if it is there."""
+        """Removes a file, if it is there."""
 
     def make(self, folder: Path) -> None:
-        """A folder and those above it, if they are not there."""
+        """Creates a folder and its parents, if they are missing."""
 
     def sync(self, folder: Path) -> None:
-        """Returns once the names in a folder outlive a loss of power."""
+        """Returns once the names in a folder survive a loss of power."""
 
     def lock(self, path: Path) -> Callable[[], None]:
-        """Holds a file for this process alone, and gives what lets go of it; `BlockingIOError`
-        when another process has it."""
+        """Locks a file for this process, and returns a function that releases it; `BlockingIOError`
+        when another process holds it."""
 
 
 class RealDisk:
@@ -91,7 +91,7 @@ class RealDisk:
             os.close(descriptor)
 
     def lock(self, path: Path) -> Callable[[], None]:
-        # Not emptied: until it is known whose folder this is, nothing in it changes.
+        # Not emptied: until the owner of this folder is known, nothing in it changes.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,7 +125,7 @@ class _RealFile:
 
 
 def write_whole(disk: Disk, path: Path, data: bytes) -> None:
-    """A file that is there completely or not at all; its name lasts once the folder is synced."""
+    """Writes a file completely or not at all; its name is durable once the folder is synced."""
     partial = path.with_name(path.name + ".partial")
     try:
         with contextlib.closing(disk.open(partial, fresh=True)) as file:
@@ -138,6 +138,6 @@ def write_whole(disk: Disk, path: Path, data: bytes) -> None:
 
 
 def remove_quietly(disk: Disk, path: Path) -> None:
-    """Removes a file; what cannot be removed now is when the journal is opened again."""
+    """Removes a file; one that cannot be removed now is removed when the journal is next opened."""
     with contextlib.suppress(OSError):
         disk.remove(path)

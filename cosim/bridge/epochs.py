@@ -1,8 +1,8 @@
-"""The epochs that are in, and the parts that wait for theirs: the book of a session's writers.
+"""The committed epochs, and the parts that wait for theirs: the records of a session's writers.
 
-A writer's epochs are 0, 1, 2 … A stream has one writer: with two, no one could tell a repetition
-from more of the same. An epoch that is in is known by its content, so that the same number with
-other rows is not taken for a repetition.
+A writer's epochs are 0, 1, 2 … A stream has one writer: with two, a repetition could not be
+distinguished from more of the same. A committed epoch is known by its content, so that the same
+number with other rows is not taken for a repetition.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from seustream.cosim.bridge.sealed import Sealed, digest
 from seustream.engine.stream.merge import timestamps
 
 REMEMBERED = 1000
-"""Epochs of a writer whose content is known. Spark repeats the last one; a job that goes on from a
-checkpoint that was copied back may repeat more."""
+"""Epochs of a writer whose content is remembered. Spark repeats the last one; a job that resumes
+from a restored checkpoint may repeat more."""
 
 ATTEMPTS = 8
-"""Of a partition of an epoch that are kept until one of them is committed."""
+"""Attempts of an epoch's partition that are kept until one is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An epoch that is in: its rows, its content, and what its commit named."""
+    """A committed epoch: its rows, its content, and the names in its commit."""
 
     rows: int
     content: str
@@ -44,8 +44,8 @@ class Past:
 
 @dataclass(slots=True)
 class EpochWriter:
-    """The last epoch that was committed, the streams it feeds, and its last epochs; of those that were
-    committed again, with other parts of the same content, what these commits named."""
+    """The last committed epoch, the streams that the writer feeds, and its last epochs. For epochs
+    committed again, with other parts of the same content, also the names in those commits."""
 
     epoch: int = -1
     streams: set[str] = field(default_factory=set)
@@ -55,8 +55,8 @@ class EpochWriter:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A staged part on disk: whose it is, what is in it, its file, seal and bytes, and how many rows came
-    without a time and are not in it."""
+    """A staged part on disk: its stage, its content, its file, seal and bytes, and the number of
+    rows left out because they had no time."""
 
     stage: p.Stage
     content: Content
@@ -85,8 +85,8 @@ class Epochs:
     # --- parts ----------------------------------------------------------------
 
     def keep(self, part: PartWriter) -> p.Staged:
-        """Takes a part that is written completely under a temporary name. One of an epoch that
-        is in already is a repetition: it is kept to be compared."""
+        """Takes a part that is written completely under a temporary name. A part of a committed
+        epoch is a repetition, and kept for comparison."""
         stage = part.stage
         self.check_writer(stage.writer, stage.stream)
         self.staged[stage.staging] = part.end()
@@ -95,7 +95,7 @@ class Epochs:
 
     def _give_up_attempts(self, stage: p.Stage) -> None:
         """Removes the oldest of too many attempts of a partition: a writer that has to wait stages
-        its rows anew each time."""
+        its rows again each time."""
         same = [
             staging
             for staging, kept in self.staged.items()
@@ -105,7 +105,7 @@ class Epochs:
             self.journal.forget(self.staged.pop(staging).name)
 
     def discard(self, writer: str, first: int, last: int) -> int:
-        """Forgets what is staged of these epochs; how many parts."""
+        """Forgets the staged parts of these epochs; returns their number."""
         over = [
             staging
             for staging, kept in self.staged.items()
@@ -132,8 +132,8 @@ class Epochs:
                 )
 
     def is_in(self, commit: p.Commit) -> bool:
-        """Returns whether an epoch was committed before; raises for one that does not follow, or is
-        not what it was."""
+        """Returns whether an epoch was committed before; raises for one that is out of sequence, or
+        differs from the committed one."""
         writer = self.writers.get(commit.writer, EpochWriter())
         if commit.epoch > writer.epoch + 1:
             raise BridgeError(
@@ -157,7 +157,8 @@ class Epochs:
         elif self._is_known(commit, writer):
             return True
         elif _content(self.parts(commit)) == past.content:
-            # The parts go. If the answer is lost, this commit comes once more and cannot be compared.
+            # The parts are removed. If the answer is lost, this commit is repeated and can no
+            # longer be compared.
             writer.again.setdefault(commit.epoch, deque(maxlen=ATTEMPTS)).append(_named(commit))
             return True
         else:
@@ -166,15 +167,15 @@ class Epochs:
         raise BridgeError("conflict", f"{what} {said}", hint)
 
     def _is_known(self, commit: p.Commit, writer: EpochWriter) -> bool:
-        """Returns whether this very commit was answered before, and its parts are gone. While they are
-        there they are compared: names alone prove nothing."""
+        """Returns whether this very commit was answered before and its parts are gone. While they
+        exist they are compared, since names alone prove nothing."""
         if commit.parts and all(part.staging in self.staged for part in commit.parts):
             return False
         past = writer.past[commit.epoch].named
         return _named(commit) in (past, *writer.again.get(commit.epoch, ()))
 
     def parts(self, commit: p.Commit) -> list[Kept]:
-        """The staged parts of an epoch, in the order of their partitions."""
+        """Returns the staged parts of an epoch, in the order of their partitions."""
         found: list[Kept] = []
         for part in commit.parts:
             kept = self.staged.get(part.staging)
@@ -206,7 +207,7 @@ class Epochs:
         return found
 
     def record(self, commit: p.Commit, parts: list[Kept], streams: set[str]) -> Record:
-        """Returns what the journal keeps of an epoch."""
+        """Returns the journal's record of an epoch."""
         timeless = Counter[str]()
         for part in parts:
             timeless[part.stage.stream] += part.timeless
@@ -225,7 +226,7 @@ class Epochs:
         }
 
     def rows(self, record: Record, stream: str) -> list[pa.Table]:
-        """The parts of an epoch that is in, as they were staged."""
+        """Returns the parts of a committed epoch, as they were staged."""
         return [
             rows_of(self.journal.read_part(name, seal))
             for of, name, _, seal in record["parts"]
@@ -233,7 +234,7 @@ class Epochs:
         ]
 
     def take(self, record: Record) -> None:
-        """An epoch is in."""
+        """Marks an epoch as committed."""
         writer = self.writers.setdefault(record["writer"], EpochWriter())
         writer.epoch = record["epoch"]
         writer.streams.update(record["streams"])
@@ -262,15 +263,14 @@ class Epochs:
             self.writers[name] = EpochWriter(one["epoch"], set(one["streams"]), past)
 
     def recover(self) -> None:
-        """The parts that were staged before a restart, and belong to no epoch yet."""
+        """Recovers the parts that were staged before a restart and belong to no epoch yet."""
         for name, sealed in self.journal.found.items():
             kept = _kept(name, sealed)
             self.staged[kept.stage.staging] = kept
 
 
 class PartWriter:
-    """Rows of a part on their way to disk; as a context manager it leaves nothing of a part that
-    was not ended."""
+    """Writes the rows of a part to disk; as a context manager it removes a part that was not ended."""
 
     def __init__(self, journal: Journal, stage: p.Stage, schema: pa.Schema) -> None:
         self.journal, self.stage = journal, stage
@@ -285,7 +285,7 @@ class PartWriter:
         return self._writer.length
 
     def write(self, rows: pa.Table, came: int | None = None) -> None:
-        """Takes rows that are left of those that came: others had no time."""
+        """Takes the rows that remain of those that came: the others had no time."""
         self.timeless += 0 if came is None else came - rows.num_rows
         self.content += content_of(rows)
         if rows.num_rows:
@@ -295,7 +295,7 @@ class PartWriter:
             self._rows.write_table(rows)
 
     def end(self) -> Kept:
-        """All of it is on disk, under its name."""
+        """Ends the part: all of it is on disk, under its name."""
         with storage():
             self._rows.close()
         name, meta = file_name(self.stage), _meta(self.stage, self.content, self.highest)
@@ -311,12 +311,12 @@ class PartWriter:
 
 
 def file_name(stage: p.Stage) -> str:
-    """Returns where a part is kept; strangers name it, so the name is a digest."""
+    """Returns the file name of a part: a digest, since its names are untrusted."""
     return hashlib.sha256(p.write(stage)).hexdigest()[:40] + ".part"
 
 
 def rows_of(part: Sealed) -> pa.Table:
-    """A part's rows."""
+    """Returns a part's rows."""
     table: pa.Table = pa.ipc.open_stream(pa.py_buffer(part.payload)).read_all()
     return table
 
@@ -342,5 +342,5 @@ def _content(parts: list[Kept]) -> str:
 
 
 def _named(commit: p.Commit) -> str:
-    """Returns what a commit names: the same for the same commit."""
+    """Returns a digest of the names in a commit: the same for the same commit."""
     return digest(json.dumps(sorted((part.staging, part.rows) for part in commit.parts)).encode())

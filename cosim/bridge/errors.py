@@ -10,7 +10,7 @@ import json
 import pyarrow.flight as flight
 
 RETRIABLE = ("busy", "storage", "stopping", "rate-limited", "unavailable")
-"""Kinds that say nothing against the request: the same one may succeed later."""
+"""Kinds that are not the fault of the request: the same one may succeed later."""
 
 KINDS = {
     "unauthenticated": "no token, or a wrong one",
@@ -36,14 +36,14 @@ KINDS = {
 
 
 class BridgeError(Exception):
-    """`kind` is one of KINDS; `hint` says what might help."""
+    """`kind` is one of KINDS; `hint` suggests what might help."""
 
     def __init__(self, kind: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.kind, self.hint = kind, hint
 
     def __reduce__(self) -> tuple[type[BridgeError], tuple[str, str, str | None]]:
-        """Spark sends errors from its workers pickled."""
+        """Supports pickling, which Spark uses to send errors from its workers."""
         return BridgeError, (self.kind, str(self), self.hint)
 
     @property
@@ -61,7 +61,7 @@ class BridgeError(Exception):
 
 
 def from_flight(error: Exception) -> BridgeError:
-    """The error a client was sent, or what it amounts to."""
+    """Returns the error that a client was sent, or an equivalent one."""
     extra = getattr(error, "extra_info", b"")
     try:
         found = json.loads(bytes(extra))
@@ -71,5 +71,5 @@ def from_flight(error: Exception) -> BridgeError:
     text = str(error).split(". Detail:")[0].strip() or type(error).__name__
     if isinstance(error, flight.FlightUnauthenticatedError):
         return BridgeError("unauthenticated", text)
-    # Whatever else Flight or gRPC has to say is about the connection.
+    # Any other error of Flight or gRPC concerns the connection.
     return BridgeError("unavailable", text, "is the bridge running there?")

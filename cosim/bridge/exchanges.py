@@ -1,8 +1,8 @@
-"""The exchanges that are open: whose, and since when nothing has come of one.
+"""The open exchanges: their clients, and since when nothing has arrived on each.
 
-Flight waits for a client's next message as long as the client likes, and nothing in it ends such a
-wait. What does is the end of the connection: so a connection is cut at its socket. All its calls
-end then, as if the client had gone; one that is there repeats what can be repeated.
+Flight waits for a client's next message indefinitely, and offers no way to end such a wait. The end
+of the connection does, so a connection is cut at its socket. All its calls end then, as if the
+client had gone; a client that is alive repeats what can be repeated.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from seustream.cosim.bridge.errors import BridgeError
 
 MOST = 256
-"""Exchanges open at a time."""
+"""The most exchanges open at a time."""
 MOST_OF_A_CONNECTION = 64
 MOST_OF_A_HOST = 192
 
 
 @dataclass(eq=False, slots=True)
 class Exchange:
-    """An open exchange; `waiting` since when for the client."""
+    """An open exchange; `waiting` is the time since which it waits for the client."""
 
     peer: str
     clock: Callable[[], float]
@@ -39,7 +39,7 @@ class Exchange:
 
 
 class Watched:
-    """A reader that notes when it waits."""
+    """A reader that records when it waits."""
 
     def __init__(self, exchange: Exchange, reader: Any) -> None:
         self._exchange, self._reader = exchange, reader
@@ -53,7 +53,7 @@ class Watched:
 
 
 class Exchanges:
-    """All that are open; safe to use from several threads."""
+    """All open exchanges; thread-safe."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -66,7 +66,7 @@ class Exchanges:
 
     @contextlib.contextmanager
     def open(self, peer: str) -> Iterator[Exchange]:
-        """One more, if there is room for one of this client."""
+        """Opens an exchange, if this client may have another one."""
         exchange = Exchange(peer, self.clock)
         with self._lock:
             self._check_room(peer)
@@ -90,7 +90,7 @@ class Exchanges:
                 raise BridgeError("busy", f"{most} exchanges {whose}are open")
 
     def idle(self, longest: float) -> list[str]:
-        """Returns who has an exchange in which nothing has come for longer than that."""
+        """Returns the peers with an exchange on which nothing has arrived for longer than this."""
         now = self.clock()
         with self._lock:
             found = {
@@ -103,13 +103,13 @@ class Exchanges:
 
 
 def host_of(peer: str) -> str:
-    """The peer without its port, which each connection has anew."""
+    """Returns the peer without its port, which differs for each connection."""
     return peer.rpartition(":")[0]
 
 
 def cut(port: int, peer: str | None = None) -> int:
     """Ends the connections to a port of this process, or the one from a peer as gRPC names it
-    ("ipv4:127.0.0.1:5000"). Gives how many."""
+    ("ipv4:127.0.0.1:5000"). Returns their number."""
     count = 0
     folder = Path("/proc/self/fd") if Path("/proc/self/fd").exists() else Path("/dev/fd")
     for name in os.listdir(folder):

@@ -1,6 +1,6 @@
-"""Streams that bring nothing for their `idle_timeout`: from then on they hold no other back.
+"""Streams that bring nothing for their `idle_timeout`: from then on they hold no other stream back.
 
-What they promise goes into the journal like what a client promises, so that a replay needs no clock.
+Their promises go into the journal like those of a client, so that a replay needs no clock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from seustream.cosim.bridge.session import Session
 
 
 class IdleStreams:
-    """Watches the streams of a session. A stream brings something when its promise changes."""
+    """Watches the streams of a session. A stream is active when its promise changes."""
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[int | None, float]] = {}

@@ -1,12 +1,12 @@
-"""The journal: what the bridge has accepted, on disk before it is acknowledged.
+"""The journal: everything that the bridge has accepted, on disk before it is acknowledged.
 
-A record counts once it is in both copies of the log. After a write that failed it is unknown what
-stands on disk behind the last record that counts; so nothing more is written there. The next that
-wants to write begins a new generation first: new files with all that counts, and only when they
-are on disk it goes on. Until that succeeds the journal takes nothing, and says why.
+A record counts once it is in both copies of the log. After a failed write, the state of the disk
+behind the last counting record is unknown, so nothing more is written there. The next writer first
+begins a new generation: new files with everything that counts. It continues only once they are on
+disk. Until that succeeds the journal refuses records, and gives the reason.
 
-What is in the folder, `seustream.cosim.bridge.survey` says. Only files that this journal has made are ever
-removed.
+`seustream.cosim.bridge.survey` describes the content of the folder. Only files that this journal
+has created are ever removed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, check_owned, sur
 
 
 class Journal:
-    """The records of one session since its last snapshot, and its staged parts. `notes` say what
-    was made good when it was opened."""
+    """The records of one session since its last snapshot, and its staged parts. `notes` lists the
+    repairs made when it was opened."""
 
     def __init__(self, folder: Path, disk: Disk | None = None) -> None:
         self.disk: Disk = RealDisk() if disk is None else disk
@@ -57,10 +57,10 @@ class Journal:
         if found.damages:
             raise found.damages[0]
         assert found.mark is not None
-        # One that is damaged or not there is written once the log that it names is.
+        # A damaged or missing mark is written once the log that it names is.
         self._marked = 0 if found.mark.damage is not None else found.mark.size
         self._named = found.mark.generation
-        # A name that is found may be one whose sync failed; what comes now relies on all of them.
+        # An existing name may be one whose sync failed; later steps rely on all of them.
         with storage():
             self.disk.sync(self.folder)
             self.disk.sync(self.staged)
@@ -78,7 +78,8 @@ class Journal:
             self._turn(self._begin, self._payloads)
         else:
             self._reopen()
-            # Whoever closed a copy may not have synced it: a record behind its end would count.
+            # The process that closed a copy may not have synced it: a record behind its end would
+            # count.
             with storage():
                 for file in self._files:
                     file.sync()
@@ -94,7 +95,7 @@ class Journal:
             remove_quietly(self.disk, self.staged / name)
 
     def _remove_partials(self) -> None:
-        """Returns what was begun and is not going to end."""
+        """Removes files that were begun and will not be completed."""
         with contextlib.suppress(OSError):
             for folder in (self.folder, self.staged):
                 for name in self.disk.names(folder):
@@ -105,29 +106,29 @@ class Journal:
 
     @property
     def load(self) -> dict[str, Any] | None:
-        """The query set of the session when this generation began; None without a session."""
+        """Returns the query set of the session when this generation began; None without a session."""
         load: dict[str, Any] | None = self._begin["load"]
         return load
 
     @property
     def snapshot(self) -> Sealed | None:
-        """The state when this generation began."""
+        """Returns the state when this generation began."""
         if self._begin["snapshot"] is None:
             return None
         name, seal = self._begin["snapshot"]
         return read_sealed(self.disk, self.folder / name, "snapshot", seal)
 
     def records(self) -> list[Record]:
-        """Returns what was recorded since the last snapshot before this journal was opened."""
+        """Returns the records since the last snapshot that were there when this journal was opened."""
         tail, self._tail = self._tail, []
         return tail
 
     # --- records --------------------------------------------------------------
 
     def append(self, record: Record, sync: bool = True) -> None:
-        """Puts a record on disk. Without `sync` a machine that loses power may forget it, a
-        process that is killed may not. Raises `BridgeError` (storage); then it does not count,
-        though after a restart it may."""
+        """Writes a record to disk. Without `sync` it may be lost if the machine loses power, but
+        not if the process is killed. Raises `BridgeError` (storage); the record does not count
+        then, although it may after a restart."""
         self.check()
         payload = log.encode(record)
         line = log.framed(self._generation, 1 + len(self._payloads), payload)
@@ -140,7 +141,7 @@ class Journal:
         self.size += len(line)
 
     def settle(self) -> None:
-        """Puts on disk what waits for the sync of a later record."""
+        """Writes to disk what waits for the sync of a later record."""
         if self._pending:
             self.check()
             with self._failing():
@@ -154,20 +155,20 @@ class Journal:
         self._pending = b""
 
     def begin(self, load: dict[str, Any] | None) -> None:
-        """A session from its beginning, or none: everything before is forgotten."""
+        """Begins a session, or none, and forgets everything before."""
         self._turn(_beginning(load, None), [])
         self._tail = []
         self.sweep(set())
 
     def check(self) -> None:
-        """Makes sure that the journal can be written; raises `BridgeError` (storage)."""
+        """Ensures that the journal can be written; raises `BridgeError` (storage)."""
         if self.failure is not None:
             self._turn(self._begin, self._payloads)
 
     # --- parts ----------------------------------------------------------------
 
     def begin_part(self) -> tuple[Path, SealedWriter]:
-        """A file for a part, under a name that does not count."""
+        """Creates a file for a part, under a temporary name."""
         partial = self.staged / f"{next(self._numbers)}.partial"
         with storage():
             return partial, SealedWriter(self.disk.open(partial, fresh=True))
@@ -175,7 +176,7 @@ class Journal:
     def end_part(
         self, partial: Path, writer: SealedWriter, name: str, meta: dict[str, Any]
     ) -> Sealed:
-        """A part is complete, and on disk."""
+        """Completes a part on disk, under its name."""
         with storage():
             seal = writer.seal("part", meta)
             self.disk.rename(partial, self.staged / name)
@@ -183,23 +184,23 @@ class Journal:
         return Sealed(meta, memoryview(b""), seal, writer.size)
 
     def drop_part(self, partial: Path, writer: SealedWriter) -> None:
-        """Nothing is left of a part that did not end; of one that did, nothing to do."""
+        """Removes a part that did not end; does nothing for one that did."""
         with contextlib.suppress(OSError):
             writer.close()
         remove_quietly(self.disk, partial)
 
     def read_part(self, name: str, seal: str) -> Sealed:
-        """Raises `JournalDamaged` for one that is not what was staged."""
+        """Reads a part; raises `JournalDamaged` if it is not the one that was staged."""
         return read_sealed(self.disk, self.staged / name, "part", seal)
 
     def forget(self, name: str) -> None:
-        """Removes a part. Not after a write that failed: the record that did not come through
-        may be there after a restart, and name it."""
+        """Removes a part. Not after a failed write: the failed record may exist after a restart,
+        and name the part."""
         self.check()
         remove_quietly(self.disk, self.staged / name)
 
     def sweep(self, wanted: set[str]) -> None:
-        """Removes parts that are not wanted; those it cannot, the next time."""
+        """Removes parts that are not wanted; those that cannot be removed, next time."""
         with contextlib.suppress(OSError):
             for name in self.disk.names(self.staged):
                 if name not in wanted and re.fullmatch(r"[0-9a-f]{40}\.part", name):
@@ -208,7 +209,7 @@ class Journal:
     # --- snapshots ------------------------------------------------------------
 
     def begin_snapshot(self) -> SealedWriter:
-        """A file to write the state into."""
+        """Creates a file to write the state into."""
         with storage():
             return SealedWriter(self.disk.open(self._snapshot_partial, fresh=True))
 
@@ -219,18 +220,18 @@ class Journal:
         load: dict[str, Any],
         later: list[Record],
     ) -> None:
-        """The snapshot is complete: `later` are the records it does not cover."""
+        """Completes the snapshot; `later` are the records that it does not cover."""
         partial = self._snapshot_partial
         path = partial.with_suffix("")
         with storage():
             seal = writer.seal("snapshot", {"generation": self._highest + 1, **meta})
             self.disk.rename(partial, path)
-            # Before the log that names it: names reach the disk in any order.
+            # Before the log that names it, since names reach the disk in any order.
             self.disk.sync(self.folder)
         self._turn(_beginning(load, (path.name, seal)), [log.encode(record) for record in later])
 
     def drop_snapshot(self, writer: SealedWriter) -> None:
-        """Nothing is left of one that was begun."""
+        """Removes a snapshot that was begun."""
         self.drop_part(self._snapshot_partial, writer)
 
     @property
@@ -238,8 +239,8 @@ class Journal:
         return self.folder / f"snapshot-{self._highest + 1}.partial"
 
     def adopt(self, begin: Record, records: list[Record], files: dict[Path, Path]) -> None:
-        """Takes the place of another journal: its beginning and some of its records, with copies
-        of the files they name."""
+        """Takes over another journal: its beginning and some of its records, with copies of the
+        files that they name."""
         with storage():
             for path, of in files.items():
                 write_whole(self.disk, path, self.disk.read(of))
@@ -250,8 +251,8 @@ class Journal:
     # --- generations ----------------------------------------------------------
 
     def _turn(self, begin: Record, payloads: list[bytes]) -> None:
-        """Begins a generation with these records; the files before it go. A number is never
-        used twice: of a turn that failed, files may be left."""
+        """Begins a generation with these records, and removes the files before it. A number is
+        never used twice, since a failed turn may leave files."""
         self._highest += 1
         lines = [log.framed(self._highest, 0, log.encode(begin))]
         lines += [log.framed(self._highest, 1 + i, one) for i, one in enumerate(payloads)]
@@ -273,7 +274,8 @@ class Journal:
         self._remove_old()
 
     def _mark(self) -> None:
-        """Says in another file that this generation is there: a disk may forget all names of a folder."""
+        """Records this generation in another file as well, since a disk may forget all names of a
+        folder."""
         said = line(self._highest)
         with contextlib.closing(self.disk.open(self.folder / MARK, fresh=False)) as file:
             file.write(said)
@@ -290,7 +292,7 @@ class Journal:
         self._marked = len(data)
 
     def _remove_old(self) -> None:
-        """Returns what this generation has taken the place of."""
+        """Removes the files that this generation has replaced."""
         current = {log.path_of(self.folder, self._generation, copy).name for copy in log.COPIES}
         if self._begin["snapshot"] is not None:
             current.add(self._begin["snapshot"][0])
@@ -314,7 +316,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """After a failure in here nothing is written but by `check`."""
+        """After a failure inside, nothing is written except by `check`."""
         self._writing += 1
         try:
             if self._closed:
@@ -330,8 +332,8 @@ class Journal:
     # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
-        """Lets go of the folder. Idempotent. While a call still writes, only the end of the process
-        does: what is half written is made good by the next one."""
+        """Releases the folder. Idempotent. While a call is still writing, only the end of the
+        process releases it; the next process repairs a partial write."""
         if self._closed:
             return
         self._closed = True
@@ -339,7 +341,7 @@ class Journal:
             return
         if self._pending and self.failure is None:
             with contextlib.suppress(OSError):
-                # What the power takes now must not be torn in both copies at one place.
+                # A loss of power from here on must not tear both copies at the same place.
                 self._files[0].sync()
                 self._files[1].write(self._pending)
         self._close_files()
@@ -355,7 +357,7 @@ class Journal:
 
 @contextlib.contextmanager
 def storage() -> Iterator[None]:
-    """Turns the failure of a disk into the error clients get."""
+    """Turns a disk failure into the error that clients get."""
     try:
         yield
     except OSError as error:

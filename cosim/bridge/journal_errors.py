@@ -1,4 +1,4 @@
-"""Why a journal is not opened. What goes wrong later is a `BridgeError` (storage)."""
+"""Reasons why a journal cannot be opened. Later failures are a `BridgeError` (storage)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class JournalDamaged(Exception):
-    """A journal that cannot be trusted; says which file, and from which byte on."""
+    """A journal that cannot be trusted; names the file, and the byte from which it is damaged."""
 
     def __init__(self, path: Path, offset: int, what: str) -> None:
         super().__init__(f"{path}: byte {offset:,}: {what}")
@@ -18,7 +18,7 @@ class JournalHeld(Exception):
 
 
 class JournalRefused(Exception):
-    """A folder that is no journal, or one of another format; nothing in it has been changed."""
+    """A folder that is not a journal, or one of another format; nothing in it has been changed."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

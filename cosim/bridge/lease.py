@@ -1,8 +1,8 @@
 """The bare device over the wire, for a host driver that runs with its client.
 
-A `Lease` exchange holds the device while it is open. Each message of the client's is answered by
-one: metadata `{"do": …}` with, for a push, a batch; back comes `{"ok": …}` or `{"error": …}` with,
-where there are results, a batch of them. A client that vanishes lets go of the device.
+A `Lease` exchange holds the device while it is open. Each message of the client is answered by one
+message. A request is the metadata `{"do": …}`, for a push with a batch. The answer is `{"ok": …}` or
+`{"error": …}`, with a batch of results if there are any. A client that vanishes releases the device.
 
     RemoteDevice     `seustream.hdl.device.Device` at the client: same calls, same results, same errors
     serve_device     the other end
@@ -53,10 +53,10 @@ RESULTS = pa.schema(
     ]
 )
 _NO_RESULT = np.uint64(0)
-"""In place of queries, which are never none. Then `newest` says what the row is."""
+"""Takes the place of queries, whose set is never empty. `newest` then gives the kind of row."""
 _HANDED_OVER, _GROUPED = 0, 1
-"""A hand-over, its stream, sequence number, taker and taken_by in `sequences`; half of a group, whose columns are the
-`sequences` of two rows."""
+"""A hand-over, with its stream, sequence number, taker and taken_by in `sequences`; or half of a
+group, whose columns are the `sequences` of two rows."""
 
 
 # --- columns ------------------------------------------------------------------
@@ -219,7 +219,7 @@ class RemoteDevice:
 
     @property
     def cycles(self) -> int | None:
-        """Clock cycles, of a device that has a clock."""
+        """Returns the clock cycles of a device that has a clock."""
         found = self._ask({"do": "status"})[0]["cycles"] if self._has_clock else None
         return None if found is None else int(found)
 
@@ -240,8 +240,8 @@ class RemoteDevice:
         return Status(**{**found, "occupancy": tuple(found["occupancy"])})
 
     def close(self) -> None:
-        """Lets go of the device."""
-        # If it is gone already, that is what was wanted.
+        """Releases the device."""
+        # If the device is already gone, the purpose is met.
         with contextlib.suppress(flight.FlightError, pa.ArrowException):
             self._writer.close()
         self._connection.close()

@@ -16,8 +16,8 @@ class Limits:
     waiting_rows   rows committed and not yet processed, before commits wait
     result_rows    results kept for readers, before processing waits
     result_bytes   and their bytes
-    journal_bytes  of inputs, before a snapshot takes their place
-    replay_seconds of work, before a snapshot does: a restart would do it again
+    journal_bytes  of inputs, before a snapshot replaces them
+    replay_seconds of work, before a snapshot replaces it: a restart would repeat it
     queries        names of queries, running or ended
     query_text     characters of a text with statements
     live_rows      of the last results kept of each
@@ -49,8 +49,8 @@ class Limits:
     patience: float = 30.0
 
     def within(self, memory: int) -> Limits:
-        """The limits of a bridge that may have so much memory: what waits in it has half of that, and
-        the other half is for windows and work."""
+        """Returns the limits of a bridge that may use this much memory: one half is for waiting
+        data, the other for windows and work."""
         return replace(
             self,
             memory=memory,

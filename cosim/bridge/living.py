@@ -1,9 +1,10 @@
-"""The book of a session's queries: which there are, since when, how they ended, and what happened.
+"""The record of a session's queries: their names, when they began, how they ended, and their
+events.
 
-Its entries follow from the records of the journal and from what the run says while it takes them, so
-that a session that is opened again has the same book. A query is RUNNING until it is stopped, its
-time is over (both STOPPED) or it fails (FAILED); then it is listed, with its results, until it is
-dropped or its name is registered again. Each registration of a name is another run of it.
+Its entries follow from the records of the journal and from the run's reports while it takes them,
+so a reopened session has the same entries. A query is RUNNING until it is stopped, its time is over
+(both STOPPED) or it fails (FAILED). It then stays listed, with its results, until it is dropped or
+its name is registered again. Each registration of a name is another run of it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from seustream.engine.completeness import BEGINNING
 
 RUNNING, STOPPED, FAILED, SHED = "RUNNING", "STOPPED", "FAILED", "SHED"
 MOST_EVENTS = 1000
-"""Of one query; the oldest are given up."""
+"""Events kept for one query; the oldest are discarded."""
 
 
 @dataclass(slots=True)
 class Living:
-    """One query. Times are milliseconds since the epoch; `until` is when it ends by itself.
-    Only the last results
-    of a query that is `bounded` are kept, and their readers hold up nothing. `shed` is why it gives way to
-    others now, `complete` from when on its results are complete."""
+    """One query. Times are milliseconds since the epoch; `until` is when it ends by itself. A
+    `bounded` query keeps only its last results, and its readers hold up nothing. `shed` is the
+    reason why it currently gives way to others, `complete` the time from which its results are
+    complete."""
 
     name: str
     language: str
@@ -67,7 +68,7 @@ class Book:
         return found
 
     def find(self, name: str) -> Living:
-        """The query of a name that may be spelled in other cases."""
+        """Returns the query of a name, whatever its case."""
         folded = {known.lower(): known for known in self.queries}
         return self[folded.get(name.lower(), name)]
 
@@ -76,14 +77,14 @@ class Book:
         return sum(one.phase == RUNNING for one in self.queries.values())
 
     def give_way(self, why: dict[str, str], time: int) -> None:
-        """The queries that give way from now on, and why; others come back."""
+        """Sheds these queries from now on, for these reasons; all others come back."""
         for one in self.queries.values():
             if one.name in why and not one.shed:
                 one.note(time, "warning", SHED, why[one.name])
             one.shed = why.get(one.name, "")
 
     def begin(self, name: str, complete: str, time: int, is_back: bool) -> None:
-        """A query begins, or is back from giving way."""
+        """Begins a query, or resumes one that gave way."""
         one = self.queries.get(name)
         if one is not None:
             one.complete = complete
@@ -91,7 +92,7 @@ class Book:
                 one.note(time, "info", RUNNING, f"complete {complete}")
 
     def is_complete(self, name: str, at: int) -> bool:
-        """Says if a query has seen all that its windows hold at a time, as far as is known."""
+        """Returns whether a query has seen everything in its windows at a time, as far as is known."""
         one = self.queries.get(name)
         if one is None or one.complete == BEGINNING:
             return one is not None
@@ -103,8 +104,8 @@ class Book:
         return {one.name: one.shed for one in self.queries.values() if one.shed}
 
     def loaded(self, names: Iterable[str], time: int, text: str = "") -> None:
-        """The queries of a set that was loaded or swapped in as a whole; others are swapped out. Its `text`
-        says which of them last for a time."""
+        """Enters the queries of a set that was loaded or swapped in as a whole; others are swapped
+        out. Its `text` gives those with a limited duration."""
         wanted, lasting = list(names), durations(text, Problems())[1]
         for name in wanted:
             one = self.queries.setdefault(
@@ -120,7 +121,7 @@ class Book:
                 one.note(time, "info", STOPPED, "swapped out")
 
     def take(self, record: Record) -> None:
-        """Takes in a record that changes the catalogue. Taken again it changes nothing."""
+        """Applies a record that changes the catalogue. Applying it again changes nothing."""
         said, time = record["living"], record["time"]
         for name in said.get("dropped", ()):
             self.queries.pop(name, None)
@@ -140,7 +141,7 @@ class Book:
             one.note(time, "info", RUNNING, how["text"])
 
     def fail(self, name: str, run: int, time: int, why: str) -> None:
-        """The run says that a query cannot go on."""
+        """Records that the run cannot continue a query."""
         one = self.queries.get(name)
         if one is None or any(event[1] == run and event[3] == FAILED for event in one.events):
             return
@@ -149,7 +150,7 @@ class Book:
         one.note(time, "error", FAILED, why, run)
 
     def why(self, name: str) -> str:
-        """Why a query failed."""
+        """Returns why a query failed."""
         events = [event for event in self[name].events if event[3] == FAILED]
         return events[-1][4] if events else ""
 

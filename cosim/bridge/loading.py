@@ -1,4 +1,4 @@
-"""Query sets as they are loaded: from a message to a compilation, if it is what it says."""
+"""Loads query sets: from a message to a compilation, if the message is consistent."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from seustream.hdl.device import Device
 
 @functools.lru_cache(maxsize=8)
 def identity(load: p.Load) -> str:
-    """The same for the same queries, run the same way."""
+    """Returns an identifier: the same for the same queries, run the same way."""
     return hashlib.sha256(p.write(load)).hexdigest()[:16]
 
 
 def compile_load(
     load: p.Load, devices: int | None = None, libraries: Libraries | None = None
 ) -> Compilation:
-    """The compilation of a `Load`, for so many devices if they are given; what is wrong with it is
-    `refused`."""
+    """Compiles a `Load`, for this many devices if they are given; any error is `refused`."""
     found = _recent.get((load, devices))
     if found is not None and found[0] is libraries:
         return found[1]
@@ -38,7 +37,7 @@ def compile_load(
 def remember(
     load: p.Load, devices: int | None, libraries: Libraries | None, compilation: Compilation
 ) -> Compilation:
-    """Keeps the compilation of a load for those who want it next."""
+    """Caches the compilation of a load for the next callers."""
     _recent[load, devices] = (libraries, compilation)
     while len(_recent) > _REMEMBERED:
         _recent.pop(next(iter(_recent)), None)
@@ -47,7 +46,7 @@ def remember(
 
 _REMEMBERED = 4
 _recent: dict[tuple[p.Load, int | None], tuple[Libraries | None, Compilation]] = {}
-"""The loads compiled last: a swap is checked, journaled and carried out."""
+"""The most recently compiled loads, since a swap is checked, journaled and applied."""
 
 
 def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) -> Compilation:
@@ -62,7 +61,7 @@ def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) ->
 
 
 def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
-    """An image is for devices that have room for as much, however fast they are."""
+    """Checks that the devices have enough room for an image; their speed does not matter."""
     config = compilation.options.config
     for device in devices:
         if differ := differing(config, device.config):
@@ -75,6 +74,6 @@ def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
 
 
 def load_of(load: dict[str, Any] | None) -> p.Load:
-    """A query set as the journal has it, which also knows since when."""
+    """Returns a query set as the journal stores it, which also has its start time."""
     found = {name: value for name, value in (load or {}).items() if name != "since"}
     return p.read(p.Load, json.dumps(found).encode())

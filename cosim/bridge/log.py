@@ -1,10 +1,10 @@
 """The log of a journal: records with length, sequence and digest, in two copies.
 
 A record is a line: sequence, length, digest, JSON. It is written and synced in copy `a`, then in
-copy `b`, and only then counts. So what counts is in both, and one of them may be lost or damaged
-anywhere. At the end of `a` there may be a record that never counted, whole or torn: of that `b`
-has nothing. Records that need no sync, such as a reader's positions, come to `b` with the next
-that does.
+copy `b`, and only then counts. Everything that counts is therefore in both, and one of them may be
+lost or damaged anywhere. Copy `a` may end in a record that never counted, whole or torn, of which
+`b` has nothing. Records that need no sync, such as a reader's positions, reach `b` with the next
+one that does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def encode(record: Record) -> bytes:
 
 
 def framed(generation: int, sequence: int, payload: bytes) -> bytes:
-    """A record as it is on disk. One of another generation or place is none here."""
+    """Returns a record as it is on disk. One of another generation or place is not valid here."""
     seal = digest(b"%d %d " % (generation, sequence) + payload)
     return b"%08x %08x %s %s\n" % (sequence, len(payload), seal.encode(), payload)
 
@@ -45,9 +45,9 @@ def path_of(folder: Path, generation: int, copy: str) -> Path:
 
 @dataclass(slots=True)
 class Log:
-    """The common contents of the copies of a log: records in order, the first of them the beginning;
-    where they are damaged so that the rest is lost; what is wrong with one of them. They are
-    `uneven` when the last records are not in both, as a kill leaves them."""
+    """The common content of the copies of a log: records in order, beginning with the generation's
+    first; damage after which the rest is lost; and faults of one copy. They are `uneven` when the
+    last records are not in both, as a kill leaves them."""
 
     payloads: list[bytes]
     damage: JournalDamaged | None
@@ -60,7 +60,7 @@ class Log:
 
 
 def read(disk: Disk, folder: Path, generation: int) -> Log:
-    """Both copies, record by record from whichever has it."""
+    """Reads both copies, record by record from whichever has it."""
     paths = [path_of(folder, generation, copy) for copy in COPIES]
     log, at, have = Log([], None, []), 0, [0, 0]
     data = [_read(disk, path, log.notes) for path in paths]
@@ -71,7 +71,7 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
         if good is None:
             break
         for i, one in enumerate(found):
-            # Where the copy ends, this is what never came to it.
+            # If the copy ends here, the record never reached it.
             if one is None and i not in hurt and len(data[i] or b"") > at:
                 hurt.add(i)
                 log.notes.append(f"{paths[i]}: byte {at:,}: not the record that was written")
@@ -79,7 +79,7 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
         log.payloads.append(good)
         at += len(framed(generation, 0, good))
     left = [i for i, one in enumerate(data) if one is not None and len(one) > at]
-    # All that waits for its sync may be missing in the second copy; nothing else, if it is sound.
+    # The second copy may lack all records that wait for a sync, but if it is sound, no others.
     short = {json.loads(payload).get("kind") for payload in log.payloads[have[1] :]}
     second = data[1] if 1 not in hurt and short <= {UNSYNCED} else None
     if left and not (
@@ -90,7 +90,7 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
         )
     elif not log.payloads:
         log.damage = JournalDamaged(paths[0], 0, "the log is empty")
-    # Of a record that never counted the first copy may have a piece, the second nothing.
+    # The first copy may have a piece of a record that never counted, the second nothing.
     log.uneven = bool(left) or len(data[1] or b"") < at
     if 0 not in hurt and len(data[0] or b"") < at:
         log.notes.append(f"{paths[0]}: byte {len(data[0] or b''):,}: ends before the other copy")
@@ -100,8 +100,8 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
 def _never_counted(
     first: bytes | None, second: bytes | None, at: int, generation: int, sequence: int
 ) -> bool:
-    """Returns whether what is behind a place is one record that was torn while it was written: the
-    second copy is sound and has nothing of it, and no record follows."""
+    """Returns whether the bytes after a place are one record that was torn while it was written:
+    the second copy is sound and has nothing of it, and no record follows."""
     if first is None or second is None or len(second) > at:
         return False
     later = ((found.start(), int(found[1], 16)) for found in _LIKE_A_RECORD.finditer(first, at))
@@ -112,7 +112,7 @@ def _never_counted(
 
 
 def _payload(data: bytes | None, at: int, generation: int, sequence: int) -> bytes | None:
-    """The record at a place, if it is whole."""
+    """Returns the record at a place, if it is whole."""
     head = (data or b"")[at : at + _HEAD]
     try:
         length = int(head[9:17], 16)
@@ -124,7 +124,7 @@ def _payload(data: bytes | None, at: int, generation: int, sequence: int) -> byt
 
 
 def _read(disk: Disk, path: Path, notes: list[str]) -> bytes | None:
-    """A copy; one that cannot be read is as good as none."""
+    """Reads a copy; one that cannot be read counts as missing."""
     try:
         return disk.read(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The mark of a journal's folder: whose it is, its format, and the latest generation of the log.
+"""The mark of a journal's folder: its owner, its format, and the latest generation of the log.
 
     seustream journal, format 3
     <digest of that line>
@@ -24,19 +24,19 @@ from seustream.cosim.bridge.sealed import digest
 FORMAT = 3
 MARK = "journal"
 MOST_BYTES = 8_192
-"""A mark that is longer is written anew, with its last line alone."""
+"""A longer mark is rewritten with its last line alone."""
 
 _HEAD = re.compile(rb"seustream journal, format (\d+)\n([0-9a-f]{32})\n")
 _GENERATION = re.compile(rb"(generation ([0-9a-f]{8})) ([0-9a-f]{32})\n")
 _NUMBER, _DIGEST = slice(11, 19), slice(20, 52)
 _DAMAGED = 4
-"""As many letters of a digest that is damaged differ at most; of those of two lines most do."""
+"""The most letters in which a damaged digest may differ; digests of different lines differ in most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The latest `generation` that the mark names, its `size`, and where it is damaged, if it is.
-    `illegible` are the places and texts of what was once a line."""
+    """The latest `generation` that the mark names, its `size`, and its damage, if any. `illegible`
+    are the places and texts of damaged lines."""
 
     generation: int | None
     size: int
@@ -55,18 +55,18 @@ class Mark:
 
 
 def _near(damaged: bytes, digest: bytes) -> bool:
-    """Tells a digest that is damaged from that of another line."""
+    """Distinguishes a damaged digest from that of another line."""
     return len(digest) == len(damaged) and sum(map(ne, damaged, digest)) <= _DAMAGED
 
 
 def head() -> bytes:
-    """Returns what a mark begins with."""
+    """Returns the beginning of every mark."""
     said = b"seustream journal, format %d\n" % FORMAT
     return said + digest(said).encode() + b"\n"
 
 
 def line(generation: int) -> bytes:
-    """Returns what a generation adds to the mark."""
+    """Returns the line that a generation adds to the mark."""
     said = b"generation %08x" % generation
     return b"%s %s\n" % (said, digest(said).encode())
 
@@ -98,8 +98,8 @@ def read_mark(disk: Disk, folder: Path) -> Mark:
 
 
 def _illegible(said: bytes, found: list[re.Match[bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Returns what is as long as a line and not one of those found; a torn one is shorter. Where a line begins may
-    be damaged too, so that two stand together."""
+    """Yields pieces as long as a line that are not valid lines; a torn one is shorter. The
+    beginning of a line may be damaged too, so that two run together."""
     at, width = len(head()), len(line(0))
     for end, after in [*((one.start(), one.end()) for one in found), (len(said), len(said))]:
         for piece in re.split(rb"(?=generation )", said[at:end]):

@@ -1,6 +1,7 @@
 """Counters of a bridge, as an object and as Prometheus text, and a small HTTP server for that text.
 
-Counters end in `_total` and only grow while the session lives; all others are as of now.
+Counters end in `_total` and only grow while the session lives; all other figures are current
+values.
 """
 
 from __future__ import annotations
@@ -79,12 +80,12 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "source_rejected_total": ("counter", "elements rejected, by stream", ("stream", "reason")),
     "source_events_total": ("counter", "what sources did, rejections included", ("event",)),
 }
-"""Name: kind, what it is, labels."""
+"""By name: kind, description, labels."""
 
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """Counters of the service itself; safe to use from several threads."""
+    """Counters of the service itself; thread-safe."""
 
     calls: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -119,7 +120,7 @@ def samples(
     config: str,
     sources: Sources | None = None,
 ) -> Samples:
-    """Every metric's values as of now: name, label values, value."""
+    """Returns every metric's current values: name, label values, value."""
     found: Samples = [
         ("up", (), 1),
         ("info", (backend, config), 1),
@@ -206,7 +207,7 @@ def _of_session(session: Session) -> Samples:
 
 
 class _Families:
-    """Samples as the client library of Prometheus collects them, in the order of METRICS."""
+    """Presents samples to the Prometheus client library, in the order of METRICS."""
 
     def __init__(self, found: Samples) -> None:
         self._found = found
@@ -230,14 +231,14 @@ class _Families:
 
 
 def prometheus(found: Samples) -> str:
-    """Samples in Prometheus's text format."""
-    from prometheus_client import generate_latest  # for who asks: it takes a moment to import
+    """Returns samples in Prometheus's text format."""
+    from prometheus_client import generate_latest  # imported late: it takes a moment
 
     return generate_latest(_Families(found)).decode()
 
 
 def as_object(found: Samples) -> dict[str, Any]:
-    """Samples for programs: a number, or numbers by label."""
+    """Returns samples for programs: a number, or numbers by label."""
     answer: dict[str, Any] = {}
     for name, values, sample in found:
         value: object = sample
@@ -251,7 +252,8 @@ def as_object(found: Samples) -> dict[str, Any]:
 
 
 class MetricsServer:
-    """`GET /metrics` over HTTP, with the bridge's token if it has one; a thread of its own."""
+    """Serves `GET /metrics` over HTTP in a thread of its own, with the bridge's token if it has
+    one."""
 
     def __init__(self, host: str, port: int, token: str | None, text: Callable[[], str]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -274,7 +276,7 @@ class MetricsServer:
                     self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Scrapes are no news."""
+                """Logs nothing, since scrapes are routine."""
 
         self._server = ThreadingHTTPServer((host, port), Handler)
         self._server.daemon_threads = True

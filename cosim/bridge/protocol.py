@@ -1,4 +1,4 @@
-"""The messages between a client and the bridge, and reading them with suspicion.
+"""The messages between a client and the bridge, and their validation.
 
 A message is a JSON object with the members of a dataclass here, no others; a member that is
 missing, unknown or of another type is refused with its name (`malformed`). Nothing executable
@@ -6,11 +6,11 @@ crosses the wire: texts, numbers and Arrow columns.
 
 Actions (Flight DoAction; the body is the request, the one result is an object):
 
-    health                    is anybody there; which device, and what it does
+    health                    whether the bridge is alive; its device, and what it does
     status                    everything that is counted, as an object
     metrics                   the same as Prometheus text, in member `text`
     load     Load             takes a query set; the same one again is no change
-    swap     Load             another query set in the place of the loaded one; windows stay
+    swap     Load             replaces the loaded query set; windows stay
     queries                   the loaded streams and queries
     commit   Commit           an epoch of a writer, from staged parts; idempotent
     abort    Abort            forgets what is staged of an epoch; idempotent
@@ -26,7 +26,7 @@ Actions (Flight DoAction; the body is the request, the one result is an object):
     query-register  Register  compiles and starts a query under a name
     query-list                queries and base streams, as they are now
     query-stop      Named     ends a query, whose results stay; idempotent
-    query-log       QueryLog  what happened to it, over all its runs
+    query-log       QueryLog  its events, over all its runs
 
 Exchanges (DoExchange; the descriptor's command is the request):
 
@@ -50,18 +50,18 @@ from seustream.cosim.bridge.errors import BridgeError
 
 VERSION = 1
 MAX_MESSAGE = 64 << 20
-"""Bytes of a message; an image in a `Load` is the longest thing in one."""
+"""The most bytes of a message; an image in a `Load` is the longest content."""
 MAX_NAME = 200
 LATE = "late."
-"""Before a stream's name: its late rows, read like results."""
+"""Prefix of a stream's name for its late rows, which are read like results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """Options of a running query set; as for `HostDriver`.
 
-    slack  as for `GraphRun`: None is what each stream says
-    lag    a stream holds the others back by at most so many milliseconds; None: for ever
+    slack  as for `GraphRun`: None uses each stream's own
+    lag    a stream holds the others back by at most this many milliseconds; None: for ever
     keep   queries whose results are kept for readers; None: all
     late   whether late rows are kept for readers too
     strict whether the first fault of any query ends the run
@@ -89,8 +89,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Rows for one epoch of one writer. A part that is staged again, under another staging
-    identifier, is another part; which of them count, the commit says."""
+    """Rows for one epoch of one writer. A part staged again, under another staging identifier, is
+    another part; the commit names those that count."""
 
     writer: str
     stream: str
@@ -101,14 +101,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StageEnd:
-    """Closes a stage: nothing was lost if the bridge counts as many rows."""
+    """Closes a stage: nothing was lost if the bridge counts the same number of rows."""
 
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """A staged part an epoch is made of; partitions are put in their order."""
+    """A staged part of an epoch; partitions are put in their order."""
 
     staging: str
     rows: int
@@ -116,7 +116,7 @@ class StagedPart:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The bridge's answer to a stage: kept on disk, with its highest timestamp."""
+    """The bridge's answer to a stage: stored on disk, with its highest timestamp."""
 
     staging: str
     rows: int
@@ -125,8 +125,8 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An epoch. `seen` are the highest timestamps of its streams, also of rows that went to
-    other bridges."""
+    """Commits an epoch. `seen` are the highest timestamps of its streams, including rows that went
+    to other bridges."""
 
     writer: str
     epoch: int
@@ -148,14 +148,15 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """None: all streams."""
+    """Ends streams; None means all."""
 
     streams: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Answers `busy` after `wait_ms`; without one, after the patience of the bridge."""
+    """Waits for processing. Answers `busy` after `wait_ms`; without it, after the patience of the
+    bridge."""
 
     wait_ms: int | None = None
 
@@ -192,7 +193,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Statements of all three languages, and what their errors call the file they are from."""
+    """Statements of all three languages, and the name of their file in errors."""
 
     text: str
     file: str = ""
@@ -200,7 +201,8 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A query without a name of its own: `language` is apas, or sql for a SELECT or PATTERN."""
+    """Registers a query without a name of its own: `language` is apas, or sql for a SELECT or
+    PATTERN."""
 
     name: str
     text: str
@@ -210,14 +212,14 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A query."""
+    """Names a query."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLog:
-    """Its events from `start` on."""
+    """Asks for a query's events from `start` on."""
 
     name: str
     start: int = 0
@@ -256,7 +258,7 @@ Message = TypeVar("Message")
 
 
 def write(message: object) -> bytes:
-    """A message as it crosses the wire."""
+    """Encodes a message for the wire."""
     return _ENCODER.encode(message).encode()
 
 
@@ -269,7 +271,7 @@ _ENCODER = json.JSONEncoder(default=_members_of, separators=(",", ":"))
 
 
 def read(kind: type[Message], data: bytes | memoryview) -> Message:
-    """A message of this kind; raises `BridgeError` (malformed) naming what is wrong."""
+    """Decodes a message of this kind; raises `BridgeError` (malformed) naming the fault."""
     if len(data) > MAX_MESSAGE:
         raise BridgeError("too-large", f"a message of {len(data):,} bytes, at most {MAX_MESSAGE:,}")
     try:
@@ -283,7 +285,7 @@ def read(kind: type[Message], data: bytes | memoryview) -> Message:
 
 
 def _read(kind: Any, value: object, where: str) -> object:
-    """A JSON value as one of the types messages are made of."""
+    """Converts a JSON value to one of the types that messages consist of."""
     # True is an int to Python, but not to a reader of JSON.
     if type(value) is kind and not (kind is int and abs(typing.cast(int, value)) >= 1 << 63):
         return value
@@ -302,7 +304,7 @@ def _read(kind: Any, value: object, where: str) -> object:
 
 @functools.cache
 def _members(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """A message's members, looked up once: the type of each, and whether it may be missing."""
+    """Returns a message's members, looked up once: the type of each, and whether it may be missing."""
     hints = typing.get_type_hints(kind)
     missing = dataclasses.MISSING
     return {
@@ -327,6 +329,6 @@ def _read_members(kind: type[Any], value: object, where: str) -> object:
 
 
 def check_name(what: str, name: str) -> None:
-    """Names come from strangers and end up in messages, labels and journals."""
+    """Checks a name, since names are untrusted and end up in messages, labels and journals."""
     if not 0 < len(name) <= MAX_NAME or not name.isprintable():
         raise BridgeError("malformed", f"{what}: want 1 to {MAX_NAME} printable characters")

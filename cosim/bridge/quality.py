@@ -1,8 +1,8 @@
-"""Quality of service: how long each query takes from the arrival of rows to its results, which share of
-rows it gives back, and which share of the work is its own.
+"""Quality of service: each query's latency from the arrival of rows to its results, the ratio of
+results to rows, and the query's share of the work.
 
-A result is as old as the epoch in which its newest row was committed. After a restart only what arrives
-from then on is measured.
+A result is as old as the epoch in which its newest row was committed. After a restart, only later
+arrivals are measured.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from seustream.engine.analyze import cycles, seconds_of, through
 from seustream.engine.graph import GraphRun
 
 _SAMPLES = 4096
-"""Results, or epochs, of which the times are kept: the last ones."""
+"""Results, or epochs, whose times are kept: the last ones."""
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper bounds of a histogram's buckets, in seconds; one more bucket has none."""
+"""Upper bounds of a histogram's buckets, in seconds; one more bucket is unbounded."""
 
 
 class Histogram:
@@ -32,14 +32,14 @@ class Histogram:
         self.sum = 0.0
 
     def add(self, ages: npt.NDArray[np.float64], times: npt.NDArray[np.int64]) -> None:
-        """Takes each age so many times."""
+        """Adds each age with its multiplicity."""
         found = np.bincount(np.searchsorted(BOUNDS, ages), times, len(BOUNDS) + 1)
         self.counts = self.counts + found.astype(np.int64)  # a new array: copies stay as they are
         self.sum += float(ages @ times)
 
 
 class Spending:
-    """Adds up by query what operators spend, in equal parts for all that go through an operator."""
+    """Sums the cost of operators by query, in equal parts for all queries that share an operator."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
@@ -48,7 +48,8 @@ class Spending:
         self._total = 0.0
 
     def add(self, totals: Mapping[str, float], through: Mapping[str, Collection[str]]) -> None:
-        """Takes what each operator has spent in all by now, and who it was for since the last time."""
+        """Takes each operator's total cost so far, and the queries that it served since the last
+        call."""
         for own, queries in through.items():
             spent = totals.get(own, 0.0) - self._seen.get(own, 0.0)
             self._total += spent
@@ -61,14 +62,14 @@ class Spending:
         self._begun[query] = self._total
 
     def share(self, query: str) -> float | None:
-        """The share of all that was spent since the query began; None if that is nothing."""
+        """Returns a query's share of all cost since it began; None if that is zero."""
         total = self._total - self._begun.get(query, 0.0)
         return round(self._spent.get(query, 0.0) / total, 6) if total > 0 else None
 
 
 class Quality:
-    """`arrived` is called when an epoch is in, `delivered` when results are there; both with the time of
-    one clock in seconds. Not thread-safe: callers hold the session's lock."""
+    """Measures quality. Call `arrived` when an epoch is in and `delivered` when results are there,
+    both with the time of one clock in seconds. Not thread-safe: callers hold the session's lock."""
 
     def __init__(self) -> None:
         self._highest: deque[int] = deque(maxlen=_SAMPLES)
@@ -81,7 +82,7 @@ class Quality:
         self._state: dict[str, float] = {}
 
     def arrived(self, highest: int | None, now: float) -> None:
-        """An epoch whose latest row has this timestamp; without rows, none."""
+        """Records an epoch by the timestamp of its latest row; does nothing for one without rows."""
         if highest is None:
             return
         if self._highest:
@@ -90,7 +91,7 @@ class Quality:
         self._when.append(now)
 
     def delivered(self, query: str, rows: pa.Table, now: float) -> None:
-        """Results of a query."""
+        """Records results of a query."""
         self._results[query] = self._results.get(query, 0) + rows.num_rows
         name = next((n for n in ("ts_newest", "ts") if n in rows.column_names), None)
         if not self._highest or not rows.num_rows:
@@ -108,12 +109,12 @@ class Quality:
         self.latency.setdefault(query, Histogram()).add(ages, times)
 
     def begun(self, query: str, taken: int) -> None:
-        """A query begins now, when its streams have brought so many rows."""
+        """Begins measuring a query whose streams have brought this many rows."""
         self.forget(query)
         self._before[query] = taken
 
     def worked(self, run: GraphRun) -> None:
-        """Takes what the operators of a run have done by now; before its queries change, too."""
+        """Takes the work of a run's operators so far; also called before its queries change."""
         found, meters = through(run), run.meters
         assert meters is not None
         self._seconds.add(seconds_of(run), found)
@@ -130,10 +131,10 @@ class Quality:
             known.pop(query, None)
 
     def of(self, query: str, taken: int) -> dict[str, Any]:
-        """Milliseconds from arrival to result, of which half or one in a hundred take longer; results for
-        each row its streams brought, which are `taken` by now; its share of the operators' time and of the
-        cycles of devices with a clock, since it began; and its part of the last snapshot's bytes. None where
-        nothing is known yet."""
+        """Returns the milliseconds from arrival to result that half, or one in a hundred, exceed;
+        the results per row that its streams brought, which are `taken` by now; its share of the
+        operators' time and of the cycles of devices with a clock, since it began; and its part of
+        the last snapshot's bytes. A value is None if it is not known yet."""
         times = self._times.get(query)
         p50, p99 = np.percentile(times, (50, 99)) * 1000 if times else (None, None)
         taken -= self._before.get(query, 0)

@@ -1,4 +1,4 @@
-"""The results of a session, read by ranges of offsets, as often as one likes, until they are trimmed."""
+"""The results of a session, read by ranges of offsets, repeatedly until they are trimmed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _DROP = "drop it, or register it anew; the other queries go on"
 
 
 class Reading:
-    """Answers the readers of a session. `ahead` of them wait for results that a replay gives again."""
+    """Answers the readers of a session. `ahead` counts those waiting for results that a replay
+    gives again."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -56,7 +57,7 @@ class Reading:
             return {"first": log.first, "end": log.end, "over": over, "run": log.run, "shed": shed}
 
     def _is_over(self, log: ResultLog) -> bool:
-        """True of results that do not grow any more; of a name that is gone, too."""
+        """Returns whether results no longer grow, including those of a name that is gone."""
         session = self._session
         gone = session.logs.get(log.name) is not log or log.name not in session.runner.schemas
         return gone or log.name in session.run.failed or log.name in session.broken
@@ -77,8 +78,8 @@ class Reading:
             self._wait_for_replay(log, trim.offset)
             if log.moves(trim.reader, trim.offset):
                 session.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
-            # Lost to a power failure, rows that were read are only kept once more. But who has read to
-            # the end may not come back.
+            # If a power failure loses it, rows that were read are only kept once more. But a reader
+            # that has read to the end may not return.
             if session.ended >= {stream.name for stream in session.run.streams}:
                 session.journal.settle()
             log.trim(trim.reader, trim.offset)
@@ -86,8 +87,9 @@ class Reading:
             return {"first": log.first}
 
     def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
-        """After a restart results come again, and a reader who has seen them may ask first. What it
-        has read may fill the room for results when the power took its trim: they come nevertheless."""
+        """Waits for results that come again after a restart, since a reader that has seen them may
+        ask first. If a power failure lost its trim, read rows may fill the room for results; the
+        results come nevertheless."""
         session = self._session
         if log.end >= offset or session.applied >= session.replayed:
             return

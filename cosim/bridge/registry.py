@@ -4,8 +4,8 @@
     registry.statement(p.Statement("CREATE STREAM R (a int); REGISTER QUERY …"))
     registry.stop("fast")
 
-Each change of the catalogue is one record of the journal, a swap of the query set with what happened to
-which query: so it is there after a restart. It takes effect between two epochs. Queries that stay keep
+Each change of the catalogue is one record of the journal: a swap of the query set, with its effect on each
+query. It therefore survives a restart. It takes effect between two epochs. Queries that stay keep
 their windows, groups and offsets.
 """
 
@@ -40,18 +40,18 @@ from seustream.cosim.bridge.statements import (
 from seustream.engine.analyze import analyzed
 
 MOST_EVENTS = 200
-"""Of a log in one answer."""
+"""The most events of a log in one answer."""
 _LONGEST = 3000
-"""Bytes of an error, as JSON spells it: it travels in gRPC's trailers, which are short."""
+"""The most bytes of an error in JSON: it travels in gRPC's trailers, which are short."""
 _CLOCK = 0.1
-"""Seconds between two looks whether a query's time is over."""
+"""Seconds between checks whether a query's time is over."""
 _DROP = re.compile(
     r'(?:\s|--[^\n]*(?:\n|$))*DROP\s+QUERY\s+(?P<name>\w+|"(?:[^"]|"")+")\s*', re.IGNORECASE
 )
 
 
 class Catalogue:
-    """The catalogue of one session. Safe to use from several threads."""
+    """The catalogue of one session. Thread-safe."""
 
     def __init__(self, session: Session, note: Callable[[str, str], None] | None = None) -> None:
         self.session, self._note = session, note or (lambda event, detail: None)
@@ -67,7 +67,7 @@ class Catalogue:
     # --- changes --------------------------------------------------------------
 
     def statement(self, message: p.Statement) -> dict[str, Any]:
-        """Carries out statements of all three languages, all or none."""
+        """Executes statements of all three languages, all or none."""
         self._check_text(message.text)
         with self._lock:
             text, ended = self._without_ended(message.text)
@@ -87,8 +87,8 @@ class Catalogue:
         }
 
     def register(self, message: p.Register) -> dict[str, Any]:
-        """Registers one query under a name: APAS, or a SELECT or PATTERN without a header of its own.
-        A name that has ended begins another run."""
+        """Registers one query under a name: APAS, or a SELECT or PATTERN without a header of its
+        own. If the query of that name has ended, another run begins."""
         p.check_name("name", message.name)
         self._check_text(message.text)
         around = (f"REGISTER QUERY {quoted(message.name)} AS ", "")
@@ -115,7 +115,7 @@ class Catalogue:
         return self._told(message.name)
 
     def stop(self, name: str) -> dict[str, Any]:
-        """Ends a query; its results stay. One that has ended stays so."""
+        """Ends a query; its results stay. A query that has ended is unchanged."""
         with self._lock:
             one = self.session.book.find(name)
             if one.phase == RUNNING:
@@ -124,8 +124,8 @@ class Catalogue:
         return {"name": one.name, "phase": one.phase, "run": one.run}
 
     def take_over(self, before: Book) -> None:
-        """Queries that statements registered in a session before, and that run here from the beginning,
-        are such queries here, too."""
+        """Restores the status of queries that statements registered in an earlier session and that
+        run here from the beginning."""
         session = self.session
         registered = {
             one.name: {
@@ -149,7 +149,7 @@ class Catalogue:
         self._change(replace(change, dropped=()), {one.name: [one.run, why]})
 
     def _change(self, change: CatalogueChange, stopped: dict[str, list[Any]] | None = None) -> None:
-        """Journals another query set, and what it means for queries."""
+        """Journals another query set, and its effect on queries."""
         session = self.session
         load = replace(message_of(change.compilation), run=session.load.run)
         remember(load, len(session.devices), session.libraries, change.compilation)
@@ -187,8 +187,8 @@ class Catalogue:
             )
 
     def _watch(self) -> None:
-        """Ends queries whose time is over and calls that do not return, and looks after those queries that
-        have a max_latency."""
+        """Ends queries whose time is over and calls that do not return, and manages queries with a
+        max_latency."""
         while not self._closing.wait(_CLOCK):
             if stuck := self.session.end_stuck():
                 self._note("stuck", stuck)
@@ -201,7 +201,7 @@ class Catalogue:
                         try:
                             self._stop(one, "its time is over")
                         except BridgeError:
-                            break  # the journal cannot be written now; it is tried again
+                            break  # the journal cannot be written now; retried later
 
     def _balance(self) -> None:
         """Lets queries give way to others, and come back."""
@@ -230,7 +230,7 @@ class Catalogue:
     # --- what there is --------------------------------------------------------
 
     def listed(self) -> list[dict[str, Any]]:
-        """The queries, in the order of their first registration."""
+        """Lists the queries, in the order of their first registration."""
         session = self.session
         options = {e.name: e.options for e in self._entries() if e.kind == "query"}
         with session.changed:
@@ -256,7 +256,7 @@ class Catalogue:
             ]
 
     def streams(self, entered: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        """The base streams; `entered` says what came of those that sources bring."""
+        """Lists the base streams; `entered` describes the state of those that sources bring."""
         session, found = self.session, []
         base = session.compiled(session.latest_load).program.base
         with session.changed:
@@ -295,11 +295,11 @@ class Catalogue:
             return {"events": [list(event) for event in shown], "end": len(events)}
 
     def text(self) -> str:
-        """The statements that stand."""
+        """Returns the statements in effect."""
         return text_of(self._entries())
 
     def texts(self) -> dict[str, str]:
-        """The statements of the catalogue, by what they made."""
+        """Returns the statements of the catalogue, by the name that each defined."""
         return {entry.name: entry.text for entry in self._entries()}
 
     # --- inside ---------------------------------------------------------------
@@ -326,8 +326,8 @@ class Catalogue:
             raise BridgeError("compile", shown(error)) from None
 
     def _without_ended(self, text: str) -> tuple[str, list[str]]:
-        """A text without its DROPs of queries that have ended by themselves, or do not compile any more, and
-        their names: of these only results and logs are left."""
+        """Removes from a text the DROPs of queries that have ended by themselves or no longer
+        compile; also returns their names, of which only results and logs remain."""
         ended = []
         for span in split(text, Problems()):
             match = _DROP.fullmatch(text, span.start, span.end)
@@ -356,7 +356,7 @@ class Catalogue:
 
 
 def shown(error: CompileError) -> str:
-    """As many problems as an error has room for, each with its place and hint."""
+    """Shows as many problems as an error has room for, each with its place and hint."""
     found: list[str] = []
     for number, problem in enumerate(error.problems):
         one = error.source.render(problem)
@@ -373,7 +373,7 @@ def _fits(text: str) -> bool:
 
 
 def _brief(source: SourceText, problem: Problem) -> str:
-    """Without the line, which is too long to show."""
+    """Shows a problem without its line, which is too long."""
     line, column = source.position(problem.span.start)
     hint = f"\n  hint: {problem.hint:.200}" if problem.hint else ""
     return f"{source.name}:{line}:{column}: {problem.message:.200}{hint}"
@@ -391,6 +391,6 @@ _FIGURES = {
 
 
 def _figures(one: Mapping[str, Any]) -> str:
-    """A line of what a query gives and takes, as far as that is known."""
+    """Shows a line of a query's input and output figures, as far as they are known."""
     known = [form.format(one[what]) for what, form in _FIGURES.items() if one[what] is not None]
     return f"{one['name']} is {one['phase']}: " + ", ".join([f"{one['results']:,} results", *known])

@@ -9,13 +9,14 @@ import pyarrow as pa
 from seustream.cosim.bridge.errors import BridgeError
 
 _SMALL = 4096
-"""Rows below which tables are put together: many small ones cost more than their rows."""
+"""Tables with fewer rows are merged: many small ones cost more than their rows."""
 
 
 class ResultLog:
-    """Rows [first, end). `kept` false: only counted. `readers` are the offsets up to which each
-    has read; after a restart they are known before the results are. Of `most` rows and bytes only the
-    last are kept, and their readers hold up nothing. `run` counts the registrations of a name."""
+    """Rows [first, end), which are only counted if `kept` is false. `readers` are the offsets up to
+    which each has read; after a restart they are known before the results are. With `most`, only
+    the last rows and bytes are kept, and their readers hold up nothing. `run` counts the
+    registrations of a name."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class ResultLog:
         self.drop()
 
     def read(self, start: int, end: int) -> pa.Table:
-        """Rows [start, end); raises `BridgeError` for rows that are gone or not there yet."""
+        """Returns rows [start, end); raises `BridgeError` for rows that are gone or not there yet."""
         if start < self.first:
             raise BridgeError(
                 "trimmed",
@@ -76,7 +77,7 @@ class ResultLog:
         return "they gave way to newer ones" if self.most else "a reader has trimmed them"
 
     def moves(self, reader: str, offset: int) -> bool:
-        """Returns whether to trim brings a reader on; raises `BridgeError` (gap) for rows that are
+        """Returns whether a trim advances a reader; raises `BridgeError` (gap) for rows that are
         not there."""
         if not 0 <= offset <= self.end:
             raise BridgeError(
@@ -85,18 +86,19 @@ class ResultLog:
         return offset > self.readers.get(reader, -1)
 
     def trim(self, reader: str, offset: int) -> None:
-        """A reader is done with what is before the offset. One that ever trimmed is waited for."""
+        """Records that a reader has finished with the rows before the offset. Rows are kept for
+        every reader that has ever trimmed."""
         if self.moves(reader, offset):
             self.readers[reader] = offset
         self.drop()
 
     def give_up(self) -> None:
-        """Forgets all rows; their offsets stay."""
+        """Discards all rows; their offsets stay."""
         self._chunks.clear()
         self.first, self.bytes = self.end, 0
 
     def drop(self) -> None:
-        """Gives up what all readers have read, and of `most` what is too much."""
+        """Discards what all readers have read, and any excess over `most`."""
         if self.most is not None:
             self._bound(*self.most)
             return
@@ -104,7 +106,7 @@ class ResultLog:
         self._drop_before(offset)
 
     def _bound(self, rows: int, size: int) -> None:
-        """Gives up the oldest rows; at least one stays."""
+        """Discards the oldest rows; at least one stays."""
         while self.bytes > size and len(self._chunks) > 1:
             self._drop_before(self.first + self._chunks[0].num_rows)
         if self.bytes > size and len(self) > 1:
@@ -125,7 +127,7 @@ class ResultLog:
 
     @property
     def rows(self) -> pa.Table:
-        """All there are."""
+        """Returns all kept rows."""
         return pa.concat_tables(self._chunks) if self._chunks else self.schema.empty_table()
 
     def restore(self, first: int, end: int, rows: pa.Table) -> None:

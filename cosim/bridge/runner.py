@@ -1,6 +1,6 @@
 """Applies a session's records: each in order through the host driver, results out.
 
-Nothing enters but the records and the parts they name, so a runner that takes the same records
+Its only input is the records and the parts that they name, so a runner that takes the same records
 again gives every result its old place.
 """
 
@@ -33,12 +33,13 @@ from seustream.hdl.device import Device, LoadRefused
 
 Answer = tuple[str, pa.Table]
 Parts = Callable[[Record, str], list[pa.Table]]
-"""The rows a record has of a stream, part by part."""
+"""Returns the rows that a record has of a stream, part by part."""
 
 
 class Runner:
-    """A loaded query set, on devices or in the engine alone, without queries that are `shed`. `parts` reads
-    what was staged, `meters` go on from one to the next; raises `BridgeError` (refused) for a query set that cannot run here."""
+    """Runs a loaded query set, on devices or in the engine alone, without the `shed` queries.
+    `parts` reads staged rows; `meters` are passed from one runner to the next. Raises `BridgeError`
+    (refused) for a query set that cannot run here."""
 
     def __init__(
         self,
@@ -58,15 +59,16 @@ class Runner:
 
     @functools.cached_property
     def schemas(self) -> dict[str, pa.Schema]:
-        """The columns of everything that can be read, by name; of late rows too if wanted."""
+        """Returns the columns of everything that can be read, by name, including late rows if
+        wanted."""
         found = answer_schemas(self.loaded.program)
         kept = [stream for stream in self.run.streams if self._keeps_late(stream)]
         found |= {p.LATE + stream.name: stream_schema(stream) for stream in kept}
         return found
 
     def apply(self, record: Record) -> Iterator[Answer]:
-        """One record's effect; depends on the records before it, and nothing else. To be
-        iterated to its end."""
+        """Applies one record, whose effect depends on the records before it alone. Must be iterated
+        to its end."""
         match record["kind"]:
             case "epoch":
                 self.run.timeless.update(record.get("timeless", {}))
@@ -89,8 +91,8 @@ class Runner:
         yield from self.run.advance()
 
     def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
-        """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
-        never by how this one happened to be cut into partitions."""
+        """Returns an epoch's rows of one stream by timestamp. Rows are late because of earlier
+        epochs, never because of how this one happened to be partitioned."""
         parts = self.parts(record, stream)
         if not parts:
             return None
@@ -101,7 +103,7 @@ class Runner:
         return rows
 
     def _hold_back_no_longer(self) -> None:
-        """A stream that lags too far behind the foremost promises what it did not say."""
+        """Advances the promise of a stream that lags too far behind the foremost one."""
         if self.load.run.lag is None:
             return
         promises = self.run.promises.values()
@@ -111,11 +113,12 @@ class Runner:
     # --- state ----------------------------------------------------------------
 
     def state(self) -> RunState:
-        """Between two records."""
+        """Returns the state between two records."""
         return self.run.state()
 
     def change(self, load: p.Load, shed: Collection[str]) -> bool:
-        """Goes on with other queries itself, where that copies nothing; else False."""
+        """Continues with other queries in this runner, if that copies nothing; otherwise returns
+        False."""
         loaded = compile_load(load, len(self.devices), self.libraries)
         compilation = without(loaded, shed)
         if len(self.devices) or not self.run.change(compilation):
@@ -128,25 +131,25 @@ class Runner:
         return True
 
     def fresh_schemas(self, program: Program) -> dict[str, pa.Schema]:
-        """The columns of all queries of another program that are not the very ones that run."""
+        """Returns the columns of another program's queries, except those that already run."""
         known = set(map(id, self.loaded.program.queries))
         some = replace(program, queries=tuple(q for q in program.queries if id(q) not in known))
         return answer_schemas(some)
 
     def swapped(self, load: p.Load, shed: Collection[str]) -> Runner:
-        """The runner of other queries that goes on from here; this one is done."""
+        """Returns the runner of other queries that continues from here; this one is finished."""
         state = self.state()
         after = Runner(self.devices, load, self.parts, self.libraries, shed, self.meters)
         after.run.resume(state)
         return after
 
     def check_swap(self, load: p.Load) -> None:
-        """Raises `BridgeError` (refused) for a load that cannot take the place of this one."""
+        """Raises `BridgeError` (refused) for a load that cannot replace this one."""
         compilation = compile_load(load, len(self.devices), self.libraries)
         check_config(compilation, self.devices)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
-        # Here, not when it is carried out: then it is in the journal, and no session comes past it.
+        # Checked before the swap is in the journal: no session would get past a faulty record.
         _check_run(compilation.program, load.run)
         old = {stream.name: stream_schema(stream) for stream in self.run.streams}
         for stream in compilation.streams:
@@ -183,7 +186,7 @@ class Runner:
 
 
 def check_queries(program: Program, run: p.Run) -> None:
-    """Raises `BridgeError` (refused) for a query set without queries, or with options that do not fit."""
+    """Raises `BridgeError` (refused) for a query set without queries, or with unsuitable options."""
     _check_run(program, run)
     known = program.names
     if not known:

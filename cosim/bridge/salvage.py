@@ -1,7 +1,7 @@
-"""Salvages a damaged journal: looked at, copied up to the damage, or taken out as rows.
+"""Salvages a damaged journal: inspects it, copies it up to the damage, or exports its rows.
 
-None of this changes the journal. `copy_sound` makes another one, of the records before the first
-that cannot be trusted; a session that goes on from it gives the results of those records, at their
+None of this changes the journal. `copy_sound` creates another one, of the records before the first
+that cannot be trusted; a session that resumes from it gives the results of those records, at their
 offsets.
 """
 
@@ -28,7 +28,7 @@ from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, survey
 
 @contextlib.contextmanager
 def at_rest(disk: Disk, folder: Path) -> Iterator[Survey]:
-    """A journal that no bridge writes meanwhile; raises `JournalHeld` for one that is written."""
+    """Surveys a journal that no bridge is writing; raises `JournalHeld` if one is."""
     unlock = None
     if LOCK in disk.names(folder):
         try:
@@ -44,8 +44,8 @@ def at_rest(disk: Disk, folder: Path) -> Iterator[Survey]:
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """The records before the first that cannot be trusted, and those from there on as far as they
-    can be read. `hopeless` says why there is nothing to go on from."""
+    """The records before the first that cannot be trusted, and the readable ones after it.
+    `hopeless` is the reason why there is nothing to resume from."""
 
     records: list[Record]
     lost: list[Record]
@@ -53,7 +53,7 @@ class Salvaged:
 
     @property
     def epochs(self) -> dict[str, int]:
-        """Of each writer the last that is saved."""
+        """Returns the last saved epoch of each writer."""
         return {r["writer"]: r["epoch"] for r in self.records if r["kind"] == "epoch"}
 
 
@@ -69,7 +69,7 @@ def saved(found: Survey) -> Salvaged:
 
 
 def copy_sound(disk: Disk, found: Survey, keep: Salvaged, target: Path) -> None:
-    """A journal of what is saved, in a folder that is not there yet."""
+    """Writes a journal of what is saved to a new folder."""
     assert found.begin is not None
     partial = target.with_name(target.name + ".partial")
     journal = Journal(partial, disk)
@@ -92,16 +92,18 @@ def copy_sound(disk: Disk, found: Survey, keep: Salvaged, target: Path) -> None:
 
 @dataclass(slots=True)
 class Export:
-    """Rows of a journal: tables by folder and name, one at a time; what could not be read."""
+    """Exports the rows of a journal: tables by folder and name, one at a time, and what could not
+    be read."""
 
     disk: Disk
     found: Survey
     damages: list[JournalDamaged] = field(default_factory=list)
 
     def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
-        """`streams`, the rows accepted since the snapshot, part by part, with the writer, epoch
-        and partition they came by and whether the epoch is in; `windows`, rows from before that
-        queries can still reach, or that wait; `results`, those that no reader has trimmed."""
+        """Yields tables. `streams` are the rows accepted since the snapshot, part by part, with
+        their writer, epoch and partition and whether the epoch is committed. `windows` are older
+        rows that queries can still reach, or that wait. `results` are those that no reader has
+        trimmed."""
         yield from self._of_snapshot()
         named = {name: seal for r in self.found.records for _, name, _, seal in r.get("parts", ())}
         folder = self.found.folder / STAGED
@@ -130,7 +132,7 @@ class Export:
 
     @property
     def queries(self) -> str | None:
-        """The text of the query set, as far as the log tells."""
+        """Returns the text of the query set, as far as the log is readable."""
         loads = [r["load"] for r in self.found.records if r["kind"] == "swap"]
         load = loads[-1] if loads else (self.found.begin or {}).get("load")
         if load is None:

@@ -1,4 +1,4 @@
-"""The state of a session on disk: snapshots that take the place of records, and the way back from one."""
+"""Keeps the state of a session on disk: snapshots that replace records, and recovery from one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from seustream.cosim.bridge.session import Session
 
 _SNAPSHOTS = 2.0
-"""Times longer than it took to take one must be worked before the next."""
+"""Work between two snapshots takes at least this many times as long as the last one took."""
 _AGAIN = 5.0
-"""Seconds until one that failed is tried again."""
+"""Seconds until a failed snapshot is tried again."""
 _OTHER_RELEASE = "another release has written it: go on with that one, or take out what `seustream journal export` gives"
 
 
 class Saving:
-    """Takes snapshots of a session after so many `seconds` of work, or bytes; restores the last one."""
+    """Takes snapshots of a session after this many `seconds` of work, or bytes; restores the last
+    one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -30,8 +31,9 @@ class Saving:
         self._not_before = float("-inf")
 
     def take_if_due(self) -> None:
-        """A restart does again what was done since the last one: so it is bounded by the time
-        that took, not only by bytes. But most of the time goes into the work itself."""
+        """Takes a snapshot if it is due. A restart repeats the work since the last one, so that
+        work is bounded by time, not only by bytes. But most of the time must go into the work
+        itself."""
         session = self._session
         begun = session.world.now()
         longest = max(session.limits.replay_seconds, _SNAPSHOTS * self._took)
@@ -41,13 +43,13 @@ class Saving:
         try:
             self.take()
         except BridgeError:
-            # A disk that is full may have room again later; the log has everything meanwhile.
+            # A full disk may have room again later; until then the log has everything.
             self._not_before = begun + _AGAIN
             return
         self.seconds, self._took = 0.0, session.world.now() - begun
 
     def take(self) -> None:
-        """Puts the state in place of the records that are applied."""
+        """Replaces the applied records by the state."""
         session = self._session
         rest = {
             "ended": sorted(session.ended),
@@ -71,7 +73,7 @@ class Saving:
         session.epochs.sweep({name for r in session.records for _, name, *_ in r.get("parts", ())})
 
     def recover(self, saved: snapshot.SavedState | None) -> None:
-        """Brings back the state of the session in the journal; the thread does the rest."""
+        """Restores the state of the session in the journal; the thread does the rest."""
         session = self._session
         if saved is not None:
             session.delivery.runs = dict(saved.rest.get("runs", {}))
@@ -83,7 +85,7 @@ class Saving:
                 session.delivery.positions.setdefault(name, {}).update(readers)
             session.make_logs()
             for name, (first, end, rows) in saved.results.items():
-                session.delivery.make_one(name, rows.schema)  # also of a query that has ended
+                session.delivery.make_one(name, rows.schema)  # including a query that has ended
                 session.logs[name].restore(first, end, rows)
             try:
                 session.runner.run.resume(saved.state)
@@ -98,8 +100,8 @@ class Saving:
         for record in session.journal.records():
             session.take(record)
         for log in session.logs.values():
-            log.drop()  # what readers have trimmed since the snapshot: they will not ask for it again
+            log.drop()  # readers that trimmed these rows since the snapshot do not ask again
         session.replayed = session.taken
         session.measure()
-        # Last: what was staged once more for an epoch that is in waits to be compared.
+        # Last: parts staged again for a committed epoch wait to be compared.
         session.epochs.recover()

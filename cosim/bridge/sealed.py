@@ -1,12 +1,12 @@
-"""Sealed files: bytes of some kind, and behind them what shows that they are those written.
+"""Sealed files: bytes of some kind, followed by proof that they are those written.
 
     payload     as it was written
     trailer     JSON: kind, meta, the payload's length, a digest of each block of it
     footer      the trailer's length, its digest (the seal), a mark
 
-The seal stands for the whole file: a copy of it kept elsewhere shows that nothing was put in its
-place. A block's digest is XXH3, the trailer's BLAKE2b, of 128 bits both: enough against damage, and
-the first costs a twentieth of the second where there are hundreds of megabytes.
+The seal identifies the whole file: a copy of it kept elsewhere shows that the file was not replaced.
+A block's digest is XXH3, the trailer's BLAKE2b, both of 128 bits. That is enough against damage, and
+the first costs a twentieth of the second for hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seustream.cosim.bridge.disk import Disk, File
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 
 BLOCK = 1 << 16
-"""Bytes of payload under one digest: damage is found to within so many."""
+"""Bytes of payload under one digest, which is the granularity of damage reports."""
 _FOOTER = len(b"%08x %032x sealed\n" % (0, 0))
 _DIGEST = 16
 
@@ -33,7 +33,7 @@ def digest(data: bytes | memoryview) -> str:
 
 
 class SealedWriter:
-    """A sealed file in the making. Looks like a file to Arrow."""
+    """Writes a sealed file. Looks like a file to Arrow."""
 
     closed = False
 
@@ -60,10 +60,10 @@ class SealedWriter:
         return given
 
     def flush(self) -> None:
-        """Only whole blocks are written."""
+        """Does nothing, since only whole blocks are written."""
 
     def seal(self, kind: str, meta: dict[str, Any]) -> str:
-        """Ends the file, on disk, and gives its seal."""
+        """Ends the file on disk, and returns its seal."""
         if self._waiting:
             self._put(memoryview(bytes(self._waiting)))
         said = {"kind": kind, "meta": meta, "length": self.length, "blocks": self._blocks}
@@ -76,7 +76,7 @@ class SealedWriter:
         return seal
 
     def close(self) -> None:
-        """Without a seal it is nothing."""
+        """Closes the file, which is invalid without a seal."""
         self._file.close()
 
     def _put(self, blocks: memoryview) -> None:
@@ -89,7 +89,7 @@ class SealedWriter:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A sealed file that is as it was written."""
+    """The content of a sealed file that is as it was written."""
 
     meta: dict[str, Any]
     payload: memoryview
@@ -98,8 +98,8 @@ class Sealed:
 
 
 def read_sealed(disk: Disk, path: Path, kind: str, seal: str | None = None) -> Sealed:
-    """All of a file; raises `JournalDamaged` if it is not one, not of this kind, or not the one
-    that has this seal."""
+    """Reads a whole file; raises `JournalDamaged` if it is not sealed, not of this kind, or not the
+    one with this seal."""
     try:
         data = memoryview(disk.read(path))
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def read_sealed(disk: Disk, path: Path, kind: str, seal: str | None = None) -> S
 
 
 def _trailer(path: Path, data: memoryview, foot: int) -> tuple[memoryview, str]:
-    """The trailer, and the seal that fits it."""
+    """Returns the trailer, and the seal that matches it."""
     footer = bytes(data[foot:]) if foot >= 0 else b""
     try:
         length, seal = int(footer[:8], 16), footer[9:41].decode("ascii")

@@ -20,7 +20,8 @@ SCHEMES = ("grpc", "grpc+tls")
 
 
 class AddressRefused(ValueError):
-    """An address the bridge does not listen on, or a client does not call; `hint` says why."""
+    """An address on which the bridge does not listen, or which a client does not call; `hint` gives
+    the reason."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -41,7 +42,7 @@ class Address:
         hint = f"want grpc://127.0.0.1:{DEFAULT_PORT}, or grpc+tls://…"
         try:
             parts = urlsplit(text)
-        except ValueError:  # of a bracket that is left open
+        except ValueError:  # of an unclosed bracket
             raise AddressRefused(f"{text}: no address of a bridge", hint) from None
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
@@ -66,7 +67,7 @@ class Address:
 
 
 def check_listening(address: Address, token: str | None) -> None:
-    """Raises `AddressRefused` for one others can reach without a token."""
+    """Raises `AddressRefused` for an address that others can reach without a token."""
     if not address.loopback and token is None:
         raise AddressRefused(
             f"{address}: others can reach this address, and there is no token",
@@ -75,7 +76,7 @@ def check_listening(address: Address, token: str | None) -> None:
 
 
 def read_token(path: Path) -> str:
-    """A token from a file; raises `AddressRefused` for one that is no secret."""
+    """Reads a token from a file; raises `AddressRefused` for one that is not secret."""
     try:
         token = path.read_text(encoding="ascii").strip()
     except OSError as error:
@@ -89,7 +90,7 @@ def read_token(path: Path) -> str:
 
 
 class Calls:
-    """At most so many calls a second from one peer, and as many at once after a pause."""
+    """Limits the calls per second of one peer; after a pause, as many may come at once."""
 
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
         self.most, self.clock = most, clock
@@ -99,7 +100,7 @@ class Calls:
     def take(self, peer: str) -> None:
         now = self.clock()
         with self._lock:
-            if len(self._left) > 10_000:  # peers that have been quiet for a second are as new
+            if len(self._left) > 10_000:  # peers that were quiet for a second count as new
                 self._left = {p: one for p, one in self._left.items() if now - one[1] < 1}
             left, before = self._left.get(peer, (self.most, now))
             left = min(left + (now - before) * self.most, self.most)
@@ -109,14 +110,14 @@ class Calls:
 
 
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
-    """The one who calls: a client, or with `refusal` a stranger."""
+    """The caller: a client, or with `refusal` an unauthenticated one."""
 
     def __init__(self, refusal: BridgeError | None = None) -> None:
         self.refusal = refusal
 
 
 class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped base
-    """Lets calls with the token in; without a token, all."""
+    """Admits calls with the token; without a token, all."""
 
     def __init__(self, token: str | None) -> None:
         self._token = token
@@ -147,7 +148,8 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped bas
 
 
 class OpenGate(Gate):
-    """Marks strangers for a service that turns them away itself: it knows their addresses, a gate does not."""
+    """Marks unauthenticated callers for a service that refuses them itself: it knows their
+    addresses, which a gate does not."""
 
     def _refuse(self, refusal: BridgeError) -> Caller:
         return Caller(refusal)

@@ -6,8 +6,8 @@
     service.stop(grace=5)
     bridge.close()
 
-`Bridge` is what it does, `Service` how it is called. Whatever a client sends, it gets an answer or a
-typed error, and the next client finds the service as it was.
+`Bridge` implements the operations, `Service` the calls. Whatever a client sends, it gets an answer or a
+typed error, and the next client finds the service unaffected.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from seustream.cosim.bridge.idle import IdleStreams
 from seustream.cosim.bridge.security import Calls, OpenGate
 
 IDLE = 300.0
-"""Seconds in which nothing comes of an exchange, before its connection is ended."""
+"""Seconds without a message on an exchange before its connection is ended."""
 KNOCKS = 20.0
-"""Calls without the token that a host may make a second; each one more ends its connection."""
+"""Calls per second that a host may make without the token; each further one ends its connection."""
 
 
 class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
-    """Flight's calls, turned into the bridge's; errors typed on the way back."""
+    """Maps Flight's calls to the bridge's, and its errors to typed ones."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         idle: float = IDLE,
         client_ca: bytes | None = None,
     ) -> None:
-        """With `client_ca` only clients whose certificate it has signed come past the handshake."""
+        """With `client_ca`, only clients whose certificate it has signed pass the handshake."""
         self.bridge = bridge
         self._idle, self._down, self._port = idle, threading.Event(), 0
         self._knocks = Calls(KNOCKS, bridge.world.now)
@@ -58,12 +58,12 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         self._port = self.port
         self._watch = threading.Thread(target=self._watching, name="idle", daemon=True)
         self._watch.start()
-        # It waits from the beginning: once the interpreter ends, no thread can be started.
+        # It waits from the beginning: once the interpreter exits, no thread can be started.
         self._ending = threading.Thread(target=self._end, name="shutdown", daemon=True)
         self._ending.start()
 
     def _watching(self) -> None:
-        """Ends connections with an exchange in which nothing comes; idle streams hold no other back."""
+        """Ends connections with an idle exchange, and keeps idle streams from holding others back."""
         streams = IdleStreams()
         while not self._down.wait(min(1.0, self._idle / 4)):
             if self.bridge.has_session:
@@ -73,8 +73,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
                 cut(self._port, peer)
 
     def stop(self, grace: float) -> bool:
-        """Takes no more calls, and ends those that run: after half of the grace, by ending their
-        connections. False if something still runs when the grace is over."""
+        """Takes no more calls, and ends the running ones: after half of the grace, by ending their
+        connections. Returns False if some still run when the grace is over."""
         self.bridge.stop()
         self._down.set()
         self._ending.join(grace / 2)
@@ -89,7 +89,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
 
     @contextlib.contextmanager
     def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:
-        """Sends the client whatever goes wrong inside as a typed error."""
+        """Sends every internal failure to the client as a typed error."""
         try:
             self._let_in(context)
             if self.bridge.stopping.is_set():
@@ -107,7 +107,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
             raise BridgeError("internal", what).to_flight() from error
 
     def _let_in(self, context: flight.ServerCallContext) -> None:
-        """Raises `BridgeError` (unauthenticated) for a stranger; one who knocks too often is cut off."""
+        """Raises `BridgeError` (unauthenticated) for an unknown caller; cuts off one that tries too
+        often."""
         caller = context.get_middleware("gate")
         if caller.refusal is None:
             return
@@ -180,7 +181,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
             return iter([self._info(path) for path in paths])
 
     def _info(self, path: list[str]) -> flight.FlightInfo:
-        """A query's info has the ticket for all results there are now."""
+        """Returns flight info; that of a query has the ticket for all current results."""
         schema = self.bridge.schema(path)
         endpoints, rows = [], -1
         if path[0] == "query":

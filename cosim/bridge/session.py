@@ -5,11 +5,11 @@
              whatever dies. The same epoch again is recognised, one out of order refused
     process  a thread takes the records in order: sorts an epoch's rows by timestamp, pushes them
              into the host driver, appends what is released to the queries' results
-    read     by ranges of offsets, as often as one likes, until trimmed
+    read     by ranges of offsets, repeatedly, until trimmed
 
-What the thread does (`seustream.cosim.bridge.runner`) depends on the records alone, so a session that is
-opened again over its journal gives every result its old offset. When results wait for their
-readers, the thread waits; when too much waits for the thread, commits do; and so in the end does
+The thread's work (`seustream.cosim.bridge.runner`) depends on the records alone, so a session that is
+reopened over its journal gives every result its old offset. When results wait for their readers, the
+thread waits; when too much waits for the thread, commits do; and this back-pressure finally reaches
 the source of the rows.
 """
 
@@ -50,7 +50,7 @@ from seustream.engine.stream.failures import reason
 from seustream.hdl.device import Device, Status
 
 _LOOK = 0.5
-"""Seconds between looks at the memory of the process, which no one notifies of."""
+"""Seconds between polls of the process's memory, of which there is no notification."""
 
 
 class Stopping(Exception):
@@ -58,7 +58,7 @@ class Stopping(Exception):
 
 
 class Session:
-    """Begins a session with `load`, or opens the one in the journal without."""
+    """Begins a session with `load`; without it, reopens the one in the journal."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Session:
         return identity(self.load)
 
     def stream(self, name: str) -> Stream:
-        """A base stream, as it is once all records are processed."""
+        """Returns a base stream as it will be once all records are processed."""
         streams = self.compiled(self.latest_load).program.base
         for stream in streams:
             if stream.name == name:
@@ -141,23 +141,23 @@ class Session:
         raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
 
     def compiled(self, load: p.Load) -> Compilation:
-        """A load for the devices and libraries that are here."""
+        """Compiles a load for the devices and libraries that are here."""
         return compile_load(load, len(self.devices), self.libraries)
 
     @property
     def swapped_out(self) -> dict[str, ResultLog]:
-        """Results of queries that have ended."""
+        """Returns the results of queries that have ended."""
         return self.delivery.ended(self.runner.schemas)
 
     @property
     def over(self) -> bool:
-        """All input has ended, and all of it is processed."""
+        """Returns whether all input has ended and all of it is processed."""
         return not self.records and self.ended >= {stream.name for stream in self.run.streams}
 
     # --- rows in --------------------------------------------------------------
 
     def keep(self, part: PartWriter) -> p.Staged:
-        """Takes a part whose rows are all there."""
+        """Takes a part whose rows are complete."""
         with self.changed:
             self.check_running()
             return self.epochs.keep(part)
@@ -171,7 +171,7 @@ class Session:
                 self.epochs.discard(commit.writer, 0, commit.epoch)
                 return {"epoch": self.epochs.last(commit.writer), "already": True}
             self._wait_for_room(sum(part.rows for part in commit.parts))
-            # Waiting lets go of the lock: somebody else may have committed it.
+            # Waiting releases the lock, so another call may have committed it.
             if self.epochs.is_in(commit):
                 return {"epoch": self.epochs.last(commit.writer), "already": True}
             parts = self.epochs.parts(commit)
@@ -202,7 +202,8 @@ class Session:
 
     @property
     def behind(self) -> int:
-        """Milliseconds that the oldest rows have waited to be processed; 0 while a journal is replayed."""
+        """Returns the milliseconds that the oldest rows have waited to be processed; 0 while a
+        journal is replayed."""
         with self.changed:
             if self.applied < self.replayed:
                 return 0
@@ -210,7 +211,7 @@ class Session:
             return max(self.world.today() - next(waiting, self.world.today()), 0)
 
     def give_way(self, shed: dict[str, str]) -> None:
-        """Leaves these queries out from here on, and brings others back; with the reason for each."""
+        """Sheds these queries from here on, each for its reason, and brings others back."""
         with self.changed:
             self.check_running()
             self.append({"kind": "shed", "shed": shed})
@@ -234,7 +235,7 @@ class Session:
             return {"ended": sorted(self.ended)}
 
     def swap(self, load: p.Load) -> dict[str, object]:
-        """Other queries from here on; rows in the windows stay, results go on counting."""
+        """Replaces the queries from here on; rows in the windows stay, results continue to count."""
         with self.changed:
             self.check_running()
             if identity(load) == self.identity:
@@ -248,8 +249,7 @@ class Session:
         return {"already": False}
 
     def check_swap(self, load: p.Load, fresh: set[str]) -> None:
-        """Raises `BridgeError` for a load that cannot take the place of this one; the results of
-        `fresh` queries begin anew."""
+        """Raises `BridgeError` for a load that cannot replace this one; `fresh` queries begin anew."""
         self.runner.check_swap(load)
         program = self.compiled(load).program
         for name, schema in self.runner.fresh_schemas(program).items():
@@ -297,7 +297,7 @@ class Session:
         except Stopping:
             return
         except Exception as error:
-            # Whatever stops the run is what everybody who asks must hear.
+            # Every later caller must learn what stopped the run.
             hint = getattr(error, "hint", None)
             what = (
                 ""
@@ -316,12 +316,12 @@ class Session:
         with self.changed:
             for name, why in self.run.failed.items():
                 self.book.fail(name, self.delivery.runs.get(name, 1), record.get("time", 0), why)
-        # The devices are this thread's alone; others see what they counted.
+        # Only this thread may use the devices; others see the counters published here.
         self.device_status = tuple(device.status() for device in self.devices)
         self.cycles = self._cycles()
 
     def _cycles(self) -> int | None:
-        """Clock cycles of the devices that have a clock; None where none has."""
+        """Returns the clock cycles of the devices that have a clock; None if none has."""
         counts = [getattr(device, "cycles", None) for device in self.devices]
         known = [count for count in counts if count is not None]
         return sum(known) if known else None
@@ -346,7 +346,7 @@ class Session:
         except Exception as error:
             if not fresh:
                 raise
-            # What cannot even begin is no end of the others.
+            # A query that cannot even begin must not end the others.
             self.broken |= fresh
             after = self._changed(load)
             with self.changed:
@@ -370,7 +370,7 @@ class Session:
             self.delivery.give_up_ended({**before, **self.runner.schemas})
 
     def _changed(self, load: p.Load) -> Runner:
-        """The runner that goes on with other queries, or this one."""
+        """Returns the runner that continues with other queries: a new one or this one."""
         out = self.shed | self.broken
         with self.changed:
             if self.runner.change(load, out):
@@ -378,7 +378,7 @@ class Session:
         return self.runner.swapped(load, out)
 
     def _deliver(self, query: str, results: pa.Table) -> None:
-        """Appends results; waits while readers have too many to read."""
+        """Appends results; waits while too many wait for readers."""
         with self.changed:
             begun = self.world.now()
             while self.delivery.full and not self._stopping:
@@ -399,7 +399,7 @@ class Session:
         self.delivery.make(self.runner.schemas, self.load.run)
 
     def append(self, record: Record) -> None:
-        """Journals a record, then lets it take effect."""
+        """Journals a record, then applies it."""
         record["time"] = self.world.today()
         self.journal.append(record)
         self.take(record)
@@ -443,13 +443,13 @@ class Session:
             self.check_running()
 
     def _full(self, rows: int) -> str | None:
-        """Why so many rows more have no room now."""
+        """Returns why there is no room now for this many more rows."""
         if self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
             return f"{self.waiting_rows:,} rows wait to be processed"
         return self.over_memory()
 
     def over_memory(self) -> str | None:
-        """Reports it if the process has more memory than it may."""
+        """Reports if the process exceeds its memory limit."""
         most = self.limits.memory
         if most is None or (have := self.world.resident()) <= most:
             return None
@@ -466,34 +466,34 @@ class Session:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
     def _standing(self, load: dict[str, Any] | None) -> p.Load:
-        """A query set of the journal, without what does not compile here."""
+        """Returns a query set of the journal, without what does not compile here."""
         found, self._lost = standing(load_of(load), len(self.devices), self.libraries)
         return found
 
     def fail_lost(self, time: int) -> None:
-        """Tells the book of queries that do not compile any more."""
+        """Records in the book the queries that no longer compile."""
         for name, why in self._lost.items():
             one = self.book.queries.get(name)
             self.book.fail(name, 1 if one is None else one.run, time, why)
 
     def measure(self) -> None:
-        """Measures queries from here on, when all is replayed."""
+        """Starts measuring queries, once everything is replayed."""
         for name in self.compilation.program.names:
             self.delivery.quality.begun(name, self.run.taken_of(name))
 
     def end_stuck(self) -> str | None:
-        """Ends a call of a user's function that does not return, and says which."""
+        """Ends a call of a user's function that does not return; returns which one."""
         return self._watch.look(self._task, self.world.now())
 
     def stop(self) -> None:
-        """Asks the thread to end, and wakes the calls that wait."""
+        """Asks the thread to end, and wakes the waiting calls."""
         with self.changed:
             self._stopping = True
             self.changed.notify_all()
 
     def close(self, patience: float | None = None) -> bool:
-        """Ends the thread; what is in the journal stays. False if it is still at work after so
-        many seconds, with an epoch that is in the journal."""
+        """Ends the thread; the journal's content stays. Returns False if the thread is still
+        working after `patience` seconds, on an epoch that is in the journal."""
         self.stop()
         self._task.join(patience)
         return not self._task.is_alive()

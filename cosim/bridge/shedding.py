@@ -1,13 +1,13 @@
-"""Decides which queries give way when the load is more than the machine carries.
+"""Decides which queries give way when the machine is overloaded.
 
 before  rows wait for 900 ms; `alarm` has max_latency = '200 ms' and priority 3, `daily` priority 1
-after   `daily` is shed: no row reaches it any more, until rows have waited little for a while
+after   `daily` is shed: no row reaches it any more, until waiting times have been short for a while
 
-What counts is how long the oldest committed rows have waited to be processed: this is what giving way can
-mend. Queries give way to one that is over its max_latency if their priority is lower than its own: of the lowest
-priority half at a time, the latest first. They come back the other way round, half of the highest priority at
-a time, after rows have waited less than a quarter of every max_latency for some seconds; after a
-return that did not last it takes twice as long.
+The criterion is how long the oldest committed rows have waited to be processed, since this is what shedding
+can reduce. Queries give way to one that exceeds its max_latency if their priority is lower than its own: half
+of those of the lowest priority at a time, the latest first. They return in the opposite order, half of the
+highest priority at a time, after rows have waited less than a quarter of every max_latency for some seconds.
+After a return that did not last, this period doubles.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from seustream.compiler.language.options import QueryOptions
 
 _PATIENCE, _MOST_PATIENCE = 5_000, 600_000
-"""Milliseconds of calm before queries come back."""
+"""Milliseconds of low load before queries come back."""
 _STEP = 1_000
-"""Milliseconds until a step has had its effect."""
+"""Milliseconds until a step has taken effect."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Shedding:
     calm_since: int | None = None
     returned: int | None = None
     missed: frozenset[str] = frozenset()
-    """Queries over their max_latency to which none can give way."""
+    """Queries over their max_latency to which no query can give way."""
 
     def look(
         self,
@@ -41,7 +41,8 @@ class Shedding:
         queries: Mapping[str, QueryOptions],
         shed: Mapping[str, str],
     ) -> dict[str, str]:
-        """The queries that give way from now on, of all in their order of registration, and why."""
+        """Returns the queries that give way from now on, and why; all are in their order of
+        registration."""
         running = {name: of for name, of in queries.items() if name not in shed}
         limits = {name: of.max_latency for name, of in running.items() if of.max_latency}
         over = [name for name, limit in limits.items() if behind > limit]
@@ -83,7 +84,8 @@ class Shedding:
 
 
 def _half(queries: Mapping[str, QueryOptions], lowest: bool) -> list[str]:
-    """Half of those of the lowest or highest priority, the latest registered first to go and last to return."""
+    """Returns half of the queries of the lowest or highest priority; the latest registered go first
+    and return last."""
     priorities = [of.priority for of in queries.values()]
     if not priorities:
         return []

@@ -1,8 +1,7 @@
-"""A session's state on disk: JSON, and before it the operators' snapshots and, as Arrow streams, rows
-that wait and results that readers have not trimmed; one sealed file.
+"""A session's state on disk, in one sealed file: JSON, preceded by the operators' snapshots and, as
+Arrow streams, waiting rows and untrimmed results.
 
-A session that starts from them goes on as if it had
-never stopped.
+A session that starts from them continues as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from seustream.engine.runs import GateState, RunState
 def save(
     writer: SealedWriter, state: RunState, logs: dict[str, ResultLog], rest: dict[str, Any]
 ) -> dict[str, Any]:
-    """Writes everything; `rest` is whatever JSON can say. Gives where to find it."""
+    """Writes everything; `rest` is any JSON value. Returns where to find it."""
     files = _Writing(writer)
     data: dict[str, Any] = {
         "rest": rest,
@@ -51,7 +50,7 @@ def save(
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The queries' state; of each query's results the offsets of the first and past the last, and
+    """The queries' state; for each query's results the offsets of the first and past the last, and
     the rows; and the rest."""
 
     state: RunState
@@ -60,7 +59,7 @@ class SavedState:
 
 
 def restore(sealed: Sealed) -> SavedState:
-    """Returns what was saved."""
+    """Returns the saved state."""
     begin, end = sealed.meta["state"]
     data, files = json.loads(bytes(sealed.payload[begin:end])), _Reading(sealed)
     state = RunState(
@@ -80,7 +79,7 @@ def restore(sealed: Sealed) -> SavedState:
 
 
 class _Writing:
-    """Tables and operators' snapshots one after the other, by number."""
+    """Writes tables and operators' snapshots one after the other, by number."""
 
     def __init__(self, writer: SealedWriter) -> None:
         self.writer = writer
@@ -101,13 +100,13 @@ class _Writing:
 
 
 class _Reading:
-    """The same again."""
+    """Reads them back."""
 
     def __init__(self, sealed: Sealed) -> None:
         self.sealed = sealed
 
     def bytes_of(self, number: int) -> bytes:
-        """A copy: what is kept for long must not hold all the others."""
+        """Returns a copy: data kept for long must not keep the whole file in memory."""
         begin, end = self.sealed.meta["tables"][number]
         return bytes(self.sealed.payload[begin:end])
 

@@ -1,13 +1,13 @@
-"""Live sources over TCP: an object of JSON a line becomes rows of the session, in epochs of their own.
+"""Live sources over TCP: each line, a JSON object, becomes a row of the session, in epochs of its own.
 
     sources = Sources(bridge)
-    port = sources.listen("127.0.0.1", 0)
+    address = sources.listen(source_address("tcp://127.0.0.1:0"))
 
 A source announces its stream with a HEADER (`seustream.cosim.bridge.channels`); a stream that the catalogue
-does not have is created with its columns and a column te, the end of a tuple's interval. What comes is
-checked, collected for some milliseconds (`collecting`), and committed like any writer's epoch: so it is in the journal
-before a query reads it. A bad element is dropped and counted by its reason, since one faulty sensor
-must not end a long query. There is nothing on the channel that says who speaks, so it is loopback alone.
+does not have is created with its columns and a column te, the end of a tuple's interval. Elements are
+checked, collected for some milliseconds (`collecting`), and committed like any writer's epoch, so they are
+in the journal before a query reads them. A bad element is dropped and counted by its reason, since one faulty
+sensor must not end a long query. The channel has no authentication, so it is restricted to loopback.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from seustream.engine.temporal.elements import ElementKind, StreamElement
 from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
-"""Connections that have not said which stream they are: each has a thread."""
+"""Connections that have not announced a stream; each has a thread."""
 _SOON = 2
 """Milliseconds in which elements are collected to one epoch, while nothing waits."""
 _MOST_WAITING = 1 << 14
-"""Rows of a stream that wait for their epoch, before its source waits."""
+"""Rows of a stream that wait for their epoch before its source waits."""
 
 Note = Callable[[str, str], None]
-"""An event and its detail, for a log."""
+"""Called with an event and its detail, for a log."""
 
 
 class Fed(Protocol):
-    """A bridge, to its sources."""
+    """A bridge as its sources see it."""
 
     limits: Limits
 
@@ -61,7 +61,7 @@ class Fed(Protocol):
 
 
 def source_address(text: str) -> Address:
-    """Of `tcp://127.0.0.1:PORT`; raises `AddressRefused`."""
+    """Parses `tcp://127.0.0.1:PORT`; raises `AddressRefused`."""
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -80,7 +80,8 @@ def source_address(text: str) -> Address:
 
 @dataclass(slots=True)
 class _Entering:
-    """A stream that a source brings: what is checked against, and what waits for its epoch."""
+    """A stream that a source brings: the schema to check against, and the elements that wait for
+    their epoch."""
 
     stream: Stream
     types: tuple[Type, ...]
@@ -94,7 +95,7 @@ class _Entering:
     waiting: list[StreamElement] = field(default_factory=list)
 
     def checked(self, x: StreamElement) -> tuple[StreamElement | None, str]:
-        """The element as it goes on, or the reason why it does not."""
+        """Returns the element to pass on, or the reason for dropping it."""
         if self.stopped:
             return None, "stopped"
         if not x.kind.timed:
@@ -124,13 +125,14 @@ class _Entering:
 
 
 def collecting(behind: int, max_latency: int) -> int:
-    """Milliseconds in which elements are collected to one epoch: few while each is done soon, and as many as rows wait
-    to be processed, since larger epochs are done faster; at most half of what they may wait."""
+    """Returns the milliseconds in which elements are collected to one epoch: a few while rows are
+    processed soon, otherwise as long as rows wait to be processed, since larger epochs are more
+    efficient; at most half of `max_latency`."""
     return max(1, min(max(behind, _SOON), max_latency // 2))
 
 
 class Sources:
-    """All sources of a bridge. Safe to use from several threads."""
+    """All sources of a bridge. Thread-safe."""
 
     def __init__(self, bridge: Fed, note: Note | None = None) -> None:
         self.bridge = bridge
@@ -145,7 +147,7 @@ class Sources:
         self._flusher.start()
 
     def listen(self, address: Address) -> Address:
-        """Takes sources there; gives where, with the port."""
+        """Accepts sources at an address; returns it with the port."""
         server = socket.create_server((address.host, address.port))
         server.settimeout(0.2)
         thread = threading.Thread(target=self._accept, args=(server,), name="accept", daemon=True)
@@ -154,7 +156,7 @@ class Sources:
         return Address(address.host, server.getsockname()[1])
 
     def close(self) -> None:
-        """Ends listeners and connections; what was accepted is committed. Idempotent."""
+        """Ends listeners and connections; commits what was accepted. Idempotent."""
         self._closing.set()
         for server, thread in self._listening:
             server.close()
@@ -168,7 +170,7 @@ class Sources:
         self._flusher.join()
 
     def forget(self) -> None:
-        """The session is gone: sources announce themselves anew."""
+        """Forgets the sources of a session that is gone; they announce themselves again."""
         with self._changed:
             for one in self.streams.values():
                 if one.channel is not None:
@@ -176,7 +178,7 @@ class Sources:
             self.streams.clear()
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """By stream, whether its source is there, and what came of it."""
+        """Returns by stream whether its source is connected, and counters of its elements."""
         with self._changed:
             return {
                 name: {
@@ -202,7 +204,7 @@ class Sources:
             except OSError as error:
                 if server.fileno() < 0:
                     return  # closed
-                # A source that has hung up already, or too many of them: others may still come.
+                # The source has hung up already, or there are too many; others may still come.
                 self._tell("source refused", f"not accepted: {error}")
                 self._closing.wait(0.2)
                 continue
@@ -219,7 +221,7 @@ class Sources:
             thread.start()
 
     def _take(self, channel: TcpChannel) -> None:
-        """Everything that one source sends."""
+        """Takes everything that one source sends."""
         one: _Entering | None = None
         try:
             first = channel.recv()
@@ -252,7 +254,7 @@ class Sources:
                 self._tell("channel closed", f"stream {one.stream.name}")
 
     def _announced(self, name: str, x: StreamElement, channel: TcpChannel) -> _Entering:
-        """The stream of a HEADER: that of the catalogue, if it has such columns, or a new one."""
+        """Returns the stream of a HEADER: the catalogue's, if it has these columns, or a new one."""
         if not (name.isidentifier() and name.isascii()):
             raise LineMalformed(f"{name!r:.60} is no name of a stream")
         tree = from_lists(name, x.schema)
@@ -282,13 +284,13 @@ class Sources:
             registry.statement(p.Statement(text, f"<header of {name}>"))
             known = {s.name: s for s in registry.session.compilation.program.base}
         stream = known[name]
-        # A source knows few types; a value that the column's own does not hold is a bad tuple.
+        # A source knows few types; a value that the column's own type does not hold is a bad tuple.
         if str(tree_of(stream)) != str(tree):
             raise LineMalformed(f"stream {name} is {tree_of(stream)}, the source says {tree}")
         return stream
 
     def _again(self, one: _Entering, x: StreamElement) -> None:
-        """A HEADER in the middle, which may only say the same."""
+        """Handles a repeated HEADER, which must not change the schema."""
         try:
             self._stream(one.stream.name, from_lists(one.stream.name, x.schema))
         except (LineMalformed, SchemaRefused, BridgeError) as error:
@@ -337,14 +339,15 @@ class Sources:
                 return
 
     def _behind(self) -> int:
-        """Milliseconds that rows have waited to be processed."""
+        """Returns the milliseconds that rows have waited to be processed."""
         try:
             return self.bridge.session.behind if self.streams else 0
-        except BridgeError:  # no session yet, or no more
+        except BridgeError:  # no session yet, or no longer
             return 0
 
     def _flush(self, one: _Entering, told: dict[str, int]) -> None:
-        """Commits what waits of a stream as an epoch; a retriable error leaves it waiting."""
+        """Commits the waiting elements of a stream as an epoch; a retriable error leaves them
+        waiting."""
         session, name = self.bridge.session, one.stream.name
         with self._changed:
             elements, promise, stopped = list(one.waiting), one.promise, one.stopped
@@ -358,7 +361,7 @@ class Sources:
                     part.write(one.table(elements))
                     staged = session.keep(part)
                 parts = (p.StagedPart(staged.staging, staged.rows),)
-            # What comes is in order, so there is no slack to allow for.
+            # The rows arrive in order, so there is no slack to allow for.
             seen = {name: promise + session.runner.run.gates[name].slack}
             session.commit(p.Commit(writer, epoch, parts, seen))
             told[name] = promise

@@ -1,7 +1,7 @@
-"""Query sets of a journal, as they can run here: without what does not compile any more.
+"""Adapts query sets of a journal to what can run here, without what no longer compiles.
 
-A function of a user may be gone, or a later version refuse what an earlier one took. Such a query has
-failed; it is no end of the others, and can be dropped.
+A user's function may be gone, or a later version may refuse what an earlier one accepted. Such a
+query has failed; it does not end the others, and can be dropped.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from seustream.cosim.bridge.statements import made_by
 
 
 def standing(load: p.Load, devices: int, libraries: Libraries) -> tuple[p.Load, dict[str, str]]:
-    """The load without statements that do not compile, nor those that need them; and by query, why. Raises
-    `BridgeError` where no statement of a query or derived stream is to blame."""
+    """Returns the load without statements that do not compile, and those that depend on them; also
+    the reason by query. Raises `BridgeError` if no statement of a query or derived stream is the
+    cause."""
     lost: dict[str, str] = {}
     while True:
         try:
@@ -47,7 +48,8 @@ def standing(load: p.Load, devices: int, libraries: Libraries) -> tuple[p.Load, 
 
 
 def _without(error: CompileError) -> tuple[str, dict[str, str]]:
-    """A text with blanks in place of the statements with problems, and why by the queries they made."""
+    """Blanks the statements with problems in a text; also returns the reasons by the queries that
+    they defined."""
     text, lost = error.source.text, {}
     for span in split(text, Problems()):
         here = [one for one in error.problems if span.start <= one.span.start < span.end]

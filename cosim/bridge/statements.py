@@ -1,11 +1,11 @@
-"""The catalogue of a session as a text, and what statements do to it.
+"""The catalogue of a session as a text, and the effect of statements on it.
 
-    change = carried_out(entries, "REGISTER QUERY fast FOR 1 hour AS SELECT …", "q.xsql", options)
+    change = carried_out(standing, entries, "REGISTER QUERY fast FOR 1 hour AS SELECT …", "q.xsql")
     change.compilation      of the catalogue afterwards
-    change.entries          its statements; those of what was dropped are gone
+    change.entries          its statements; those of dropped objects are gone
 
-A session's query set is the text of the statements that stand, in their order. A statement that
-cannot be carried out changes nothing, and neither do those before it in the same text.
+A session's query set is the text of the statements in effect, in their order. If a statement cannot be
+executed, nothing changes: neither it nor those before it in the same text take effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from seustream.compiler.xsql.statements import durations, split
 from seustream.engine.explain import explain
 
 _SHORT = 10_000
-"""Characters of statements that do not stand any more which are of no account."""
+"""Characters of obsolete statements that are tolerated."""
 
 
 _USUAL = QueryOptions()
@@ -34,7 +34,7 @@ _USUAL = QueryOptions()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A statement that stands: `kind` is stream or query, `language` that of a query."""
+    """A statement in effect: `kind` is stream or query, `language` that of a query."""
 
     kind: str
     name: str
@@ -45,9 +45,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChange:
-    """The effect of a text on a catalogue. `until` has how many milliseconds a query is registered for,
-    `shown` what SHOW and EXPLAIN answer, `analyzed` the queries whose figures EXPLAIN ANALYZE asks for,
-    `carried` the statements that changed something."""
+    """The effect of a text on a catalogue. `until` has the milliseconds for which a query is
+    registered, `shown` the answers to SHOW and EXPLAIN, `analyzed` the queries whose figures
+    EXPLAIN ANALYZE asks for, `carried` the statements that changed something."""
 
     compilation: Compilation
     entries: tuple[Entry, ...]
@@ -58,19 +58,19 @@ class CatalogueChange:
     shown: tuple[str, ...] = ()
     analyzed: tuple[str, ...] = ()
     lists: bool = False
-    """SHOW QUERIES is among the statements: a server has figures for it."""
+    """SHOW QUERIES is among the statements; a server adds its figures."""
     carried: tuple[str, ...] = ()
     is_verbatim: bool = False
-    """The statements are those of the text as it is."""
+    """The statements are exactly those of the text."""
 
 
 def text_of(entries: Sequence[Entry]) -> str:
-    """The catalogue's text."""
+    """Returns the catalogue's text."""
     return "".join(f"{entry.text};\n" for entry in entries)
 
 
 def quoted(name: str) -> str:
-    """A name as it can stand in any statement."""
+    """Quotes a name so that any statement can contain it."""
     return (
         name
         if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
@@ -85,11 +85,12 @@ def carried_out(
     file: str,
     around: tuple[str, str] = ("", ""),
 ) -> CatalogueChange:
-    """Carries out the statements of a text after those that stand; raises `CompileError` with places
-    in `text`. What stands `around` it is part of the statement, but not of the places.
+    """Executes the statements of a text after those in effect; raises `CompileError` with places in
+    `text`. The text in `around` is part of the statement, but not of the places.
 
-    Only the new statements are compiled. What is dropped stays in the catalogue's text, and the
-    DROP after it, until half of the text is such."""
+    Only the new statements are compiled. Dropped statements stay in the catalogue's text, followed
+    by their DROP, until they make up half of the text.
+    """
     problems = Problems()
     plain, until = durations(text, problems) if not around[0] else (text, {})
     problems.raise_any(SourceText(text, file))
@@ -117,7 +118,7 @@ def carried_out(
 
 
 def entries_of(c: Compilation) -> tuple[Entry, ...]:
-    """The statements of a text that stand after all of them are carried out."""
+    """Returns the statements of a text that are in effect after all of them are executed."""
     return _applied((), c.source, c, {}).entries
 
 
@@ -165,7 +166,8 @@ def _applied(
 
 
 def made_by(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str] | None:
-    """Returns what a statement makes: kind, name, whether that is written in it, and language."""
+    """Returns what a statement defines: kind, name, whether the name is written in it, and
+    language."""
     match statement:
         case tree.CreateStream() | tree.CreateStreamAs() | tree.CreateStreamApas():
             return "stream", statement.name.text, True, ""
@@ -205,7 +207,8 @@ def _free(names: list[str]) -> str:
 
 
 def _moved(error: CompileError, text: str, file: str, before: int) -> CompileError:
-    """Problems at their places in the new text; of statements that stand, at its first."""
+    """Moves problems to their places in the new text; those of earlier statements, to its
+    beginning."""
     end = max(len(text), 1)
 
     def place(span: Span) -> Span:

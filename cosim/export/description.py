@@ -1,4 +1,4 @@
-"""Files that describe the core with AXI ports to other tools, all out of the same tables."""
+"""Writes files that describe the core with AXI ports to other tools, all from the same tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = 32
 
 
 def rdl() -> str:
-    """The register map in SystemRDL."""
+    """Returns the register map in SystemRDL."""
     lines = [
         "// Registers of the SEUSTREAM core's control port. Generated; not to be edited.",
         f"addrmap {TOP} {{",
@@ -28,7 +28,7 @@ def rdl() -> str:
         lines += ["  reg {", f'    desc = "{register.about}";']
         whole = (Bits("VALUE", 0, _WORD, register.about),)
         for bits in register.bits or whole:
-            # What the host does not write, the core does.
+            # The core writes what the host does not.
             hardware = "w" if register.access == "r" else "r"
             lines.append(
                 f'    field {{ sw = {register.access}; hw = {hardware}; desc = "{bits.about}"; }}'
@@ -39,7 +39,7 @@ def rdl() -> str:
 
 
 def header(config: DeviceConfig) -> str:
-    """Registers, commands and records for C and C++."""
+    """Returns registers, commands and records for C and C++."""
     return "\n".join(_header(config)) + "\n"
 
 
@@ -101,7 +101,7 @@ def _struct(record: Record) -> Iterator[str]:
 
 
 def fusesoc(config: DeviceConfig, interface: str, version: str) -> str:
-    """The folder as a FuseSoC core: `fusesoc --cores-root . run --target lint NAME`."""
+    """Returns the folder as a FuseSoC core: `fusesoc --cores-root . run --target lint NAME`."""
     name = re.sub(r"\W", "_", config.name)
     number = re.match(r"\d+(\.\d+)*", version)
     lines = [

@@ -1,4 +1,4 @@
-"""Estimates what the core takes of an FPGA, by synthesis with yosys, before placing."""
+"""Estimates the core's use of an FPGA, by synthesis with yosys, before placement."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 
 @dataclass(frozen=True, slots=True)
 class FpgaFamily:
-    """
+    """An FPGA family.
+
     command    of yosys
-    resources  for each resource, patterns of cells and how many of it one is
+    resources  for each resource, patterns of cells and the amount of it in one cell
     """
 
     title: str
@@ -60,7 +61,7 @@ FAMILIES = {
 
 
 def estimate(verilog: str, family: FpgaFamily, note: Note) -> dict[str, int]:
-    """Resource -> how many, of a core in a family."""
+    """Returns the amount of each resource that a core uses in a family."""
     with tempfile.TemporaryDirectory(prefix="estimate-") as name:
         folder = Path(name)
         (folder / "core.v").write_text(verilog)

@@ -1,5 +1,5 @@
-"""Vectors of the folder's test bench: register writes that load an image, batches of records, and
-what the golden model gives for each."""
+"""Generates the vectors of the folder's test bench: register writes that load an image, batches of
+records, and the golden model's output for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE STREAM S (a int, b int);
 SELECT * FROM R, S WHERE R.a = S.a AND R.b > S.b WINDOW RANGE 300;
 SELECT * FROM R, S WHERE R.b = S.b WINDOW ROWS 5;
 """
-"""Joins that every configuration has room for, or for the second of them at least."""
+"""Joins for which every configuration has room, at least for the second of them."""
 
 Rows = npt.NDArray[np.void]
 
@@ -38,7 +38,7 @@ class NoRoom(ValueError):
 
 
 def vectors(config: DeviceConfig, seed: int = 1) -> str:
-    """The vectors, as JSON."""
+    """Returns the vectors, as JSON."""
     compiled = compile_text(QUERIES, options=Options(config=config))
     if not compiled.device_queries:
         raise NoRoom(f"configuration {config.name} has no room for a join of two streams")
@@ -76,7 +76,7 @@ def vectors(config: DeviceConfig, seed: int = 1) -> str:
 
 
 def input_rows(batch: Batch, config: DeviceConfig, mark: int | None = None) -> Rows:
-    """A batch as records, with a mark at its end if it has a number."""
+    """Returns a batch as records, with a mark at its end if it has a number."""
     rows = np.zeros(len(batch) + (mark is not None), input_record(config).dtype)
     tuples = rows[: len(batch)]
     tuples["kind"] = RecordKind.TUPLE
@@ -90,7 +90,7 @@ def input_rows(batch: Batch, config: DeviceConfig, mark: int | None = None) -> R
 
 
 def output_rows(results: Results, config: DeviceConfig) -> Rows:
-    """The records that a core gives for these results, in any order."""
+    """Returns the records that a core gives for these results, in any order."""
     n, handed = len(results), results.handed_over
     rows = np.zeros(n + len(handed), output_record(config).dtype)
     times, counts = (1 << config.timestamp_width) - 1, (1 << config.sequence_width) - 1
@@ -109,7 +109,7 @@ def output_rows(results: Results, config: DeviceConfig) -> Rows:
 
 
 def _random(chance: random.Random, now: int, counts: list[int], config: DeviceConfig) -> Batch:
-    """Tuples of few values, so that many join; some are ticks."""
+    """Returns tuples of few values, so that many join; some are ticks."""
     streams = [chance.randrange(2) for _ in range(_ROWS)]
     sequences, timestamps = [], []
     for stream in streams:

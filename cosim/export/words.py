@@ -1,4 +1,4 @@
-"""An image as a host loads it into the core: writes to the registers of its control port."""
+"""Writes an image as a host loads it into the core: register writes at its control port."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from seustream.hdl.control_words import Command, ControlOperation, load_commands
 
 
 def load_words(image: bytes, config: DeviceConfig) -> list[tuple[int, int, int]]:
-    """COMMAND, DATA_LOW and DATA_HIGH of one command after the other. The windows are emptied. Results come
-    one by one, not in groups."""
+    """Returns COMMAND, DATA_LOW and DATA_HIGH for one command after the other. The windows are
+    emptied. Results come one by one, not in groups."""
     tables = replace(decode(image, config), grouped={})
     commands = [
         Command(ControlOperation.BEGIN),
@@ -25,5 +25,5 @@ def load_words(image: bytes, config: DeviceConfig) -> list[tuple[int, int, int]]
 
 
 def packed(rows: list[tuple[int, int, int]]) -> bytes:
-    """The file of them: three words of 32 bits a command, least significant byte first."""
+    """Packs the rows for a file: three words of 32 bits per command, least significant byte first."""
     return np.array(rows, "<u4").tobytes()

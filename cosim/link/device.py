@@ -11,8 +11,8 @@ from seustream.hdl.config import DeviceConfig
 
 
 class BoardDevice(ProcessorDevice):
-    """A WJASIP at the other end of a session, which it opens; the board then is as new: no
-    image, no tuples, whatever another host left behind."""
+    """A WJASIP at the other end of a session, which it opens. The board is then as new: no image,
+    no tuples, whatever another host left behind."""
 
     def __init__(self, session: LinkSession, config: DeviceConfig, stall: float = 60.0) -> None:
         processor = LinkProcessor(session, config, stall)
@@ -21,5 +21,5 @@ class BoardDevice(ProcessorDevice):
         super().__init__(config, processor)
 
     def counts(self) -> dict[LinkCounter, int]:
-        """Counts all that has come to the board since it was switched on."""
+        """Returns counters of everything that has reached the board since it was switched on."""
         return {counter: self._counter(COUNTERS + counter) for counter in LinkCounter}

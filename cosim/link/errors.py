@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LinkError(RuntimeError):
-    """`hint` says what to do about it."""
+    """Base of link errors; `hint` suggests what to do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.hint = hint
@@ -16,21 +16,21 @@ class NoPort(LinkError):
 
 
 class NoAnswer(LinkError):
-    """Nothing that makes sense comes from the other end."""
+    """No valid answer comes from the other end."""
 
 
 class SessionLost(LinkError):
-    """The board was reset, or another host opened it: what it held is gone."""
+    """The board was reset, or another host opened it, so its state is gone."""
 
 
 class BoardRefused(LinkError):
-    """The board holds another bitstream than the host wants."""
+    """The board holds another bitstream than the host needs."""
 
 
 class BoardStuck(LinkError):
-    """The board answers, but does not get on."""
+    """The board answers, but makes no progress."""
 
 
 def said_by(error: Exception) -> str:
-    """Returns what the system says of a port, without numbers."""
+    """Returns the system's message about a port, without numbers."""
     return getattr(error, "strerror", None) or str(error)

@@ -1,6 +1,6 @@
-"""Columns, as the ports of a processor have them, to messages of the link and back.
+"""Converts columns, as the ports of a processor have them, to messages of the link and back.
 
-Each side knows what the other can work out: time and sequence numbers before the first message of a
+A side omits what the other can derive: time and sequence numbers before the first message of a
 session are 0.
 """
 
@@ -31,7 +31,7 @@ from seustream.hdl.boards.protocol import Opcode, Reply
 from seustream.hdl.config import MAX_STREAMS, DeviceConfig
 
 _LIKE = {Reply.RESULTS: Reply.RESULT}
-"""Messages whose columns are those of others, with which they take turns."""
+"""Messages that share the columns of others and alternate with them."""
 
 Flags = npt.NDArray[np.bool_]
 _HEAD = HEAD_BITS // 8
@@ -39,7 +39,7 @@ _NONE = np.uint64(0)
 
 
 class MessageWriter:
-    """Messages to a board, from the columns of `Layouts.raw` and `control.COMMAND`."""
+    """Writes messages to a board, from the columns of `Layouts.raw` and `control.COMMAND`."""
 
     def __init__(self, config: DeviceConfig) -> None:
         self._widths = widths(config)
@@ -47,7 +47,7 @@ class MessageWriter:
         self._last = np.zeros(MAX_STREAMS, np.uint64)
 
     def commands(self, words: Column, data: Column) -> bytes:
-        """`word` is all of a command but its data."""
+        """Writes commands; `word` is all of a command except its data."""
         return self._written(Opcode.COMMAND, len(words), {"word": words, "data": data})
 
     def mark(self, number: int) -> bytes:
@@ -98,17 +98,17 @@ class MessageWriter:
                 parts.append(_octets(values[name], width))
                 there = has.get(name, np.ones(rows, np.bool_))
                 kept.append(np.repeat(there[:, None], width, 1))
-        # Row by row, the bytes that are there.
+        # Row by row, the bytes that are present.
         written: bytes = np.concatenate(parts, 1)[np.concatenate(kept, 1)].tobytes()
         return written
 
 
 class Unknown(LinkError):
-    """An opcode no board sends: the streams are no longer in step."""
+    """An opcode that no board sends: the streams are no longer in step."""
 
 
 class MessageReader:
-    """Messages from a board to columns."""
+    """Decodes messages from a board to columns."""
 
     def __init__(self, config: DeviceConfig) -> None:
         self._widths = widths(config)
@@ -118,7 +118,8 @@ class MessageReader:
         self._rest = b""
 
     def add(self, data: bytes) -> dict[Reply, dict[str, Column]]:
-        """The messages that are complete now, by kind: columns of `Layouts.result` and the others."""
+        """Returns the messages that are now complete, by kind: columns of `Layouts.result` and the
+        others."""
         data = self._rest + data
         at, end = 0, len(data)
         found: dict[Reply, list[int]] = {}
@@ -151,7 +152,7 @@ class MessageReader:
     ) -> dict[str, Column]:
         at = np.array(places)
         head = _numbers(octets, at, _HEAD)
-        # Of results those with a bit map and those without took turns.
+        # Results with a bit map and those without may alternate.
         mapped = head & _mask(OPCODE_BITS) == np.uint64(Reply.RESULTS)
         message = REPLIES[Reply.RESULTS if reply is Reply.RESULT else reply]
         columns = {name: _member(message, name, head) for name in message.head}
@@ -179,7 +180,7 @@ class MessageReader:
 
     def _result(self, head: Column, columns: dict[str, Column]) -> dict[str, Column]:
         message, mask = REPLIES[Reply.RESULT], _mask(self._widths["newest"])
-        # Where a time is given, counting begins anew.
+        # At an explicit time, counting begins again.
         given = _member(message, "newest", head).astype(np.bool_)
         moved = np.where(given, columns["newest"], columns["step"])
         sums = np.cumsum(np.concatenate(([self._newest], moved)))[1:]

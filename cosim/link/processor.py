@@ -1,4 +1,5 @@
-"""A processor at the other end of a line: the same calls as `seustream.cosim.processor.device.Processor`."""
+"""A processor at the other end of a line, with the same calls as
+`seustream.cosim.processor.device.Processor`."""
 
 from __future__ import annotations
 
@@ -18,18 +19,19 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.control_words import DATA_BITS, ControlOperation, Verdict
 
 _AT_ONCE = 1 << 15
-"""Bytes that wait in the session at most."""
+"""The most bytes that wait in the session."""
 _TUPLES = 1 << 11
 """Tuples put into it at a time."""
 _COMMAND = {"word": (0, WORD_BITS), "data": (WORD_BITS, DATA_BITS)}
 _REPLIES = {RESULTS: Reply.RESULT, HANDED_OVER: Reply.HANDED_OVER}
 _STEP = 0.05
-"""Seconds a step waits at most, so that Ctrl-C is heard."""
+"""The longest wait of a step in seconds, so that Ctrl-C takes effect."""
 
 
 class LinkProcessor:
-    """
-    stall  seconds without progress after which a board that answers counts as stuck
+    """Drives a processor over a session.
+
+    stall   seconds without progress after which a board that answers counts as stuck
     """
 
     def __init__(self, session: LinkSession, config: DeviceConfig, stall: float = 60.0) -> None:
@@ -51,8 +53,8 @@ class LinkProcessor:
         self._clean()
 
     def _clean(self) -> None:
-        """The board has dropped what was under way; its tables and windows are still those of
-        an earlier session."""
+        """Resets the board. It has dropped what was under way, but its tables and windows are still
+        those of an earlier session."""
         for operation in (ControlOperation.ABORT, ControlOperation.RESUME, ControlOperation.RESET):
             row = np.zeros((1, 8), np.uint32)
             row[0, 0] = operation
@@ -64,9 +66,9 @@ class LinkProcessor:
         self._session.close()
 
     def commands(self, rows: Words, patience: int) -> tuple[int, Words]:
-        """Commands one after the other, up to one that is refused: how many were answered, and
-        the last answer. Writes go together; of those after a refused one none matters, because
-        what they write into is given up."""
+        """Sends commands one after the other, up to one that is refused; returns how many were
+        answered, and the last answer. Writes are sent together; those after a refused one do not
+        matter, since their target is discarded."""
         answered, answer = 0, np.zeros(8, np.uint32)
         for first, stop in _runs(rows):
             part = rows[first:stop]
@@ -84,7 +86,7 @@ class LinkProcessor:
         return answered, answer
 
     def run(self, raws: Words, patience: int) -> None:
-        """Pushes raw tuples, and waits until all that comes of them is here."""
+        """Pushes raw tuples, and waits until all of their results are here."""
         for first in range(0, len(raws), _TUPLES):
             while self._session.backlog > _AT_ONCE:
                 self._step()
@@ -98,7 +100,7 @@ class LinkProcessor:
             raise BoardStuck(f"marks {came} came for {mark}")
 
     def take(self, what: int, words: int) -> Words:
-        """Returns what came out since it was last asked, in rows."""
+        """Returns the output since the last call, in rows."""
         reply = _REPLIES[what]
         return self._rows(reply) if self._came[reply] else np.zeros((0, words), np.uint32)
 
@@ -123,14 +125,14 @@ class LinkProcessor:
 
 
 def _runs(rows: Words) -> list[tuple[int, int]]:
-    """Commands that may be sent together: writes."""
+    """Groups commands that may be sent together: writes."""
     writes = (rows[:, 0] & 7) == ControlOperation.WRITE
     borders = [0, *(i for i in range(1, len(rows)) if not (writes[i] and writes[i - 1])), len(rows)]
     return list(itertools.pairwise(borders))
 
 
 def _checked(said: bytes, config: DeviceConfig) -> Identity:
-    """The board's identity, if it is what the host wants."""
+    """Returns the board's identity, if it is the expected one."""
     identity = Identity.decode(said)
     if identity is None:
         raise BoardRefused(

@@ -21,7 +21,8 @@ _LEAST, _MOST = 1200, 12_000_000
 
 @dataclass(frozen=True, slots=True)
 class SerialAddress:
-    """Without `baud`, a board is looked for at all rates boards are built with."""
+    """The address of a serial port. Without `baud`, a board is searched for at all rates with which
+    boards are built."""
 
     port: str
     baud: int | None = None
@@ -62,7 +63,8 @@ class SerialLine:
                 f"{port}: {said_by(error)}",
                 "is the board plugged in, is the port in use, may you open it (group dialout)?",
             ) from None
-        # Else a USB bridge keeps the end of what came for 16 ms. Not every port can be told.
+        # Otherwise a USB bridge holds back the end of its input for 16 ms. Not every port supports
+        # it.
         with contextlib.suppress(ValueError, NotImplementedError, AttributeError):
             self._port.set_low_latency_mode(True)
         self._port.reset_input_buffer()
@@ -89,10 +91,10 @@ class SerialLine:
 def open_board(
     address: SerialAddress, config: DeviceConfig, slow: float = 1.0, patience: float = 5.0
 ) -> BoardDevice:
-    """The board at an address, opened and found to be what is wanted.
+    """Opens the board at an address and checks that it is the expected one.
 
-    slow      so many times slower than a board is what is there
-    patience  seconds a board may take to answer; one that is at another rate never does
+    slow      factor by which the other end is slower than a board
+    patience  seconds a board may take to answer; one at another rate never does
     """
     if address.baud is not None:
         return _opened(address.port, address.baud, config, slow, patience)
@@ -107,8 +109,8 @@ def open_board(
 
 
 def identify(port: str, patience: float = 1.0) -> Identity | None:
-    """Asks the board at a port what it is; None if it speaks another protocol. Raises `NoPort`
-    and, when nothing answers at any rate, `NoAnswer`."""
+    """Asks the board at a port for its identity; None if it speaks another protocol. Raises
+    `NoPort` and, if nothing answers at any rate, `NoAnswer`."""
     for baud in BAUDS:
         line = SerialLine(port, baud)
         try:
@@ -125,7 +127,7 @@ def _opened(
     port: str, baud: int, config: DeviceConfig, slow: float, patience: float
 ) -> BoardDevice:
     line = SerialLine(port, baud)
-    wait = slow * max(0.1, 30 * RING / baud)  # some times what may be on its way
+    wait = slow * max(0.1, 30 * RING / baud)  # a multiple of the time for what may be on its way
     try:
         session = LinkSession(line, wait=wait, patience=max(slow * patience, 4 * wait))
         return BoardDevice(session, config, stall=60.0 * slow)

@@ -1,7 +1,8 @@
 """A session with a board: two streams of bytes over a line that may damage anything.
 
-`seustream.hdl.boards.protocol` says what goes over the line. The board keeps no time; this side asks when
-nothing comes that it waits for, or something that is not next. Time and chance are handed in.
+`seustream.hdl.boards.protocol` defines what goes over the line. The board keeps no time; this side
+sends a request when expected data does not come, or something out of sequence does. Time and chance
+are injected.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from seustream.cosim.link.errors import NoAnswer, SessionLost
 from seustream.hdl.boards.protocol import FLAG, MOST, PLACES, FrameKind, LinkFrame, longer, shorter
 
 _LONGEST = 2 * (MOST + 32)
-"""Bytes between two flags that can be a frame; more is noise."""
+"""The most bytes between two flags that can be a frame; more is noise."""
 _CREDIT = 1 << 14
-"""Bytes the board may send ahead; this side takes all there is."""
+"""Bytes that the board may send ahead; this side takes all of them."""
 AHEAD = 8
-"""Frames it sends ahead on a serial line: on a bad one one of them is lost, and all behind it are in
+"""Frames sent ahead on a serial line: on a bad line one of them is lost, and all after it are in
 vain."""
 _MOST_WAITS = 8
-"""It never waits longer than so many times as long as the first time: a line has one user, so
-there is no crowd to make room for."""
+"""The longest wait as a multiple of the first: a line has one user, so there is no congestion to
+relieve."""
 
 
 class LinkLine(Protocol):
-    """Whatever carries bytes, perhaps not all of them, perhaps changed."""
+    """Carries bytes, possibly not all of them, possibly changed."""
 
     def read(self, timeout: float) -> bytes:
-        """Returns what came; waits up to `timeout` seconds for it."""
+        """Returns received bytes; waits up to `timeout` seconds for them."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -38,10 +39,11 @@ class LinkLine(Protocol):
 
 
 class LinkSession:
-    """
-    wait      seconds before it asks; as long as nothing is heard twice as many, up to 8 times
+    """A session with a board.
+
+    wait      seconds before a request; doubled while nothing is received, up to 8 times
     patience  seconds without any answer after which the board counts as gone
-    ahead     frames it sends ahead, if there is room for so many
+    ahead     frames sent ahead, if there is room for as many
     advice    what may help against silence
     """
 
@@ -64,31 +66,31 @@ class LinkSession:
         self._identity: bytes | None = None
         self._begin(0)
         self.resent = self.refused = 0
-        """Times it had to ask or send again, and pieces between flags that were no frames."""
+        """How often it had to ask or send again, and how many pieces between flags were not frames."""
 
     def _begin(self, number: int) -> None:
         self._number = number
-        self._outgoing = bytearray()  # from the first byte not acknowledged
+        self._outgoing = bytearray()  # from the first unacknowledged byte
         self._first = 0  # its place
-        self._sent = 0  # bytes of it that are on their way
+        self._sent = 0  # the number of its bytes that are on their way
         self._most = MOST  # bytes in a frame: fewer on a bad line
-        self._limit = 0  # place the board takes no byte at yet
-        self._next = 0  # place of the next byte wanted
+        self._limit = 0  # the first place that the board does not yet accept
+        self._next = 0  # place of the next expected byte
         self._incoming = bytearray()
-        self._gap = False  # something came that is not next, so something was lost
-        self._gap_asked = False  # nothing was next since
+        self._gap = False  # something out of sequence came, so something was lost
+        self._gap_asked = False  # nothing in sequence came since
         self._owes = False
         self._lost = False
         self._wait = self._shortest
         self._heard = self._moved = self._now()
         self._asks_at = self._heard + self._wait
-        self._silent = True  # nothing was heard since it asked
+        self._silent = True  # nothing was received since the request
 
     # --- sessions -------------------------------------------------------------
 
     def open(self) -> bytes:
-        """Opens a session and gives the board's identity. Twice, under different numbers: one
-        of them is not that of a session the board may still have."""
+        """Opens a session and returns the board's identity. It opens twice, under different
+        numbers, one of which is not that of a session the board may still have."""
         first = self._chance.randrange(1, PLACES)
         self._open(first)
         identity = self._open(first % (PLACES - 1) + 1)
@@ -117,7 +119,7 @@ class LinkSession:
     # --- streams --------------------------------------------------------------
 
     def put(self, data: bytes) -> None:
-        """More for the board; `step` sends it."""
+        """Queues data for the board; `step` sends it."""
         self._outgoing += data
         self._wait = self._shortest
         self._heard = self._moved = self._now()
@@ -125,23 +127,23 @@ class LinkSession:
 
     @property
     def backlog(self) -> int:
-        """Bytes the board has not acknowledged."""
+        """Returns the number of bytes that the board has not acknowledged."""
         return len(self._outgoing)
 
     @property
     def still(self) -> float:
-        """Seconds since either stream got on."""
+        """Returns the seconds since either stream made progress."""
         return self._now() - self._moved
 
     def take(self) -> bytes:
-        """Returns what has come from the board since."""
+        """Returns what has come from the board since the last call."""
         data = bytes(self._incoming)
         self._incoming.clear()
         return data
 
     def step(self, timeout: float) -> bool:
-        """Sends what may be sent and waits for something to come, up to `timeout` seconds.
-        Gives whether either stream got on."""
+        """Sends what may be sent and waits up to `timeout` seconds for data. Returns whether either
+        stream made progress."""
         self._transmit()
         place, first = self._next, self._first
         now = self._now()
@@ -187,7 +189,7 @@ class LinkSession:
         while True:
             place = (self._first + self._sent) % PLACES
             room = (self._limit - place) % PLACES
-            if room > PLACES // 2:  # beyond what it takes
+            if room > PLACES // 2:  # beyond what it accepts
                 room = 0
             payload = bytes(self._outgoing[self._sent : self._sent + min(self._most, room)])
             if not payload or self._sent >= self._ahead * self._most:
@@ -244,8 +246,8 @@ class LinkSession:
             self._sent = 0
             self.resent += 1
         if frame.payload:
-            # A piece that only begins earlier is not taken either: the board may have given the
-            # places of its ring that are acknowledged to bytes that come later.
+            # A piece that only begins earlier is not taken either: the board may have reused the
+            # acknowledged places of its ring for later bytes.
             if frame.sequence == self._next:
                 self._incoming += frame.payload
                 self._next = (self._next + len(frame.payload)) % PLACES

@@ -1,5 +1,5 @@
-"""A UDP port as a line: `udp://HOST`, or `udp://HOST:PORT`. A datagram holds whole frames of the host
-link, which mends what a network loses, repeats or brings late as it does on a serial line."""
+"""A UDP port as a line: `udp://HOST`, or `udp://HOST:PORT`. A datagram holds whole frames of the
+host link, which repairs what a network loses, repeats or delays as it does on a serial line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from seustream.hdl.config import DeviceConfig
 
 SCHEME = "udp"
 AHEAD = NETWORK_RING // MOST
-"""Frames sent ahead: what a board keeps."""
+"""Frames sent ahead: as many as a board buffers."""
 _AT_ONCE = 64
-"""Datagrams read before what they bring is looked at."""
+"""Datagrams read before their content is processed."""
 _ADVICE = "is it powered and on this network, and does it hold a bitstream with an Ethernet port?"
 
 
@@ -48,9 +48,9 @@ class UdpAddress:
 
 
 def datagrams(data: bytes) -> Iterator[bytes]:
-    """Cuts frames into datagrams of whole ones."""
+    """Splits a sequence of frames into datagrams of whole frames."""
     while len(data) > DATAGRAM:
-        # Between two frames stand two flags, as nowhere else.
+        # Between two frames there are two flags, as nowhere else.
         end = data.rfind(bytes([FLAG, FLAG]), 0, DATAGRAM + 1) + 1
         yield data[:end]
         data = data[end:]
@@ -58,7 +58,7 @@ def datagrams(data: bytes) -> Iterator[bytes]:
 
 
 class UdpLine:
-    """A socket connected to one board, so that no other host gets through to this one."""
+    """A socket connected to one board, so that no other host can reach this one through it."""
 
     def __init__(self, address: UdpAddress) -> None:
         try:
@@ -83,12 +83,12 @@ class UdpLine:
         for _ in range(_AT_ONCE):
             try:
                 data += self._socket.recv(65535)
-            except OSError:  # nothing more; or nobody listens there, who may yet come up
+            except OSError:  # nothing more; or the other end does not listen yet
                 break
         return data
 
     def write(self, data: bytes) -> None:
-        """Sends frames. What cannot leave is lost, as much else on a network is."""
+        """Sends frames. What cannot be sent is lost, like any datagram on a network."""
         for datagram in datagrams(data):
             with contextlib.suppress(OSError):
                 self._socket.send(datagram)
@@ -104,9 +104,9 @@ def open_board(
     patience: float = 5.0,
     now: Callable[[], float] = time.monotonic,
 ) -> BoardDevice:
-    """The board at an address, opened and found to be what is wanted.
+    """Opens the board at an address and checks that it is the expected one.
 
-    wait, patience, now   as of the session
+    wait, patience, now   as for the session
     """
     line = UdpLine(address)
     try:

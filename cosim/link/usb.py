@@ -1,5 +1,5 @@
-"""A USB port as a line: `usb://`, or `usb://BUS:DEVICE` where there are several boards, as `lsusb` numbers
-them. USB sends again what is damaged, so that the host link has little to mend."""
+"""A USB port as a line: `usb://`, or `usb://BUS:DEVICE` if there are several boards, as `lsusb`
+numbers them. USB resends damaged packets, so the host link has little to repair."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SCHEME = "usb"
 _EXAMPLE = "usb://, or usb://1:4 for device 4 on bus 1"
 _ADVICE = "does it hold a bitstream with a USB port, and is it plugged in at that port?"
 _READ = 64 * USB_PACKET
-"""Bytes asked for at once; what comes ends with a packet that is not full."""
+"""Bytes requested at once; a transfer ends with a packet that is not full."""
 _WRITE = 1.0
-"""Seconds in which a board takes what is sent; a board that works takes all there is."""
+"""Seconds in which a board accepts data; a working board accepts all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsbAddress:
-    """Without `place` there is one board."""
+    """The address of a board; without `place`, of the only one."""
 
     place: tuple[int, int] | None = None
 
@@ -49,7 +49,7 @@ class UsbAddress:
 
 
 class UsbLine:
-    """The two endpoints of a board. `bus` is pyusb's backend, if not the system's."""
+    """The two endpoints of a board. `bus` is pyusb's backend, if it is not the system's."""
 
     def __init__(self, address: UsbAddress, bus: Any = None) -> None:
         try:
@@ -64,13 +64,13 @@ class UsbLine:
             self._device = self._found(address, bus)
             self._device.set_configuration()
             usb.util.claim_interface(self._device, 0)
-            # Both sides begin anew, whoever was here before.
+            # Both sides start fresh, whatever was here before.
             for endpoint in (USB_ENDPOINT, 0x80 | USB_ENDPOINT):
                 self._device.clear_halt(endpoint)
         except usb.core.NoBackendError:
             raise NoPort("there is no libusb", "install it: apt-get install libusb-1.0-0") from None
         except (usb.core.USBError, ValueError) as error:
-            # pyusb has the latter for a name that it may not read.
+            # pyusb raises the latter for a name that it may not read.
             raise NoPort(
                 f"{address}: {said_by(error)}",
                 "is it in use, and may you open it? On Linux a rule of udev says who may: "
@@ -97,7 +97,7 @@ class UsbLine:
 
     def read(self, timeout: float) -> bytes:
         try:
-            # It waits for ever at 0.
+            # A timeout of 0 would wait for ever.
             within = max(1, round(timeout * 1000))
             return bytes(self._device.read(0x80 | USB_ENDPOINT, _READ, within))
         except self._usb.core.USBTimeoutError:
@@ -106,7 +106,7 @@ class UsbLine:
             raise NoPort(f"{self._name} went away: {said_by(error)}") from None
 
     def write(self, data: bytes) -> None:
-        """Sends frames. What a board does not take in time is lost, and sent again by who asks."""
+        """Sends frames. What a board does not accept in time is lost, and sent again on request."""
         try:
             self._device.write(USB_ENDPOINT, data, round(_WRITE * 1000))
         except self._usb.core.USBTimeoutError:
@@ -126,10 +126,10 @@ def open_board(
     now: Callable[[], float] = time.monotonic,
     bus: Any = None,
 ) -> BoardDevice:
-    """The board at an address, opened and found to be what is wanted.
+    """Opens the board at an address and checks that it is the expected one.
 
-    wait, patience, now   as of the session
-    bus                   as of the line
+    wait, patience, now   as for the session
+    bus                   as for the line
     """
     line = UsbLine(address, bus)
     try:

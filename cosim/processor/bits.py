@@ -1,4 +1,4 @@
-"""Columns as rows of 32-bit words and back, by the layouts of the processor's streams."""
+"""Converts columns to rows of 32-bit words and back, by the layouts of the processor's streams."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _LOW = np.uint64((1 << _WORD) - 1)
 
 
 def words_of(bits: int) -> int:
-    """Words of a payload: a port of up to 64 bits is one or two, a wider one as many as it needs."""
+    """Returns the number of words of a payload: one or two for a port of up to 64 bits, as many as
+    needed for a wider one."""
     return -(-bits // _WORD)
 
 
 def flatten(layout: object, prefix: str = "", at: int = 0) -> dict[str, tuple[int, int]]:
-    """Every leaf of a layout: dotted name -> (first bit, width)."""
+    """Returns every leaf of a layout: dotted name -> (first bit, width)."""
     from amaranth.hdl import Shape
     from amaranth.lib import data
 
@@ -34,7 +35,7 @@ def flatten(layout: object, prefix: str = "", at: int = 0) -> dict[str, tuple[in
 
 
 def pack(fields: Mapping[str, tuple[int, int]], columns: Mapping[str, Column], rows: int) -> Words:
-    """Rows of a payload; fields without a column are 0."""
+    """Packs columns into rows of a payload; fields without a column are 0."""
     width = max(at + bits for at, bits in fields.values())
     packed = np.zeros((rows, words_of(width)), np.uint32)
     for name, column in columns.items():
@@ -51,7 +52,7 @@ def pack(fields: Mapping[str, tuple[int, int]], columns: Mapping[str, Column], r
 
 
 def unpack(fields: Mapping[str, tuple[int, int]], rows: Words) -> dict[str, Column]:
-    """The columns of payload rows."""
+    """Unpacks the columns of payload rows."""
     wide = rows.astype(np.uint64)
     columns = {}
     for name, (at, bits) in fields.items():

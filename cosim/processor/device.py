@@ -1,4 +1,4 @@
-"""A WJASIP, wherever it runs, behind the device contract: what the host adds to its ports."""
+"""A WJASIP, wherever it runs, behind the device contract: the host's additions to its ports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from seustream.hdl.device import (
 )
 
 RESULTS, HANDED_OVER, TRACE = range(3)
-"""The outputs of a processor that `Processor.take` gives."""
+"""The outputs of a processor that `Processor.take` returns."""
 
 PATIENCE = 50_000_000
 """Cycles without a tuple in or out after which a device counts as stuck; a probe of the
@@ -46,14 +46,14 @@ class Processor(Protocol):
     """The ports of a WJASIP, in rows of words."""
 
     def commands(self, rows: Words, patience: int) -> tuple[int, Words]:
-        """Commands one after the other, up to one that is refused: how many were answered,
-        and the last answer."""
+        """Sends commands one after the other, up to one that is refused; returns how many were
+        answered, and the last answer."""
 
     def run(self, raws: Words, patience: int) -> None:
         """Pushes raw tuples and drains."""
 
     def take(self, what: int, words: int) -> Words:
-        """Returns what came out since it was last asked, in rows."""
+        """Returns the output since the last call, in rows."""
 
     def close(self) -> None: ...
 
@@ -61,12 +61,12 @@ class Processor(Protocol):
 class ProcessorDevice:
     """Device contract: `seustream.hdl.device.Device`. Drains after every batch.
 
-    The processor counts time and sequence numbers in few bits; a batch is cut so that within
-    one piece the rest of the bits is known. Where the clock leaps further than its counter
-    can tell, a filler goes before: by then every stored tuple is gone, and the leap may be as
-    long as it likes.
+    The processor counts time and sequence numbers in few bits. A batch is cut so that within one
+    piece the remaining bits are known. If the clock leaps further than its counter can represent,
+    a filler goes before the leap: every stored tuple is gone by then, and the leap may be of any
+    length.
 
-    by_rows   pairs are joined by rows where an image's programs come to few, from the next `load` on;
+    by_rows   pairs are joined by rows if an image's programs have few of them, from the next `load` on;
               else every pair runs its program
     """
 
@@ -95,7 +95,7 @@ class ProcessorDevice:
         return self._config
 
     def close(self) -> None:
-        """The end."""
+        """Closes the ports."""
         self._ports.close()
 
     # --- control --------------------------------------------------------------
@@ -136,17 +136,18 @@ class ProcessorDevice:
         return Status(loaded=self._tables is not None, occupancy=occupancy, **counts)
 
     def counters(self) -> dict[str, int]:
-        """As `seustream.hdl.device.Clocked`."""
+        """Returns counters as in `seustream.hdl.device.Clocked`."""
         own = (Counter.CYCLES, Counter.HITS, Counter.STALLS, Counter.REWINDS)
         return {counter.name.lower(): self._counter(counter) for counter in own}
 
     def units(self) -> dict[str, UnitCycles]:
-        """As `seustream.hdl.device.Clocked`. Exact while nothing is in flight, as between two batches."""
+        """Returns units as in `seustream.hdl.device.Clocked`. Exact while nothing is in flight, as
+        between two batches."""
         found = {}
         for number, name in enumerate(units(self._config)):
             at = Counter.CYCLES_OF_UNITS + 2 * number
             busy, blocked = self._counter(at), self._counter(at + 1)
-            # Read last: what has come since, the unit spent with nothing to do.
+            # Read last: any later cycles count as idle.
             starved = self._counter(Counter.CYCLES) - busy - blocked
             found[name] = UnitCycles(busy, starved, blocked)
         return found
@@ -155,8 +156,8 @@ class ProcessorDevice:
         return self._ask(Command(ControlOperation.READ, address=counter))
 
     def send(self, *commands: Command) -> tuple[int, Verdict, int]:
-        """Commands one after the other, up to one that is refused: how many were answered, and
-        verdict and data of the last answer."""
+        """Sends commands one after the other, up to one that is refused; returns how many were
+        answered, and verdict and data of the last answer."""
         columns = {
             name: np.array([getattr(command, name) for command in commands], np.uint64)
             for name in ("operation", "target", "unit", "address", "data")
@@ -167,7 +168,7 @@ class ProcessorDevice:
         return answered, Verdict(int(fields["verdict"][0])), int(fields["data"][0])
 
     def _ask(self, *commands: Command) -> int:
-        """The data of the last answer; all commands must be answered with OK."""
+        """Returns the data of the last answer; all commands must be answered with OK."""
         answered, verdict, data = self.send(*commands)
         if verdict is not Verdict.OK:
             command = commands[answered - 1]
@@ -189,13 +190,13 @@ class ProcessorDevice:
         return Results()
 
     def _pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Pieces in which counters cannot come round."""
+        """Yields pieces in which counters cannot wrap around."""
         longest = 1 << self._config.timestamp_width - 1
         most = 1 << self._config.sequence_width - 1
         start = 0
         while start < len(batch):
             first = int(batch.timestamp[start])
-            # Numbers beyond 63 bits are never reached, so the sum may be cut off there.
+            # Numbers beyond 63 bits are never reached, so the sum may be capped there.
             reach = min(first + longest, int(np.iinfo(np.int64).max))
             stop = int(np.searchsorted(batch.timestamp, reach, side="right"))
             stop = min(max(stop, start + 1), start + most)
@@ -229,7 +230,8 @@ class ProcessorDevice:
     def _with_drains(
         self, tables: Tables, piece: Batch, columns: dict[str, Column], raws: Words
     ) -> Words:
-        """Has groups leave before another period begins, before times come round, and at the end."""
+        """Inserts drains, so that groups leave before another period begins, before times wrap
+        around, and at the end."""
         apart = 1 << self._config.timestamp_width - 2
         spans = (piece.timestamp - piece.timestamp[0]) // apart
         far = np.flatnonzero(spans[1:] != spans[:-1]) + 1
@@ -240,14 +242,14 @@ class ProcessorDevice:
         return np.insert(raws, cuts, pack(self._fields["raw"], drains, len(cuts)), axis=0)
 
     def _filler(self, columns: dict[str, Column], now: int) -> Words:
-        """Moves the clock as far as it can tell, in the name of the tuple that comes."""
+        """Returns a filler that moves the clock as far as it can go, on behalf of the next tuple."""
         filler = {name: columns[name][:1] for name in ("stream", "sequence")}
         filler["timestamp"] = np.array([now & (1 << 64) - 1], np.uint64)
         filler["filler"] = np.ones(1, np.uint64)
         return pack(self._fields["raw"], filler, 1)
 
     def _collected(self, piece: Batch) -> Results:
-        """Returns what came out, with all bits of its numbers, in the order of the raw tuples."""
+        """Returns the output, with all bits of its numbers, in the order of the raw tuples."""
         fields = self._fields["result"]
         rows = self._ports.take(RESULTS, _port_words(fields))
         columns = unpack(fields, rows)
@@ -292,7 +294,7 @@ class ProcessorDevice:
         return _full(counted, self._last[streams], self._config.sequence_width)
 
     def _arrivals(self, piece: Batch, sequences: Ints) -> Ints:
-        """The row of each result's raw tuple: its latest component."""
+        """Returns the row of each result's raw tuple: its latest component."""
         latest = np.full(len(sequences), -1, np.int64)
         for stream in range(self._config.streams):
             rows = np.flatnonzero(piece.stream == stream)
@@ -306,7 +308,7 @@ class ProcessorDevice:
 
 
 def _full(counted: Column, newest: Ints | np.int64, width: int) -> Ints:
-    """Numbers of which the lowest bits are known, and that none is above `newest`."""
+    """Completes numbers whose lowest bits are known and none of which exceeds `newest`."""
     behind = (newest.astype(np.uint64) - counted) & np.uint64((1 << width) - 1)
     full: Ints = newest - behind.astype(np.int64)
     return full

@@ -1,4 +1,5 @@
-"""Groups as a processor gives them: results of no query, whose sequence numbers are a group's bits."""
+"""Groups as a processor outputs them: results of no query, whose sequence numbers hold a group's
+bits."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from seustream.hdl.device import Groups, Ints
 
 
 class GroupReader:
-    """Puts groups together from their parts."""
+    """Assembles groups from their parts."""
 
     def __init__(self, config: DeviceConfig) -> None:
         from seustream.hdl.layouts import Layouts
@@ -27,7 +28,7 @@ class GroupReader:
         }
 
     def read(self, parts: Mapping[str, Column], time: Callable[[Column], Ints]) -> Groups:
-        """The groups that these results are; `time` gives all bits of times."""
+        """Returns the groups that these results encode; `time` completes the bits of times."""
         count = len(parts["queries"]) // self.parts
         if not count:
             return Groups()

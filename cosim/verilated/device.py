@@ -28,30 +28,30 @@ class VerilatedDevice(ProcessorDevice):
     ) -> None:
         options = BuildOptions(waves is not None, trace, coverage)
         self._processor = library.CompiledProcessor(build(config, options, note), waves)
-        from seustream.hdl.layouts import Layouts  # after the build, which says what it lacks
+        from seustream.hdl.layouts import Layouts  # after the build, which reports what it lacks
 
-        # What is decided by rows executes no instruction that a trace could show.
+        # Pairs that are decided by rows execute no instruction that a trace could show.
         super().__init__(config, self._processor, by_rows=not trace)
         layout = Layouts(config).trace
         self._trace, self._trace_bits = flatten(layout), layout.size
 
     @property
     def cycles(self) -> int:
-        """Clock cycles since the device was made, loading included."""
+        """Returns the clock cycles since the device was made, loading included."""
         return self._processor.cycles
 
     def hold(self, seed: int, inputs: float = 0.0, outputs: float = 0.0) -> None:
-        """Hold ports back at random from now on: tuples that come in, whatever goes out."""
+        """Holds ports back at random from now on: incoming tuples, and all outputs."""
         self._processor.hold(seed, inputs, outputs)
 
     def record(self, on: bool) -> None:
-        """Returns whether executed instructions are kept for `executed`; with `trace` they are."""
+        """Sets whether executed instructions are kept for `executed`; with `trace` they are."""
         self._processor.record(on)
 
     def executed(self) -> dict[str, Column]:
-        """Instructions executed since last asked, in columns; needs `trace`. `factors` are the factor
-        registers before the instruction, `joins` says of a JOIN that its register holds, `cycle` is the
-        clock cycle, of which 32 bits are kept."""
+        """Returns the instructions executed since the last call, in columns; needs `trace`.
+        `factors` are the factor registers before the instruction, `joins` marks a JOIN whose
+        register holds, `cycle` gives the lowest 32 bits of the clock cycle."""
         n = self._config.streams
         words = 2 + words_of(n * self._trace_bits)
         rows = self._processor.take(TRACE, words)

@@ -26,7 +26,7 @@ class CompiledProcessor:
         self._functions = _functions(path)
         name = b""
         if waves is not None:
-            waves.open("wb").close()  # the writer of waves does not say when it cannot
+            waves.open("wb").close()  # the writer of waves does not report a failure
             name = os.fsencode(waves)
         self._device = self._functions.device_new(name)
         if not self._device:
@@ -42,13 +42,13 @@ class CompiledProcessor:
             self.close()
 
     def hold(self, seed: int, inputs: float, outputs: float) -> None:
-        """From now on, hold each port back with these chances in every cycle."""
+        """From now on, holds each port back with these chances in every cycle."""
         chances = [int(min(chance, 0.99) * (1 << 32)) for chance in (inputs, outputs)]
         self._functions.device_hold(self._device, seed, *chances)
 
     def commands(self, rows: Words, patience: int) -> tuple[int, Words]:
-        """Commands one after the other, up to one that is refused: how many were answered,
-        and the last answer."""
+        """Sends commands one after the other, up to one that is refused; returns how many were
+        answered, and the last answer."""
         answer = np.zeros(8, np.uint32)
         count, words = rows.shape
         rows = np.ascontiguousarray(rows)
@@ -67,14 +67,14 @@ class CompiledProcessor:
             raise Stuck(f"nothing went in or came out for {patience} cycles")
 
     def take(self, what: int, words: int) -> Words:
-        """Returns what came out since it was last asked, in rows."""
+        """Returns the output since the last call, in rows."""
         count = self._functions.device_count(self._device, what)
         rows = np.empty(count, np.uint32)
         self._functions.device_take(self._device, what, _pointer(rows))
         return rows.reshape(-1, words)
 
     def record(self, on: bool) -> None:
-        """Returns whether executed instructions are kept, in a build that has them."""
+        """Sets whether executed instructions are kept, in a build that has them."""
         self._functions.device_record(self._device, on)
 
     @property

@@ -1,1 +1,1 @@
-"""One module a command: `add_arguments(parser)` and `run(arguments) -> exit status`."""
+"""One module per command: `add_arguments(parser)` and `run(arguments) -> exit status`."""

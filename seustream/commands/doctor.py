@@ -33,7 +33,7 @@ SELECT * FROM R, S WHERE R.a = S.d AND R.b > 0.5 AND S.name LIKE 'n%' WINDOW RAN
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`ok` is None for what is not needed here and absent."""
+    """A line of the report. `ok` is None for an optional part that is absent."""
 
     what: str
     ok: bool | None
@@ -79,7 +79,7 @@ def _library(name: str) -> Finding:
 
 
 def _part(name: str, purpose: str) -> Finding:
-    """A library only some parts need: absent is no failure."""
+    """Checks a library that only some parts need, so its absence is not a failure."""
     try:
         return Finding(name, True, f"{importlib.metadata.version(name)} ({purpose})")
     except importlib.metadata.PackageNotFoundError:
@@ -92,7 +92,7 @@ def _compilers() -> tuple[str, ...]:
 
 
 def _rtl() -> Finding:
-    """Returns whether --backend verilated would run, and what is built already."""
+    """Checks whether --backend verilated would run, and what has already been built."""
     what = "RTL as a device"
     if build.missing():
         install = 'python3 -m pip install "seustream[rtl]"'
@@ -105,7 +105,7 @@ def _rtl() -> Finding:
 
 
 def _program(what: str, names: tuple[str, ...], purpose: str) -> Finding:
-    """A program only some parts need: absent is no failure."""
+    """Checks a program that only some parts need, so its absence is not a failure."""
     for name in names:
         path = shutil.which(name)
         if path is not None:
@@ -116,7 +116,7 @@ def _program(what: str, names: tuple[str, ...], purpose: str) -> Finding:
                 lines = (done.stdout or done.stderr).splitlines()
             except (OSError, subprocess.TimeoutExpired) as error:
                 return Finding(what, None, f"{path} does not run: {error}")
-            # Who packaged it stands in brackets, and is longer than a terminal is wide.
+            # The packager is in brackets, and too long for a terminal line.
             said = re.sub(r" \([^)]*\)", "", lines[0]) if lines else path
             return Finding(what, True, f"{said} ({purpose})")
     return Finding(what, None, f"not found ({purpose})")
@@ -130,7 +130,7 @@ def _check(what: str, check: Callable[[], str]) -> Finding:
 
 
 def _models_agree() -> str:
-    """A small query with everything in it, on both models under both plans."""
+    """Runs a small query that uses every feature, on both models under both plans."""
     chance = np.random.default_rng(1)
     ts = pa.array(np.arange(300))
     keys = [pa.array(chance.integers(0, 9, 300).astype(np.int32)) for _ in range(2)]

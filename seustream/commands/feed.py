@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seustream.spark_feeder.progress import FeedCounts
 
 INSIDE = "spark"
-"""In place of a bridge: the queries run inside Spark."""
+"""Takes the place of a bridge: the queries run inside Spark."""
 SINKS = ("parquet", "csv", "json", "console", "none")
 
 
@@ -194,7 +194,7 @@ def _check_keys(c: Compilation) -> None:
 
 
 def need_spark() -> None:
-    """Raises `UserError` where Spark cannot run."""
+    """Raises `UserError` if Spark cannot run."""
     if importlib.util.find_spec("pyspark") is None:
         raise UserError(
             ["Spark is not installed"], hint='python3 -m pip install "seustream[spark]"'
@@ -237,7 +237,7 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
 
 
 def _named(c: Compilation, option: str, given: list[str]) -> dict[str, str]:
-    """STREAM=TEXT arguments by the stream's own name."""
+    """Returns STREAM=TEXT arguments by the stream's own name."""
     streams = {s.name.lower(): s.name for s in c.streams if s.defined_by is None}
     found: dict[str, str] = {}
     for argument in given:
@@ -276,7 +276,7 @@ def _late(arguments: argparse.Namespace) -> Sink | None:
 
 
 def _saved(counts: FeedCounts) -> str:
-    """Returns what the synopsis filter kept at the sources; bytes less those of the synopses."""
+    """Describes what the synopsis filter kept at the sources; bytes exclude those of the synopses."""
     rows = [
         (
             name,

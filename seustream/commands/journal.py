@@ -87,7 +87,7 @@ def _check(found: Survey, keep: Salvaged) -> int:
 
 
 def _described(found: Survey) -> list[str]:
-    """Returns what is there, whole or not."""
+    """Describes the journal's contents, damaged or not."""
     load = None if found.begin is None else found.begin["load"]
     lines = [f"journal of format {FORMAT}, generation {_or_none(found.generation)}"]
     lines.append("a query set is loaded" if load else "no query set is loaded")
@@ -106,7 +106,7 @@ def _described(found: Survey) -> list[str]:
 
 
 def _loss(found: Survey, keep: Salvaged) -> list[str]:
-    """Returns what can be saved, and what is lost then."""
+    """Describes what can be saved, and what would be lost."""
     if keep.hopeless is not None:
         return [f"can be saved: no state, for {keep.hopeless.path.name} is damaged; rows by export"]
     lines = [f"can be saved: the first {len(keep.records):,} records"]
@@ -203,5 +203,5 @@ def _write(export: Export, folder: Path) -> None:
 
 
 def _safe(name: str, number: int) -> str:
-    """A name as part of a path: strangers chose it."""
+    """Returns a name that is safe as part of a path, since it is untrusted."""
     return name if re.fullmatch(r"\w[\w.-]{0,99}", name) else f"unnamed{number}"

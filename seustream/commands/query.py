@@ -19,7 +19,7 @@ from seustream.writing import OutputSet
 
 _WAIT_MS = 1000
 _MOST = 1 << 14
-"""Results of one answer."""
+"""The most results of one answer."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) ->
         hint = f"seustream query register NAME {arguments.file}"
         raise UserError([f"{arguments.file}: an APAS query needs a name"], hint=hint)
     try:
-        # Not again if the answer is lost: the name would be taken, by this very query.
+        # No retry if the answer is lost: this very query would have taken the name.
         if arguments.name is None:
             found = bridge.act("statement", p.Statement(text, file), patience=0)
         else:
@@ -115,7 +115,8 @@ def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) ->
 
 
 def listing(bridge: BridgeClient) -> str:
-    """Tables of the queries, of how they do, and of the streams: each fits a narrow terminal."""
+    """Returns tables of the queries, of their performance, and of the streams; each fits a narrow
+    terminal."""
     found = bridge.act("query-list")
     queries, figures = [], []
     for q in found["queries"]:
@@ -172,8 +173,8 @@ def _log(bridge: BridgeClient, name: str) -> None:
 
 
 def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
-    """Returns what is kept; with --follow, until the query ends. A run that begins anew meanwhile is an
-    error: its results are others."""
+    """Prints the kept results; with --follow, until the query ends. A run that restarts meanwhile
+    is an error, since its results differ."""
     name, start = arguments.name, arguments.start
     found = bridge.latest(name)
     run_number, end = found["run"], found["end"]

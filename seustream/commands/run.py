@@ -178,7 +178,7 @@ def _exchanged(
     inputs: Mapping[Stream, Path],
     arguments: argparse.Namespace,
 ) -> sites.Exchanged:
-    """The rows that come of streams at sites."""
+    """Returns the rows from streams at sites."""
     sites.check_streams(c, remote)
     if arguments.late is not None:
         raise UserError(["--late: late tuples of streams at sites stay there"], hint="leave it out")
@@ -201,7 +201,7 @@ def _run(
     exchanged: sites.Exchanged,
     arguments: argparse.Namespace,
 ) -> int:
-    """Runs the queries over the tuples of each stream, wherever they come from."""
+    """Runs the queries over the tuples of each stream, regardless of their source."""
     late: list[tuple[str, pa.Table]] = []
     on_stdout = arguments.output == "-"
     aside = {
@@ -274,7 +274,7 @@ def _tuples_of(inputs: list[tuple[Stream, Path]]) -> dict[str, Tuples]:
 
 
 def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace) -> int:
-    """The teaching view, on stdout."""
+    """Prints the teaching view on stdout."""
     patterns = {way.name.lower(): way for query in c.program.patterns for way in query.ways}
     query = patterns.get(arguments.trace.lower())
     if query is None:
@@ -303,7 +303,7 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
 
 
 def _cycles(device: Device) -> int | None:
-    """Clock cycles so far, of a device that has a clock."""
+    """Returns the clock cycles so far, for a device that has a clock."""
     return getattr(device, "cycles", None)
 
 
@@ -318,13 +318,13 @@ _SHOWN = 3  # of the busiest units, and of those that wait most
 
 
 def _units(device: Device) -> dict[str, UnitCycles]:
-    """Returns where the cycles went so far, of a device that counts them."""
+    """Returns how the cycles were spent so far, for a device that counts them."""
     found: dict[str, UnitCycles] = getattr(device, "units", dict)()
     return found
 
 
 def _spent(before: dict[str, UnitCycles], after: dict[str, UnitCycles]) -> str:
-    """The busiest units, and those that waited most for others, in shares of all cycles."""
+    """Describes the busiest units, and those that waited most for others, in shares of all cycles."""
     busy, blocked = {}, {}
     for name, now in after.items():
         then = before[name]
@@ -340,7 +340,7 @@ def _spent(before: dict[str, UnitCycles], after: dict[str, UnitCycles]) -> str:
 
 
 def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Path]) -> None:
-    """Results, late tuples and inputs must not fall on each other."""
+    """Refuses places at which results, late tuples and inputs would overwrite each other."""
 
     def files(directory: str | None, names: Iterable[str]) -> list[Path]:
         if directory in (None, "-"):
@@ -369,8 +369,8 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
 
 
 def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]) -> None:
-    """Late tuples, a file a stream, in the shape of inputs; beside the results where a stream asks for them
-    with late = 'side'."""
+    """Writes late tuples, one file per stream, in the format of inputs; beside the results if a
+    stream asks for them with late = 'side'."""
     before = "late." if arguments.late is None else ""
     directory = arguments.output if arguments.late is None else arguments.late
     schemas = {before + stream: rows.schema for stream, rows in late}
@@ -382,7 +382,7 @@ def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]])
 def _inputs(
     c: Compilation, given: list[str], elsewhere: Collection[str]
 ) -> list[tuple[Stream, Path]]:
-    """The file of each stream; every stream some query reads must have one, unless it lives
+    """Returns the file of each stream. Every stream that a query reads must have one, unless it is
     `elsewhere`, by its folded name."""
     streams = {s.name.lower(): s for s in c.streams if s.defined_by is None}
     known = [stream.name for stream in streams.values()]

@@ -50,9 +50,9 @@ from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
 
 _LEAST = 256 << 20
-"""Bytes without which nothing can be done."""
+"""The least number of bytes with which the server can work."""
 _GRACE = 5.0
-"""Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
+"""Seconds for calls and exchanges to end when the bridge shuts down, and then for its session."""
 
 
 EXAMPLES = """\
@@ -239,8 +239,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not address.loopback and tls is None:
             print("warning: without TLS the token can be read on the way", file=sys.stderr)
         if not _serve(service, bridge, end):
-            # Something computes that cannot be told to stop. Nothing is lost by leaving it: all
-            # that was accepted is in the journal, and is processed when the bridge starts again.
+            # A computation is running that cannot be stopped. It may be abandoned without loss:
+            # everything accepted is in the journal, and is processed when the bridge starts again.
             if arguments.journal is None:
                 shutil.rmtree(folder, ignore_errors=True)
             print("stopped while an epoch was processed", file=sys.stderr, flush=True)
@@ -250,9 +250,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(service: Service, bridge: Bridge, end: EndSignal) -> bool:
-    """Serves until a signal; then what is open gets some time to end. False if not all did."""
-    # The service answers from the moment it is made; its own serve() only waits, and would put
-    # Flight's signal handlers in the place of these.
+    """Serves until a signal; then gives open work some time to end. Returns False if some of it did
+    not."""
+    # The service answers from the moment it is created; its own serve() only waits, and would
+    # replace these signal handlers by Flight's.
     end.wait()
     print("stopping", file=sys.stderr, flush=True)
     ended = service.stop(_GRACE)
@@ -305,7 +306,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 
 
 def _size(text: str) -> int:
-    """Bytes of a text such as 512MB."""
+    """Parses a size such as 512MB into bytes."""
     match = re.fullmatch(r"(\d+)\s*(MB|GB|TB)", text, re.IGNORECASE | re.ASCII)
     unit = {"MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
     size = int(match[1]) * unit[match[2].upper()] if match else 0
@@ -352,7 +353,7 @@ def _metrics_address(text: str | None, token: str | None) -> Address | None:
 
 
 def _note(event: str, detail: str) -> None:
-    """Reports refused sources, which get no reason themselves, and queries that give way."""
+    """Prints refused sources, which get no reason themselves, and queries that give way."""
     if event in ("source refused", "header refused", "shed", "back", "late", "stuck"):
         print(f"{event}: {detail}", file=sys.stderr, flush=True)
 

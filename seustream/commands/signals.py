@@ -1,4 +1,4 @@
-"""Waiting for the signal that ends a server."""
+"""Waits for the signal that ends a server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 class EndSignal:
-    """SIGTERM or Ctrl-C, which the main thread waits for.
+    """Lets the main thread wait for SIGTERM or Ctrl-C.
 
     Python's own handlers run when the main thread next runs. A main thread that waits for a lock
-    does not notice a signal the kernel gave to a thread of gRPC: the server would live on. What
-    the interpreter writes to a wake-up descriptor arrives whichever thread got the signal.
+    does not notice a signal that the kernel delivered to a thread of gRPC, so the server would live
+    on. What the interpreter writes to a wake-up descriptor arrives whichever thread got the signal.
     """
 
     def __enter__(self) -> EndSignal:
@@ -26,7 +26,7 @@ class EndSignal:
         return self
 
     def wait(self) -> None:
-        """Returns once a signal has come, also one that came before the call."""
+        """Returns once a signal has come, including one before the call."""
         while not set(self._reader.recv(64)) & set(_ENDS):
             pass
 

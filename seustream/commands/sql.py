@@ -27,9 +27,9 @@ from seustream.errors import UserError
 from seustream.reading import read
 
 _SHOWN = 200
-"""Rows of results that are shown at once; of more, the last."""
+"""Rows of results shown at once; if there are more, the last ones."""
 _LOOK = 0.2
-"""Seconds between two looks for results at a terminal."""
+"""Seconds between two polls for results at a terminal."""
 _WORDS = (
     "CREATE STREAM", "REGISTER QUERY", "DROP QUERY", "DROP STREAM", "SELECT", "FROM", "WHERE", "GROUP BY",
     "HAVING", "WINDOW RANGE", "WINDOW ROWS", "WINDOW NOW", "JOIN", "LEFT JOIN", "ON", "AND", "OR", "NOT",
@@ -94,27 +94,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Conversation:
-    """Statements to a bridge and its answers. `status` is 2 once it refused a statement."""
+    """Sends statements to a bridge and shows its answers. `status` is 2 once the bridge refused a
+    statement."""
 
     def __init__(self, bridge: BridgeClient, here: Bridge | None, files: dict[str, Path]) -> None:
         self.bridge, self.here, self.files = bridge, here, files
         self.status = 0
-        self.names: dict[str, tuple[int, int]] = {}  # queries: the run, and results shown
+        self.names: dict[str, tuple[int, int]] = {}  # by query: the run, and results shown
         self._read = set[str]()  # streams whose files have been read
         self._text = ""
         self._lock = threading.Lock()
 
     @property
     def is_within(self) -> bool:
-        """A statement has begun and not ended."""
+        """Returns whether a statement has begun and not ended."""
         return bool(self._text.strip())
 
     def forget(self) -> None:
-        """Leaves a statement that has begun."""
+        """Discards a statement that has begun."""
         self._text = ""
 
     def hear(self, line: str) -> bool:
-        """Takes a line; carries out the statements that it ends. False at the end."""
+        """Takes a line and executes the statements that it completes. Returns False at the end."""
         word = line.strip().rstrip(";").upper()
         if not self.is_within and word in ("EXIT", "QUIT", "\\Q"):
             return False
@@ -122,7 +123,7 @@ class Conversation:
             print(_HELP)
             return True
         if not self.is_within and word == "LIST":
-            from seustream.commands.query import listing  # a command imports others when it runs
+            from seustream.commands.query import listing  # imported only when it is needed
 
             self._try(lambda: print(listing(self.bridge)))
             return True
@@ -136,7 +137,7 @@ class Conversation:
         return True
 
     def _try(self, call: Callable[[], None]) -> None:
-        """An error is shown, and one goes on."""
+        """Shows an error and continues."""
         try:
             call()
         except (BridgeError, UserError) as error:
@@ -147,7 +148,7 @@ class Conversation:
             print(f"{said}{f' ({hint})' if hint else ''}", file=sys.stderr, flush=True)
 
     def _say(self, text: str) -> None:
-        # Not again if the answer is lost: a name would be taken, by this very statement.
+        # No retry if the answer is lost: this very statement would have taken a name.
         found = self.bridge.act("statement", p.Statement(text, "<sql>"), patience=0)
         for line in found["shown"]:
             print(line)
@@ -164,8 +165,8 @@ class Conversation:
             self._feed(self.here)
 
     def _feed(self, here: Bridge) -> None:
-        """Gives streams that are there now the rows of their files, all at once; a table that a query
-        reads has one by itself."""
+        """Pushes the rows of their files to the streams that exist now, all at once; a table that a
+        query reads loads its own."""
         streams = {stream["name"].lower(): stream["name"] for stream in here.registry().streams({})}
         program = here.session.compilation.program
         read_now = streams_read(program)
@@ -185,7 +186,7 @@ class Conversation:
             self.bridge.end(stream.name)
 
     def results(self) -> None:
-        """Shows the results that came since; of files all that there are."""
+        """Shows the results that came since the last call; with files, all of them."""
         with self._lock:
             if self.here is not None and self._read:
                 self.bridge.flush()
@@ -210,8 +211,8 @@ def _cells(column: object) -> Iterator[str]:
 
 
 def _ended(text: str) -> int:
-    """The place after the last statement of a text that has ended."""
-    # A statement that is not closed reaches to the end of the text; what ends before has a semicolon.
+    """Returns the place after the last complete statement of a text."""
+    # A statement that is not closed reaches to the end of the text; a complete one has a semicolon.
     spans = list(split(text, Problems()))
     closed = [span.end + 1 for span in spans if text[span.end : span.end + 1] == ";"]
     if not spans and text.strip() in ("", ";"):
@@ -220,7 +221,7 @@ def _ended(text: str) -> int:
 
 
 def _typed(talk: Conversation, url: str) -> None:
-    """Asks a person, who has a history and completion."""
+    """Prompts a user, with history and completion."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.history import FileHistory
@@ -267,4 +268,4 @@ def _typed(talk: Conversation, url: str) -> None:
         finally:
             over.set()
             watching.join()
-    talk.status = 0  # what was refused, they have seen
+    talk.status = 0  # the user has seen the refusals

@@ -16,9 +16,9 @@ from seustream.commands.signals import EndSignal
 from seustream.errors import UserError
 
 _SHARE = "share="
-"""Begins what a share link holds; the page made it and reads it."""
+"""Prefix of a share link's content, which the page writes and reads."""
 _GRACE = 2
-"""Seconds that answers under way have to end in."""
+"""Seconds that requests under way have to finish."""
 EXAMPLES = """\
 examples:
   seustream studio
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if links:
         link += f"&{_SHARE}{links[0].partition(_SHARE)[2]}"
     with EndSignal() as end:
-        # A run that computes when the signal comes is not waited for.
+        # A run that is computing when the signal comes is not waited for.
         serving = threading.Thread(target=server.run, args=([listening],), daemon=True)
         serving.start()
         print(f"the studio is at {link}", flush=True)

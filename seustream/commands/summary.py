@@ -1,4 +1,4 @@
-"""The summary of `seustream run`: for people, and for programs."""
+"""Formats the summary of `seustream run`, for people and for programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str
 
 
 def as_json(c: Compilation, run: GraphRun) -> str:
-    """The summary for a program."""
+    """Returns the summary for a program."""
     report = run.report
     faults = {
         name: [{"place": at, "rows": rows, "first": first} for at, (rows, first) in places.items()]
@@ -48,7 +48,8 @@ def as_json(c: Compilation, run: GraphRun) -> str:
 def apart(
     c: Compilation, counts: Mapping[str, int], tables: Mapping[str, pa.Table]
 ) -> Iterator[str]:
-    """Joins without a result whose streams never overlap in time: often two clocks, or two units."""
+    """Yields joins without a result whose streams never overlap in time, often because of two
+    clocks or two units."""
     spans = {
         name: (pc.min(rows.column("ts")).as_py(), pc.max(rows.column("ts")).as_py())
         for name, rows in tables.items()
@@ -120,7 +121,7 @@ def summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str
 
 
 def _joined_by(run: GraphRun, backend: str) -> str:
-    """Says where base streams were joined, and what that took."""
+    """Describes where base streams were joined, and the cost of that."""
     if not run.devices:
         queries = run.compilation.program.queries
         joins = any(len(query.sources) > 1 and uses_device(query) for query in queries)
@@ -134,11 +135,11 @@ def _joined_by(run: GraphRun, backend: str) -> str:
     )
 
 
-_NAMED = 3  # queries a line names
+_NAMED = 3  # queries that a line names
 
 
 def _left_to_the_engine(c: Compilation) -> list[str]:
-    """The queries that no device had room for, by what they needed."""
+    """Lists the queries that no device had room for, by what they needed."""
     if c.options.devices == 0:
         return []
     by_reason: dict[str, list[str]] = {}

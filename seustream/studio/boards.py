@@ -1,4 +1,4 @@
-"""Boards: those the product knows, the bitstreams made for them here, and what is plugged in."""
+"""Lists boards: the known ones, the bitstreams made for them here, and those plugged in."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from seustream.hdl.boards.identity import config_digest, version
 from seustream.hdl.config import CONFIGURATIONS
 
 _MOST = 24
-"""Bitstreams that are shown; their floor plans are pictures of thousands of cells."""
+"""The most bitstreams shown; their floor plans are pictures of thousands of cells."""
 
 
 def known() -> list[dict[str, Any]]:
-    """The boards that bitstreams are made for."""
+    """Returns the boards for which bitstreams can be made."""
     return [
         {
             "name": board.name,
@@ -35,7 +35,7 @@ def known() -> list[dict[str, Any]]:
 
 
 def bitstreams() -> list[dict[str, Any]]:
-    """The reports of `seustream bitstream`, the newest first, with their floor plans."""
+    """Returns the reports of `seustream bitstream`, the newest first, with their floor plans."""
     reports = sorted(cache().glob("netlist-*/report.json"), key=lambda one: -one.stat().st_mtime)
     found = []
     for report in reports[:_MOST]:
@@ -51,7 +51,7 @@ def bitstreams() -> list[dict[str, Any]]:
 
 
 def ports() -> list[dict[str, str]]:
-    """The serial ports something is plugged into; none without pyserial."""
+    """Returns the serial ports with something plugged in; none without pyserial."""
     try:
         from serial.tools.list_ports import comports
     except ImportError:
@@ -64,7 +64,8 @@ def ports() -> list[dict[str, str]]:
 
 
 def identity(port: str) -> dict[str, Any]:
-    """Asks the board at a port what it is. A path at which nothing is plugged in is not opened."""
+    """Asks the board at a port for its identity. A path at which nothing is plugged in is not
+    opened."""
     if port not in [one["port"] for one in ports()]:
         raise InputError(f"nothing is plugged in at {port!r}", "look for boards again")
     try:

@@ -1,4 +1,4 @@
-"""Shows a text: its problems, or every stage and what was made of what."""
+"""Shows a text: its problems, or every stage and the provenance of its parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _GRAMMARS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a compilation and its run. With `rows` the streams are those of the dropped files."""
+    """Settings of a compilation and its run. With `rows`, the streams are those of the dropped
+    files."""
 
     config: str = "default"
     plan: str = "cost"
@@ -41,7 +42,7 @@ class Settings:
 
 
 def compilation(text: str, settings: Settings, stop_after: str = "split") -> Compilation:
-    """The compilation for one simulated device, over input that ends."""
+    """Compiles for one simulated device, over input that ends."""
     options = Options(
         config_named(settings.config), settings.plan, streams=settings.streams, bounded=True
     )
@@ -49,7 +50,7 @@ def compilation(text: str, settings: Settings, stop_after: str = "split") -> Com
 
 
 def shown(text: str, settings: Settings) -> dict[str, Any]:
-    """All the page shows of a text, as JSON. A text with problems has these and nothing else."""
+    """Returns everything the page shows of a text, as JSON; for a text with problems, only these."""
     try:
         c = compilation(text, settings)
     except CompileError as error:
@@ -79,7 +80,7 @@ def shown(text: str, settings: Settings) -> dict[str, Any]:
 
 @functools.cache
 def words() -> dict[str, list[str]]:
-    """The words of the languages as their own grammars and registries have them, for the editor."""
+    """Returns the words of the languages from their own grammars and registries, for the editor."""
     grammars = files("seustream.compiler")
     found: set[str] = set()
     for room, name in _GRAMMARS:
@@ -91,7 +92,7 @@ def words() -> dict[str, list[str]]:
 
 
 def _texts(c: Compilation) -> dict[str, str]:
-    """Every stage as text, by its name; those of patterns only if there are some."""
+    """Returns every stage as text, by its name; those of patterns only if there are some."""
     found = {name: compiler.explain(c, name, "text") for name in compiler.SHOWN}
     if c.program.patterns:
         found |= {name: explain(c, name) for name in STAGES}
@@ -99,7 +100,7 @@ def _texts(c: Compilation) -> dict[str, str]:
 
 
 def _pictures(c: Compilation) -> dict[str, str]:
-    """The pictures that are worth their room: of some stages, of each pattern, of each APAS query."""
+    """Returns the pictures worth showing: of some stages, of each pattern, of each APAS query."""
     found = {name or "overview": compiler.explain(c, name, "svg") for name in _DRAWN}
     names = [one.name for one in c.program.patterns] + [one.name for one in c.program.asked_apas]
     return found | {name: explain(c, None, "svg", name) for name in names}

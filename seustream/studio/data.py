@@ -1,4 +1,5 @@
-"""Rows for the streams of a text: those of a seed, few values a column so that they meet."""
+"""Generates rows for the streams of a text from a seed, with few values per column so that they
+match."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _WORDS = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret")
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _NO_WORDS: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 MOST_ROWS = 2_000
-"""Rows of a stream that the page steps through; a run of more is for the command line."""
+"""The most rows of a stream that the page steps through; a longer run is for the command line."""
 
 
 def rows(
@@ -26,10 +27,10 @@ def rows(
     count: int,
     words: Mapping[tuple[str, str], Sequence[str]] = _NO_WORDS,
 ) -> dict[str, list[dict[str, Any]]]:
-    """So many rows in all, spread over the streams, in the order of `ts`; a column `te` of integers is
+    """Returns `count` rows in all, spread over the streams, in the order of `ts`; an integer column `te` is
     the end of an interval.
 
-    words  the values of a stream's column in lower case, where not any will do: types of events
+    words   the values of a stream's column in lower case, if only some are useful: types of events
     """
     chance = random.Random(seed)
     every = list(streams)
@@ -55,7 +56,7 @@ def _value(of: Type, chance: random.Random) -> Any:
 
 
 def _none(chance: random.Random) -> None:
-    """Gives NULL, for a type without a generator."""
+    """Returns NULL, for a type without a generator."""
 
 
 _MAKE: dict[Kind, Callable[[random.Random], Any]] = {

@@ -1,4 +1,4 @@
-"""An APAS query, watched moment by moment: what flows on each edge of its network, with its lifetime.
+"""Watches an APAS query moment by moment: what flows on each edge of its network, with its lifetime.
 
 before  a text, rows of its streams, the name of an APAS query
 after   the nodes, the edges with the attributes they carry, and the steps: one for each time at which
@@ -30,7 +30,7 @@ from seustream.frames import Rows, tuples_of
 from seustream.studio.data import MOST_ROWS
 
 MOST_FLOWING = 200
-"""Rows on an edge in one step that are shown; the others are counted."""
+"""The most rows on an edge that one step shows; the others are counted."""
 
 
 def flowable(c: Compilation) -> list[Compiled]:
@@ -41,7 +41,8 @@ def flowable(c: Compilation) -> list[Compiled]:
 
 
 def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, Any]:
-    """The steps of an APAS query over these rows, as JSON. Without a name it is the first."""
+    """Returns the steps of an APAS query over these rows, as JSON. Without a name it takes the
+    first."""
     queries = {query.name: query for query in flowable(c)}
     if not queries:
         raise UserError(
@@ -94,7 +95,7 @@ def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, An
 
 
 class _Flow:
-    """Notes what goes over the edges in a step."""
+    """Records what flows over the edges in a step."""
 
     def __init__(self, query: Compiled) -> None:
         nodes = query.network.nodes

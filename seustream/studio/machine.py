@@ -1,13 +1,13 @@
 """A run of a device, tuple by tuple: what comes in, what is stored, what is executed, what comes out.
 
 before  a text, rows of its streams, the name of a device
-after   a story: one step a raw tuple, in the order in which the device took them, and the results
+after   a story: one step per raw tuple, in the order in which the device took them, and the results
 
-Golden, instruction-level and Verilated device tell the same story, step by step: what is stored, what is
-joined, what comes out. Which instructions were executed, and the factor bits of a pair, only the last two
-know, and cycles the last alone. The Verilated one executes only pairs that its comparators let through,
-so it tells of fewer. A moment of a step is an instruction of the instruction-level model, and of the
-Verilated one a clock cycle in which an area executes.
+The golden, the instruction-level and the Verilated device give the same story, step by step: what is
+stored, what is joined, what comes out. Only the last two report the executed instructions and the factor
+bits of a pair, and only the last one cycles. The Verilated device executes only pairs that its comparators
+let through, so it reports fewer. A moment of a step is an instruction of the instruction-level model, or a
+clock cycle of the Verilated device in which an area executes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from seustream.studio.trace import MOST_MOMENTS, Event, Join, SteppedProbe, Step
 from seustream.studio.waves import signals
 
 _COUNTED = ("dropped", "ticks", "pairs", "circulated", "handed_over")
-"""Counters of which a step tells by how much they rose."""
+"""Counters whose increase a step reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineStep:
-    """One raw tuple and all that it caused.
+    """One raw tuple and everything that it caused.
 
     executed  route tag, area and address of each instruction, and how often, where the device tells
     moments   the same in its order: what is executed at once; the first `MOST_MOMENTS` of them
@@ -76,7 +76,7 @@ class MachineStep:
 
 @dataclass
 class SteppedDevice:
-    """A device that takes its tuples one at a time, and keeps the steps."""
+    """Wraps a device: pushes its tuples one at a time, and keeps the steps."""
 
     device: Device
     trace: StepTrace = field(default_factory=StepTrace)  # since the step began
@@ -87,7 +87,7 @@ class SteppedDevice:
         return self.device.config
 
     def load(self, image: bytes) -> None:
-        # Each result is shown with the tuple that makes it, also those that would be counted.
+        # Each result is shown with the tuple that makes it, including those that would be counted.
         self._tables = replace(decode(image, self.config), grouped={})
         self.device.load(encode(self._tables, self.config))
         self._stored = [0] * self._tables.streams
@@ -149,7 +149,8 @@ class SteppedDevice:
         return found
 
     def _spent(self, before: dict[str, tuple[int, int, int]], cycles: int) -> dict[str, list[int]]:
-        """The cycles of each unit. In those in which the counters were read there was nothing to do."""
+        """Returns the busy, idle and blocked cycles of each unit. Cycles in which the counters were
+        read count as idle."""
         found = {}
         for name, counts in self._units().items():
             busy, _, blocked = (now - then for now, then in zip(counts, before[name], strict=True))
@@ -165,7 +166,7 @@ class SteppedDevice:
         return {n: (one.busy, one.starved, one.blocked) for n, one in self.device.units().items()}
 
     def _note_place(self, one: Batch, stored: bool) -> None:
-        """Counts what is stored: the place of a tuple in its window."""
+        """Counts what is stored, which gives the place of a tuple in its window."""
         stream = int(one.stream[0])
         if stored and self._tables.routes[stream].insert:
             self._places[stream][self._stored[stream] % self.config.depth] = int(one.sequence[0])
@@ -175,8 +176,8 @@ class SteppedDevice:
 def story(
     c: Compilation, rows: Mapping[str, Rows], backend: str, waves: bool = False
 ) -> dict[str, Any]:
-    """The steps of a run over these rows, with the rows themselves and the results, as JSON. With `waves`
-    also the signals of the RTL."""
+    """Returns the steps of a run over these rows, with the rows themselves and the results, as
+    JSON. With `waves`, the signals of the RTL are included."""
     if not c.device_queries:
         raise UserError(
             ["no query joins in the device"], hint="the machine shows joins of two streams or more"
@@ -229,8 +230,9 @@ def story(
 
 
 def _counters(c: Compilation, steps: list[MachineStep]) -> dict[str, int]:
-    """Counters of the run by the part of the compilation that each is of (`compiler.explain.provenance`):
-    executions of an instruction, looks of a route tag's tuples at stored ones, results of a query."""
+    """Returns counters of the run by the part of the compilation to which each belongs
+    (`compiler.explain.provenance`): executions of an instruction, comparisons of a route tag's
+    tuples with stored ones, results of a query."""
     found: Counter[str] = Counter()
     for step in steps:
         for tag, area, address, times in step.executed:
@@ -243,7 +245,7 @@ def _counters(c: Compilation, steps: list[MachineStep]) -> dict[str, int]:
 
 
 def as_json(table: pa.Table) -> dict[str, Any]:
-    """Column names and rows; what JSON has no form for as text."""
+    """Returns column names and rows; values that JSON cannot represent become text."""
     plain = (bool, int, float, str, type(None))
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return {
@@ -256,7 +258,7 @@ def as_json(table: pa.Table) -> dict[str, Any]:
 def watched(
     backend: str, config: DeviceConfig, waves: Path | None = None
 ) -> Iterator[SteppedDevice]:
-    """A device that keeps its steps, while it is needed."""
+    """Opens a device that keeps its steps, for the duration of the context."""
     if backend == "golden":
         from seustream.cosim.golden import GoldenDevice
 

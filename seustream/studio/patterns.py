@@ -1,4 +1,4 @@
-"""A pattern, watched event by event: the automaton with its runs and shared buffer, or the ordered lists.
+"""Watches a pattern event by event: the automaton with its runs and shared buffer, or the ordered lists.
 
 before  a text, rows of its streams, the name of a pattern, and of a matcher if not the usual one
 after   the places where events are kept, the steps with what each place keeps, and the matches
@@ -35,7 +35,7 @@ def watchable(c: Compilation) -> list[PatternQuery]:
 
 
 def kinds(c: Compilation) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The types of the events that the patterns look for, by stream and column."""
+    """Returns the types of the events that the patterns look for, by stream and column."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for query in watchable(c):
         if query.type_column is not None:
@@ -46,7 +46,7 @@ def kinds(c: Compilation) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def watched(c: Compilation, rows: Mapping[str, Rows], name: str, engine: str) -> dict[str, Any]:
-    """The steps of a pattern over these rows, as JSON. Without a name it is the first."""
+    """Returns the steps of a pattern over these rows, as JSON. Without a name it takes the first."""
     queries = {query.name: query for query in watchable(c)}
     if not queries:
         raise UserError(
@@ -88,7 +88,7 @@ def watched(c: Compilation, rows: Mapping[str, Rows], name: str, engine: str) ->
 
 
 def _places(query: PatternQuery, engine: str) -> list[dict[str, Any]]:
-    """The places where events are kept, in the order of the pattern, and what leads there."""
+    """Returns the places where events are kept, in the order of the pattern, and what leads there."""
     if engine == "optiseq":
         return [{"name": str(element), "from": []} for element in query.elements]
     automaton = Automaton(Meaning(query))

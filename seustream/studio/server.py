@@ -1,7 +1,7 @@
-"""The studio's server: the page, and answers about texts and runs as JSON.
+"""The studio's server: serves the page, and answers requests about texts and runs as JSON.
 
-It answers a request only with the token of its link. It reads no file but the page's own, those named on
-the command line, and the reports of bitstreams made here.
+It answers a request only with the token of its link. It reads no file but the page's own, those
+named on the command line, and the reports of bitstreams made here.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from seustream.studio.patterns import kinds, watched
 from seustream.studio.sites import crossing
 
 MOST_BYTES = 8 << 20
-"""Of one question; a text and some dropped files are far less."""
+"""The most bytes of one request; a text and some dropped files are far less."""
 _ROWS = 1 << 15
-"""Most rows of one answer about results; the page asks for the next when it has taken these."""
+"""The most rows of one answer about results; the page asks for more when it has taken these."""
 _SLICE = 1 << 11
-"""Most rows of a slice of that answer: a click on the page waits for no more than one."""
+"""The most rows of a slice of that answer, so that a click on the page waits for one slice at most."""
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self' blob:;"
@@ -68,7 +68,7 @@ Answer: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any] | Response]
 
 @dataclass
 class Studio:
-    """One studio: the texts it was started with, and the bridge it looks at."""
+    """One studio: the texts it was started with, and the bridge it watches."""
 
     token: str
     named: Mapping[str, str] = field(default_factory=dict)  # texts by their files' names
@@ -76,7 +76,7 @@ class Studio:
     access: Access = NONE
 
     def start(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Gives the choices of the page, before anything is typed."""
+        """Returns the choices of the page, before anything is typed."""
         return {
             "version": __version__,
             "backends": list(SIMULATED),
@@ -88,46 +88,47 @@ class Studio:
         }
 
     def compile(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Everything that is known of a text."""
+        """Returns everything that is known of a text."""
         return shown(_text(asked), _settings(asked, _tables(asked)))
 
     def run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """A run of the text on a device, over dropped files or the rows of a seed."""
+        """Runs the text on a device, over dropped files or the rows of a seed."""
         c, rows = _compiled(asked)
         return story(c, rows, str(asked.get("backend", "golden")), asked.get("waves") is True)
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """A pattern of the text, event by event, over the same rows."""
+        """Watches a pattern of the text, event by event, over the same rows."""
         c, rows = _compiled(asked)
         return watched(c, rows, str(asked.get("query", "")), str(asked.get("engine", "auto")))
 
     def flow(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """An APAS query of the text, moment by moment, over the same rows."""
+        """Watches an APAS query of the text, moment by moment, over the same rows."""
         return flowing(*_compiled(asked), str(asked.get("query", "")))
 
     def sites(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The joins of the text with each stream at a site of its own, message by message."""
+        """Runs the joins of the text with each stream at a site of its own, message by message."""
         return crossing(*_compiled(asked))
 
     def boards(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The boards there are bitstreams for, those that were made here, and the serial ports."""
+        """Returns the boards that have bitstreams, those that were made here, and the serial ports."""
         return {"boards": known(), "bitstreams": bitstreams(), "ports": ports()}
 
     def identify(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Asks the board at one of these ports what it is."""
+        """Asks the board at one of these ports for its identity."""
         return identity(str(asked.get("port", "")))
 
     def live(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The bridge as it is now."""
+        """Returns the current state of the bridge."""
         with self._client() as bridge:
             return {"status": bridge.status(), **bridge.act("query-list")}
 
     def rows(self, asked: Mapping[str, Any]) -> Response:
-        """Results of a query of the bridge from an offset on, as one Arrow stream after another."""
+        """Streams results of a query of the bridge from an offset on, as one Arrow stream after
+        another."""
         query, start = str(asked.get("query", "")), _number(asked, "from", -1, 1 << 53, -1)
         with self._client() as bridge:
             kept = bridge.latest(query)
-            if not kept["first"] <= start <= kept["end"]:  # too old, or of a bridge that began anew
+            if not kept["first"] <= start <= kept["end"]:  # too old, or of a bridge that restarted
                 start = max(kept["first"], kept["end"] - _ROWS)
             end = min(kept["end"], start + _ROWS)
             table = bridge.read(query, start, end)
@@ -152,7 +153,7 @@ class Studio:
 
 
 def gallery() -> list[dict[str, str]]:
-    """The texts that come with the studio; the first line of each says what it shows."""
+    """Returns the texts that come with the studio; the first line of each describes it."""
     texts = sorted((files("seustream.studio") / "gallery").iterdir(), key=lambda one: one.name)
     found = [(one.name.removesuffix(".xsql"), one.read_text("utf-8")) for one in texts]
     return [
@@ -164,7 +165,7 @@ def gallery() -> list[dict[str, str]]:
 def application(
     studio: Studio, hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 ) -> Starlette:
-    """The server's application; `hosts` are the names by which it may be called."""
+    """Returns the server's application; `hosts` are the names by which it may be addressed."""
     answers: dict[str, Answer] = {
         "start": studio.start,
         "compile": studio.compile,
@@ -187,7 +188,7 @@ def application(
                     "the link's token is wrong: open the link that the studio printed", 403
                 )
             body = bytearray()
-            async for piece in request.stream():  # its length may not be said
+            async for piece in request.stream():  # its length may not be given
                 body += piece
                 if len(body) > MOST_BYTES:
                     return _refused(f"more than {MOST_BYTES >> 20} MiB at once", 413)
@@ -244,7 +245,8 @@ def _number(asked: Mapping[str, Any], name: str, usual: int, most: int, least: i
 
 
 def _settings(asked: Mapping[str, Any], dropped: Mapping[str, pa.Table]) -> Settings:
-    """With the streams of dropped files, where the text creates none of that name."""
+    """Returns the settings, with the streams of dropped files for names that the text does not
+    create."""
     try:
         known = declarations(_text(asked))
     except CompileError:
@@ -259,7 +261,7 @@ def _settings(asked: Mapping[str, Any], dropped: Mapping[str, pa.Table]) -> Sett
 
 
 def _tables(asked: Mapping[str, Any]) -> dict[str, pa.Table]:
-    """The dropped files as tables, by the stream they are named after."""
+    """Returns the dropped files as tables, by the stream they are named after."""
     given = asked.get("files") or {}
     if not isinstance(given, dict):
         raise InputError("want files by stream")
@@ -275,7 +277,7 @@ def _tables(asked: Mapping[str, Any]) -> dict[str, pa.Table]:
 
 
 def _compiled(asked: Mapping[str, Any]) -> tuple[Compilation, Mapping[str, Any]]:
-    """The text compiled, with the dropped files or the rows of a seed."""
+    """Compiles the text, with the dropped files or the rows of a seed."""
     dropped = _tables(asked)
     c = compilation(_text(asked), _settings(asked, dropped))
     if dropped:

@@ -1,10 +1,10 @@
 """Joins across sites, message by message: each stream at a site of its own, the query node beside them.
 
 before  a text, rows of its streams
-after   the sites, the messages in their order with what each carried and cost, how many results, and
-        how many rows all sites have, which is what sending everything to the queries would cost
+after   the sites, the messages in their order with the content and cost of each, the number of results,
+        and the rows of all sites, which is the cost of sending everything to the queries
 
-A row costs 1 between any two sites, an entry of a synopsis `ENTRY`; what a site says to itself is free.
+A row costs 1 between any two sites, an entry of a synopsis `ENTRY`; a site's messages to itself are free.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from seustream.frames import Rows, tuples_of
 from seustream.studio.data import MOST_ROWS
 
 _BLOCK = 8
-"""Rows of a block: few, so that one sees many ways."""
+"""Rows of a block: few, to show many routes."""
 _QUERIES = "queries"
 
 
 def crossing(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Any]:
-    """The messages of a run over sites, as JSON."""
+    """Returns the messages of a run over sites, as JSON."""
     exchange = plan_exchange(c.program, {stream.name.lower() for stream in c.program.base})
     if not exchange.queries:
         why = ", ".join(dict.fromkeys(exchange.whole.values())) or "no query joins two streams"

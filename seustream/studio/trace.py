@@ -1,10 +1,10 @@
-"""Traces of a device at work on one raw tuple: probes, the factor bits of their pairs, what is joined.
+"""Traces a device's work on one raw tuple: probes, the factor bits of their pairs, joined tuples.
 
 before  calls of the models (`GoldenDevice(joins=…)`, `IssDevice(trace=…, probed=…)`), or the trace of the RTL
-after   moments, the probes they are of, and what is joined, all by sequence numbers of the streams
+after   moments, the probes they belong to, and joined tuples, all by sequence numbers of the streams
 
-The RTL names stored tuples by their place in a window. They are stored one place after the other, so that
-who counts them knows the place of each.
+The RTL names stored tuples by their place in a window. They are stored in consecutive places, so counting
+them gives the place of each.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from seustream.hdl.config import MAX_STREAMS
 from seustream.hdl.device import NOT_IN_RESULT, Ints
 
 MOST_MOMENTS = 400
-"""Moments of a step that are kept; a tuple that meets full windows makes many thousands."""
+"""The most moments of a step that are kept; a tuple that meets full windows causes many thousands."""
 MOST_PAIRS = 24
 """Pairs of a probe whose factor bits are kept, those with the newest stored tuples."""
 
 Event = tuple[int, int, int, int, int, int]
-"""Route tag, area, address, the number of the probe in its step, and the place and the sequence number of
-the stored tuple, -1 where the device does not tell."""
+"""Route tag, area, address, the number of the probe in its step, and the place and the sequence
+number of the stored tuple, -1 if the device does not report it."""
 Join = tuple[int, int, int, tuple[int, ...]]
-"""Tag of the probe, area, tag of what is joined, and its sequence numbers by stream, -1 for no part."""
+"""Tag of the probe, area, tag of the joined tuple, and its sequence numbers by stream, -1 for an
+absent part."""
 _OF_TRACE = (
     "order",
     "cycle",
@@ -47,8 +48,9 @@ _OF_TRACE = (
 
 @dataclass(frozen=True, slots=True)
 class SteppedProbe:
-    """A tuple that met a window: its route tag and the sequence numbers of its parts by stream, the area,
-    and of each pair the sequence number of the stored tuple and the factor bits, register 0 the lowest."""
+    """A tuple that met a window: its route tag and the sequence numbers of its parts by stream, the
+    area, and for each pair the sequence number of the stored tuple and the factor bits, register 0
+    the lowest."""
 
     tag: int
     area: int
@@ -71,7 +73,7 @@ class StepTrace:
     joins: list[Join] = field(default_factory=list)
 
     def begin(self) -> None:
-        """A new step."""
+        """Begins a new step."""
         self.moments, self.cycles, self.probes, self.joins = [], [], [], []
 
     # --- the models ---------------------------------------------------------------
@@ -99,15 +101,16 @@ class StepTrace:
         places: Sequence[Mapping[int, int]],
         clock: int,
     ) -> None:
-        """Takes the trace of a step whose first cycle is `clock`: `raw` are the stream and the sequence
-        number of its tuple, `places` give the sequence number of what is stored in each place."""
+        """Takes the trace of a step whose first cycle is `clock`. `raw` are the stream and the
+        sequence number of its tuple; `places` gives the sequence number of the tuple stored in each
+        place."""
         streams = range(len(places))
         order = np.argsort(columns["order"], kind="stable")
         names = (*_OF_TRACE, *(f"probe.{stream}" for stream in streams))
         rows = list(zip(*(columns[name][order].tolist() for name in names), strict=True))
         numbers: dict[tuple[int, ...], int] = {}
         pairs: list[dict[int, int]] = []
-        joins: dict[Join, None] = {}  # what a probe that is taken up again finds anew is found once
+        joins: dict[Join, None] = {}  # a join that a resumed probe finds again is listed once
         for (_, cycle), now in itertools.groupby(rows, key=lambda row: row[:2]):
             events: list[Event] = []
             for _, _, tag, area, address, slot, word, factors, joining, carries, *slots in now:
@@ -134,7 +137,7 @@ class StepTrace:
         self.joins.extend(joins)
 
     def kept_probes(self) -> list[SteppedProbe]:
-        """Those of the moments that are kept."""
+        """Returns the probes of the moments that are kept."""
         kept = (event[3] for now in self.moments[:MOST_MOMENTS] for event in now)
         return self.probes[: max(kept, default=-1) + 1]
 

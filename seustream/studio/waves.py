@@ -1,4 +1,5 @@
-"""Signals of the RTL over a run: the changes of those that a person can follow, by clock cycle."""
+"""Extracts signals of the RTL over a run: changes of those that a reader can follow, by clock
+cycle."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ from seustream.errors import UserError
 
 _TOP = "TOP.wjasip."
 _WIDEST = 40
-"""Bits of a signal that is shown; wider ones are records, whose members have signals of their own."""
+"""The most bits of a shown signal; wider ones are records, whose members have signals of their own."""
 _MOST_SIGNALS = 120
 _MOST_CHANGES = 4000
 _FIRST = ("raw__", "selected__", "request", "pairs__", "staged__", "results__", "handed_over__")
-"""Beginnings of the last part of names, in the order in which a tuple goes through the processor."""
+"""Prefixes of the last part of names, in the order in which a tuple passes through the processor."""
 
 
 def signals(path: Path, start: int, end: int) -> list[dict[str, Any]]:
-    """The signals of an FST file that change between two clock cycles, those of a tuple's way first."""
+    """Returns the signals of an FST file that change between two clock cycles, those on a tuple's
+    path first."""
     try:
         import pywellen  # type: ignore[import-untyped]
     except ImportError:
@@ -39,13 +41,14 @@ def signals(path: Path, start: int, end: int) -> list[dict[str, Any]]:
 
 
 def _readable(name: str) -> bool:
-    """True for a signal of the processor or of a part of it that was given a name of its own."""
+    """Returns whether a signal belongs to the processor or to a part of it that was given a name of
+    its own."""
     return not name.startswith("TOP.") and name.count(".") < 2 and not re.search(r"[$\[]", name)
 
 
 def _within(changes: Any, start: int, end: int) -> list[tuple[int, str]]:
-    """Values by the cycle from which they hold, the first that of the start. Cycle n of a run ends at
-    times 2n and 2n + 1 of its file."""
+    """Returns values by the cycle from which they hold, the first being that of the start. Cycle n
+    of a run ends at times 2n and 2n + 1 of its file."""
     found: list[tuple[int, str]] = []
     for time, value in changes:
         cycle = (time + 1) // 2

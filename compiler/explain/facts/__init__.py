@@ -1,2 +1,2 @@
-"""Facts of each stage, as plain records: the text and the pictures are drawn from
-them, and as JSON they are handed out as they are."""
+"""The facts of each stage as plain records, from which the text and the pictures are drawn. JSON
+output is the records themselves."""

@@ -1,4 +1,4 @@
-"""Facts of an APAS query: symbols, trees and ids, the two-phase cut, the network."""
+"""The facts of an APAS query: symbols, trees and ids, the two-phase cut, the network."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ApasFacts:
 
     @property
     def diagram(self) -> Diagram:
-        """The network; on the arrows stand the attributes that are carried."""
+        """Draws the network; the arrows show the attributes that they carry."""
         layer: list[int] = []
         boxes, arrows = [], []
         for node in self.network:
@@ -142,7 +142,7 @@ class ApasFacts:
 
 
 def _lines(label: str, texts: tuple[str, ...]) -> Labelled:
-    """Texts under one label."""
+    """Yields texts under one label."""
     for number, text in enumerate(texts):
         yield "" if number else label, text
 

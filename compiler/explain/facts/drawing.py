@@ -1,5 +1,5 @@
-"""The routes as a diagram: streams arrive at the left, route tags in between by the number of streams
-they carry, queries at the right. On an arrow to a tag stands the step that leads to it."""
+"""Draws the routes as a diagram: streams arrive at the left, route tags follow by the number of
+streams they carry, queries are at the right. An arrow to a tag shows the step that leads to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def routes_diagram(scope: View) -> Diagram:
 
 
 def machine_diagram(scope: View) -> Diagram:
-    """The routes with what the join areas know of them."""
+    """Draws the routes with what the join areas add to them."""
     return _Routes(scope, with_areas=True).diagram()
 
 
@@ -29,7 +29,7 @@ class _Routes:
         self.requests, self.routes = requests(scope), routes(scope)
         self.queries = queries(scope)
         self.key = {query.query: f"query-{n}" for n, query in enumerate(self.queries)}
-        # A raw tuple's tag is the number of its join area.
+        # The tag of a raw tuple equals the number of its join area.
         self.area = {tag.carries[0]: tag.tag for tag in self.routes.tags if tag.inserts}
         self.known = {area.area: area for area in (areas(scope) if with_areas else ())}
 
@@ -54,7 +54,8 @@ class _Routes:
         )
 
     def _tag(self, tag: TagFacts) -> Box:
-        """A raw tuple's stream and the columns the device sees, or the tag and what it carries."""
+        """Draws a tag: a raw tuple's stream and the columns that the device sees, or the tag and
+        the streams it carries."""
         key, layer = f"tag-{tag.tag}", len(tag.carries) - 1
         if len(tag.carries) == 1:
             stream = tag.carries[0]
@@ -91,7 +92,7 @@ class _Routes:
         )
 
     def _way(self, step: StepFacts) -> str:
-        """Names what finds the step's window tuples, once that is known."""
+        """Names what finds the step's window tuples, once the areas are known."""
         if step.area not in self.known:
             return ""
         area = self.known[step.area]

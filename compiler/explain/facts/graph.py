@@ -1,4 +1,4 @@
-"""The graph of a query set: each result with what it is made of, down to the streams.
+"""The graph of a query set: each result with its inputs, down to the streams.
 
 before  REGISTER QUERY q AS SELECT a FROM R UNION ALL SELECT J.b FROM J WINDOW 5
 after   q: union all
@@ -6,7 +6,7 @@ after   q: union all
         │  └─ stream R
         └─ q#2: select ─ J: join R.a = S.d ─ stream R, stream S
 
-A node that several others read is drawn once, and named after that.
+A node that several others read is drawn once, and only named after that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seustream.compiler.pattern import ir
 
 @dataclass(frozen=True, slots=True)
 class ResultNode(TreeNode):
-    """A result or a stream with what it is made of; `role` is the window over it."""
+    """A result or a stream with its inputs; `role` is the window over it."""
 
     @property
     def place(self) -> str:
@@ -39,7 +39,7 @@ class ResultNode(TreeNode):
 
 
 def graph(scope: View) -> tuple[ResultNode, ...]:
-    """The results that are asked for, or the one the scope is about."""
+    """Returns the results that are asked for, or the one that the scope covers."""
     program = scope.c.program
     asked = {name.lower() for name in ([scope.only] if scope.only else program.names)}
     shown: set[str] = set()
@@ -51,7 +51,7 @@ def graph(scope: View) -> tuple[ResultNode, ...]:
 
 
 def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> ResultNode:
-    """A node with all it reads, unless it has been shown."""
+    """Returns a node with everything it reads, unless it has been shown."""
     kind, text = _words(node)
     name = node.name if isinstance(node, Compiled) else node.defines or node.name
     made = ResultNode(*_place(scope, node), role, f"{name}: {kind}", text, ())
@@ -69,7 +69,7 @@ def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> ResultNod
 
 
 def _inputs(node: GraphNode) -> list[tuple[str, str]]:
-    """The streams a node reads, with the window over each."""
+    """Returns the streams that a node reads, with the window over each."""
     if isinstance(node, logical.Query):
         return [
             (
@@ -87,7 +87,7 @@ def _inputs(node: GraphNode) -> list[tuple[str, str]]:
 
 
 def _words(node: GraphNode) -> tuple[str, str]:
-    """Returns what a node does: the kind of it, and the rest."""
+    """Returns the kind of a node and a description of what it does."""
     if isinstance(node, logical.Query):
         kind = "join" if len(node.sources) > 1 else "select"
         text = "" if node.where == x.TRUE else f"where {x.show(node.where)}"

@@ -1,4 +1,4 @@
-"""Stages of the machine: join areas and their programs."""
+"""The stages of the machine: join areas and their programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class FactorRegister:
 
 @dataclass(frozen=True, slots=True)
 class CombinationFacts:
-    """A probe tuple with tag `pre` that meets the conditions goes on as `post`."""
+    """One combination: a probe tuple with tag `pre` that meets the conditions becomes one with tag
+    `post`."""
 
     COLUMNS: ClassVar[Columns] = (
         ("tag", "pre"),
@@ -73,7 +74,7 @@ class CombinationFacts:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Probes with this tag look up the window tuples that have what factor `factor` asks for."""
+    """Probes with this tag look up the window tuples that satisfy factor `factor`."""
 
     tag: int
     factor: int
@@ -82,7 +83,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """An equality index: the window tuples of an area by one column."""
+    """An equality index over one column of an area's window tuples."""
 
     column: str
     lookups: tuple[Lookup, ...]
@@ -90,7 +91,7 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScanFacts:
-    """Probes with these tags meet every window tuple, and why."""
+    """Probes with these tags are compared with every window tuple, for the reason in `why`."""
 
     tags: tuple[int, ...]
     why: str
@@ -102,8 +103,8 @@ class ScanFacts:
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """Window tuples compared at once, and in how many cycles: by `comparators` for so many
-    factors of these columns, the most of any."""
+    """Window tuples compared at once (`lanes`), and the cycles that takes: `comparators` serve the
+    `factors` of the busiest kind, which are on `columns`."""
 
     lanes: int
     cycles: int
@@ -114,8 +115,8 @@ class RowFacts:
 
 @dataclass(frozen=True, slots=True)
 class AreaFacts:
-    """A join area. Its selections are those of its own tuples, which it evaluates at the door, and
-    those its combinations ask of a probe."""
+    """A join area. Its selections are those of its own tuples, evaluated at admission, and those
+    that its combinations require of a probe."""
 
     BELOW: ClassVar = (("", "factors"), ("", "selections"), ("", "combinations"))
 
@@ -249,7 +250,7 @@ def _scans(scope: View, slot: int) -> tuple[ScanFacts, ...]:
 
 
 def _row(scope: View, slot: int) -> RowFacts | None:
-    """Returns how the factor array goes over a row of window tuples; None if there is none."""
+    """Describes how the factor array compares a row of window tuples; None if there is no array."""
     config, columns = scope.c.options.config, scope.c.requests.attributes[slot]
     if not config.lanes:
         return None
@@ -265,12 +266,12 @@ def _row(scope: View, slot: int) -> RowFacts | None:
 
 
 def _probing(scope: View, slot: int) -> list[int]:
-    """The tags that probe an area, ascending."""
+    """Returns the tags that probe an area, ascending."""
     return sorted({step.pre for step in scope.steps if step.area == slot})
 
 
 def _as_compared(scope: View, factor: JoinFactor, slot: int) -> str:
-    """A factor with the probe's side on the left, as CMP has it."""
+    """Shows a factor with the probe's side on the left, as CMP has it."""
     window, probe, condition = factor.left, factor.right, factor.condition.mirrored()
     if factor.right.slot == slot:
         window, probe, condition = factor.right, factor.left, factor.condition
@@ -280,7 +281,7 @@ def _as_compared(scope: View, factor: JoinFactor, slot: int) -> str:
 
 
 def _admits(scope: View, slot: int) -> tuple[str, ...]:
-    """The alternatives that let a raw tuple in; empty if every tuple is of use."""
+    """Returns the alternatives that admit a raw tuple; empty if every tuple is admitted."""
     terms = scope.c.requests.selections[slot]
     masks = scope.c.tables.admission[slot]
     if 0 in masks:
@@ -296,7 +297,7 @@ def _admits(scope: View, slot: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MachineLine:
-    """An instruction: where, its word, its text, and what it does for the queries."""
+    """An instruction: its address, its word, its text, and what it does for the queries."""
 
     COLUMNS: ClassVar[Columns] = (
         ("", "address"),
@@ -343,8 +344,8 @@ class Listing:
 
 
 def listings(scope: View) -> tuple[Listing, ...]:
-    """Every area's program. It serves all queries at once, so one query's share of it is not cut
-    out; another query's result is called `other queries` then."""
+    """Lists every area's program. A program serves all queries at once, so one query's share is not
+    cut out of it; results of others appear as `other queries`."""
     return tuple(
         Listing(
             scope.slot(slot),
@@ -357,7 +358,7 @@ def listings(scope: View) -> tuple[Listing, ...]:
 
 
 def _selection_registers(scope: View, slot: int) -> Iterable[SelectionRegister]:
-    """Those some combination of the area reads, whatever the query."""
+    """Yields the registers that some combination of the area reads, regardless of the query."""
     steps = [step for step in scope.c.routes.steps if step.area == slot]
     window = {(slot, bit) for step in steps for bit in step.window_selections}
     probes = {
@@ -376,12 +377,12 @@ def _selection_registers(scope: View, slot: int) -> Iterable[SelectionRegister]:
 
 
 class _Commentator:
-    """Reads a program in order and knows what every register stands for on the way."""
+    """Reads a program in order and tracks what every register stands for."""
 
     def __init__(self, scope: View, slot: int, program: Sequence[Instruction]) -> None:
         self.scope, self.slot, self.program = scope, slot, program
         self.factors = factor_numbers(slot, scope.c.routes)
-        self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they are made of
+        self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they combine
         self.holds: dict[int, str] = {isa.TRUE_REGISTER: "always"}
         for bit, register in enumerate(isa.PROBE_SELECTION_REGISTERS):
             self.holds[register] = f"probe's bit {bit}"
@@ -433,7 +434,8 @@ class _Commentator:
         return f"r{cmp.r} ← {circled(number + 1)} {factor}"
 
     def _probe_is(self, tag: int) -> None:
-        """From here on the probe's selection bits are those of this raw tuple's stream."""
+        """Records that from here on the probe's selection bits are those of this raw tuple's
+        stream."""
         bound = self.scope.c.routes.tags[tag].bound
         if len(bound) == 1:
             probe = min(bound)
@@ -449,7 +451,7 @@ class _Commentator:
         return ",".join(self.scope.slots(self.scope.c.routes.tags[tag].bound))
 
     def _after(self, tag: int) -> str:
-        """Returns where a tuple with this tag goes."""
+        """Returns the destination of a tuple with this tag."""
         route = self.scope.c.tables.routes[tag]
         ways = []
         if route.queries:

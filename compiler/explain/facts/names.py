@@ -1,4 +1,4 @@
-"""Numbers of a compilation as the words a reader knows them by."""
+"""Names the numbers of a compilation in the reader's words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 class View:
-    """A compilation, as a whole or for one query: what to show, and what to call it."""
+    """A compilation, whole or restricted to one query: selects what to show, and names it."""
 
     def __init__(self, c: Compilation, query: str | None = None) -> None:
         self.c = c
@@ -30,11 +30,12 @@ class View:
 
     @property
     def name(self) -> str | None:
-        """The one query this is about, as it is written."""
+        """Returns the one query that this view covers, as it is written."""
         return next((r.name for r in self.c.program.relations if r.name.lower() == self.only), None)
 
     def wants(self, query: Query) -> bool:
-        """Also for the parts of an operation, which are named after it with a #."""
+        """Returns whether a query is shown. The parts of an operation, named after it with a #, are
+        included."""
         name = query.name.lower()
         return self.only is None or name == self.only or name.startswith(f"{self.only}#")
 
@@ -48,7 +49,7 @@ class View:
 
     @cached_property
     def numbers(self) -> frozenset[int]:
-        """Device numbers of the wanted queries."""
+        """Returns the device numbers of the wanted queries."""
         queries = enumerate(self.c.device_queries)
         return frozenset(number for number, one in queries if self.wants(one.division.query))
 
@@ -59,7 +60,8 @@ class View:
 
     @cached_property
     def tags(self) -> frozenset[int]:
-        """Route tags on the way to a wanted query; those of its own streams' raw tuples too."""
+        """Returns the route tags that lead to a wanted query, including those of its own streams'
+        raw tuples."""
         wanted = self.subqueries
         slots = {slot for s in self.c.subqueries if s.number in wanted for slot in s.slots}
         return frozenset(
@@ -82,13 +84,13 @@ class View:
         return tuple(self.slot(number) for number in sorted(numbers))
 
     def device_queries(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """Names of wanted queries by their device numbers."""
+        """Returns the names of wanted queries by their device numbers."""
         wanted = self.numbers
         queries = self.c.device_queries
         return tuple(queries[n].division.query.name for n in sorted(numbers) if n in wanted)
 
     def factor(self, factor: JoinFactor) -> str:
-        """A factor in the names of the join areas, which no query's aliases change."""
+        """Shows a factor by the names of the join areas, which do not depend on a query's aliases."""
         left, right = factor.left, factor.right
         return (
             f"{self.slot(left.slot)}.{left.column} {factor.condition.symbol}"
@@ -96,12 +98,14 @@ class View:
         )
 
     def selection_mark(self, slot: int, bit: int) -> str:
-        """Selections are marked through all join areas, as factors are."""
+        """Returns the mark of a selection. Selections are numbered across all join areas, as
+        factors are."""
         before = sum(map(len, self.c.requests.selections[:slot]))
         return sigma(before + bit + 1)
 
     def step_selections(self, step: Step) -> list[tuple[int, int]]:
-        """Join area and bit of every selection a step checks: the window's, then the probe's."""
+        """Returns the join area and bit of every selection that a step checks: the window's, then
+        the probe's."""
         probe = min(self.c.routes.tags[step.pre].bound)
         window = [(step.area, bit) for bit in step.window_selections]
         return window + [(probe, bit) for bit in step.probe_selections]
@@ -112,7 +116,7 @@ def bracketed(term: SelectionTerm) -> str:
 
 
 def marks(factors: Iterable[int]) -> str:
-    """Factor numbers as the request table shows them."""
+    """Shows factor numbers as the request table does."""
     return " ".join(circled(number) for number in factors)
 
 
@@ -137,7 +141,7 @@ def window_text(window: Window) -> str:
 
 
 def span_text(ticks: int) -> str:
-    """Ticks in the largest unit that divides them; below a second as they are."""
+    """Shows ticks in the largest unit that divides them; below a second, as plain ticks."""
     for size, unit in _UNITS:
         if ticks and ticks % size == 0:
             return f"{ticks // size} {unit}"
@@ -158,7 +162,7 @@ def retention_text(kept: Retention) -> str:
 
 
 def windows_text(windows: Iterable[WindowOf]) -> str:
-    """One window if all streams have the same."""
+    """Shows one window if all streams have the same."""
     windows = tuple(windows)
     if len({w.text for w in windows}) == 1:
         return windows[0].text

@@ -1,4 +1,4 @@
-"""Everything worth reading about a compilation, in one record."""
+"""Collects a compilation's main facts in one record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from seustream.compiler.logical.endless import endless
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of everything, of the whole set of queries."""
+    """The sizes of everything in the whole set of queries."""
 
     queries: int
     streams: int
@@ -44,7 +44,7 @@ class Sizes:
 
     @property
     def chain(self) -> str:
-        """Names the sizes in the order in which one thing becomes the next."""
+        """Lists the sizes in the order in which one stage turns into the next."""
         shared = f" ({self.shared} shared)" if self.shared else ""
         parts = (
             plural(self.queries, "query", "queries"),
@@ -66,7 +66,7 @@ ASKED: Columns = (
     ("asked by", lambda pair: pair[0].parents),
     ("", lambda pair: pair[0].sharing),
 )
-"""Of a subquery beside its row of the join request table."""
+"""Columns of a subquery shown beside its row of the join request table."""
 
 AREAS: Columns = (
     ("area", "area"),
@@ -95,7 +95,7 @@ def _few(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The subqueries, and below them what their marks stand for."""
+    """The subqueries, followed by the meaning of their marks."""
 
     BELOW: ClassVar = (("", "rows", ASKED), ("", "legend"))
 
@@ -148,7 +148,7 @@ class Overview:
 
     @property
     def composed(self) -> tuple[TreeNode, ...]:
-        """The graph, where some result is made of others."""
+        """Returns the graph if some result reads other results, else nothing."""
         several = any(below.children for node in self.graph for below in node.children)
         return self.graph if several else ()
 

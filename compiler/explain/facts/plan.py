@@ -1,4 +1,4 @@
-"""Stages of the logical plan: normal form, subqueries, join request table."""
+"""The stages of the logical plan: normal form, subqueries, join request table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seustream.compiler.plan.normalise import Normalised
 
 
 def _decided(one: Any) -> str:
-    """Returns where a comparison of codes is the last word."""
+    """Returns where a comparison of codes becomes final."""
     return "in the device" if one.exact else "on the host"
 
 
@@ -31,7 +31,7 @@ def _decided(one: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResidualFact:
-    """A condition the host must still check, and why."""
+    """A condition that the host must still check, and why."""
 
     condition: str
     why: str
@@ -39,8 +39,8 @@ class ResidualFact:
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """A query's condition as terms for the device and the rest for the host. A selection stands
-    in brackets."""
+    """A query's condition as terms for the device and the rest for the host. Selections are in
+    brackets."""
 
     query: str
     on_device: bool
@@ -250,7 +250,7 @@ class SelectionFacts:
 
 @dataclass(frozen=True, slots=True)
 class AttributeFacts:
-    """A column the device gets to see, and where."""
+    """A column that the device sees, and its place there."""
 
     COLUMNS: ClassVar[Columns] = (
         ("stream", "stream"),
@@ -285,7 +285,7 @@ class RequestTable:
 
     @property
     def legend(self) -> NamedLines:
-        """The marks of factors and selections, in a line where they are short."""
+        """Returns the marks of factors and selections, on one line if all are short."""
         signs = [f"{one.mark} {one.condition}" for one in self.factors]
         signs += [f"{one.mark} {one.condition}" for one in self.selections]
         if all(len(sign) < WIDTH // 2 for sign in signs):
@@ -342,13 +342,13 @@ def requests(scope: View) -> RequestTable:
 
 
 def _codes(term: SelectionTerm) -> str:
-    """The comparisons of codes a selection bit is made of."""
+    """Shows the comparisons of codes that make up a selection bit."""
     joined = " AND " if term.every else " OR "
     return joined.join(f"{t.column} {t.condition.symbol} {t.code:#x}" for t in term.tests)
 
 
 def attributes(scope: View) -> tuple[AttributeFacts, ...]:
-    """Of the streams of the wanted queries; numbered for all queries together."""
+    """Returns the attributes of the wanted queries' streams, numbered for all queries together."""
     rows = []
     used = {slot for s in scope.c.subqueries if s.number in scope.subqueries for slot in s.slots}
     for position, slot in enumerate(scope.c.layout.slots):

@@ -15,7 +15,7 @@ from seustream.compiler.plan.routes import Step
 
 @dataclass(frozen=True, slots=True)
 class TagFacts:
-    """A row of the route table; `carries` are the streams bound, `inserts` says raw tuple."""
+    """A row of the route table; `carries` are the bound streams, `inserts` marks a raw tuple."""
 
     COLUMNS: ClassVar[Columns] = (
         ("tag", "tag"),
@@ -36,8 +36,8 @@ class TagFacts:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A tuple with tag `pre` that agrees with a tuple of `area`'s window becomes `post`. The
-    conditions are those of its factors, then those of its selections."""
+    """A step: a tuple with tag `pre` that matches a tuple in the window of `area` becomes one with
+    tag `post`. The conditions are those of its factors, then those of its selections."""
 
     pre: int
     area: str
@@ -59,7 +59,7 @@ class StepFacts:
 
 @dataclass(frozen=True, slots=True)
 class RawResults:
-    """Queries over a stream alone, of which a tuple of it is a result under these selections."""
+    """Queries over a single stream, for which a tuple is a result if it satisfies these selections."""
 
     stream: str
     selections: tuple[str, ...]
@@ -69,8 +69,8 @@ class RawResults:
 
 @dataclass(frozen=True, slots=True)
 class CrossProduct:
-    """A place where every tuple of one side meets every tuple of the other. `asked_for` if the condition
-    itself leaves its streams unconnected, not the plan."""
+    """A place where every tuple of one side meets every tuple of the other. `asked_for` if the
+    condition itself, not the plan, leaves its streams unconnected."""
 
     query: str
     subquery: int
@@ -80,7 +80,7 @@ class CrossProduct:
 
 @dataclass(frozen=True, slots=True)
 class WayStep:
-    """A step on a stream's way: what is checked, the tag it gives, and results or a hint."""
+    """A step of an arriving stream: the check, the resulting tag, and results or a hint."""
 
     COLUMNS: ClassVar[Columns] = (("", "check"), ("", "becomes"), ("", "end"))
 
@@ -91,7 +91,7 @@ class WayStep:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The steps that tuples of a stream go through."""
+    """The steps that the tuples of a stream go through."""
 
     BELOW: ClassVar = (("", "ways"),)
 
@@ -122,20 +122,20 @@ class Routes:
 
     @property
     def is_wide(self) -> bool:
-        """Says whether conditions in full would leave no room for the tags."""
+        """Returns whether full conditions would leave no room for the tags."""
         ways = [way for one in self._arrivals() for way in one.ways]
         parts = ([len(getattr(way, name)) for way in ways] for name in ("check", "becomes", "end"))
         return sum(max(lengths, default=0) for lengths in parts) > WIDTH - 8
 
     @property
     def arrivals(self) -> tuple[Arrival, ...]:
-        """For every arriving stream the way of its tuples. Where that is too wide, conditions are shown
+        """Returns the steps of every arriving stream. Conditions that would be too wide are shown
         by their marks."""
         return self._arrivals(brief=self.is_wide)
 
     @property
     def legend(self) -> NamedLines:
-        """The marks of all steps, where they stand for the conditions: factors, then selections."""
+        """Explains the marks of all steps if they replace the conditions: factors, then selections."""
         signs: dict[str, str] = {}
         for step in self.steps if self.is_wide else ():
             names = (*map(circled, step.factors), *step.selections)
@@ -180,7 +180,8 @@ class Routes:
 def _follow(
     steps: Sequence[StepFacts], tags: dict[int, TagFacts], pre: int, depth: int, shown: set[int]
 ) -> Iterator[tuple[int, StepFacts, str]]:
-    """The steps from a tag on. Below a tag already shown for the same stream stands a hint only."""
+    """Yields the steps from a tag on. Below a tag already shown for the same stream there is only a
+    hint."""
     for step in sorted((s for s in steps if s.pre == pre), key=lambda s: (s.area, s.post)):
         queries = tags[step.post].queries
         end = f"⇒ {', '.join(queries)}" if queries else ""
@@ -279,7 +280,7 @@ def cross_products(scope: View) -> tuple[CrossProduct, ...]:
 
 
 def _crossing(scope: View, row: Request) -> list[Step]:
-    """Steps on a subquery's way that check no factor."""
+    """Returns the steps of a subquery that check no factor."""
     number, tags = row.subquery.number, scope.c.routes.tags
     return [
         step
@@ -291,7 +292,7 @@ def _crossing(scope: View, row: Request) -> list[Step]:
 
 
 def _connected(scope: View, row: Request) -> list[frozenset[int]]:
-    """The streams of a subquery in groups that its factors connect."""
+    """Groups the streams of a subquery that its factors connect."""
     groups = [frozenset((slot,)) for slot in row.slots]
     for number in row.factors:
         factor = scope.c.requests.factors[number]

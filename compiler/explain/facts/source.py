@@ -1,4 +1,4 @@
-"""Stages of the text itself: tokens, syntax tree, conditions."""
+"""The stages of the text itself: tokens, syntax tree, conditions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def tree(scope: View) -> tuple[TreeNode, ...]:
 
 
 def _node(scope: View, node: object, role: str) -> TreeNode:
-    """Any node: members that are nodes are children, all others are its words."""
+    """Builds a tree node from any syntax node: members that are nodes become children, all others
+    its words."""
     span = getattr(node, "span", Span(0, 0))
     words: list[str] = []
     children: list[TreeNode] = []
@@ -123,7 +124,7 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition as written and simplified; `changes` says in words what simplification did."""
+    """A condition as written and simplified; `changes` describes the simplification in words."""
 
     COLUMNS: ClassVar[Columns] = (
         ("query", "query"),

@@ -1,4 +1,4 @@
-"""Facts of the split: what runs where and why, and how much of the device it takes."""
+"""The facts of the split: what runs where and why, and how much of the device it takes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Aliased:
 
 @dataclass(frozen=True, slots=True)
 class HostWork:
-    """A piece of work done in software, and why there."""
+    """A piece of work done in software, and the reason."""
 
     work: str
     why: str
@@ -52,8 +52,8 @@ class HostWork:
 
 @dataclass(frozen=True, slots=True)
 class QuerySplit:
-    """One query: what the device does for it, then what the host does before it delivers
-    the columns. `groups` says what is counted of its results, and where, if a query groups them."""
+    """One query: what the device does for it, and what the host does before it delivers the
+    columns. `groups` describes how its results are counted, and where, if the query groups them."""
 
     query: str
     text: str
@@ -98,7 +98,7 @@ class QuerySplit:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A limit of the device and what of it is taken; `where` is the part that takes most."""
+    """A limit of the device and how much of it is used; `where` is the part that uses most."""
 
     COLUMNS: ClassVar[Columns] = (
         ("", "resource"),
@@ -121,7 +121,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class QueryKeys:
-    """The keys of one query alone."""
+    """The keys of a single query."""
 
     query: str
     keys: Keys
@@ -129,8 +129,8 @@ class QueryKeys:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`keys` is of the whole query set, whatever part of it is shown, `each` of each query alone
-    where the set has none."""
+    """The split. `keys` belongs to the whole query set, even if only a part is shown; `each` lists
+    the keys of each query if the set has none."""
 
     BELOW: ClassVar = (
         ("", "queries"),
@@ -147,12 +147,12 @@ class Split:
 
     @property
     def shares(self) -> tuple[Use, ...]:
-        """The shares, where a query has any."""
+        """Returns the shares if a query has any."""
         return self.uses if any(use.used for use in self.uses) else ()
 
     @property
     def several(self) -> NamedLines:
-        """Says whether and how tuples can be divided by key."""
+        """Describes whether and how tuples can be divided by key."""
         lines = [_key_line("", self.keys)]
         if self.keys.columns is None and len(self.each) > 1:
             lines += [_key_line(one.query, one.keys) for one in self.each]
@@ -160,7 +160,7 @@ class Split:
 
 
 def _key_line(query: str, found: Keys) -> tuple[str, str]:
-    """The key of the query set, or of a query alone."""
+    """Describes the key of the query set, or of a single query."""
     which = f"{query} alone " if query else ""
     if found.columns is None:
         return f"{which}no key", found.why
@@ -224,7 +224,7 @@ def _query(scope: View, one: Normalised) -> QuerySplit:
 
 
 def _groups(c: Compilation, name: str) -> str:
-    """Describes the groups that a device forms of a query's results, or says why it does not."""
+    """Describes the groups that a device forms of a query's results, or why it forms none."""
     names = [one.division.query.name for one in c.device_queries]
     if name not in names:
         return ""
@@ -257,7 +257,7 @@ def _runs(one: Normalised) -> str:
 
 
 def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[HostWork]:
-    """Returns what is left to the host, in the order it is done."""
+    """Returns the work left to the host, in the order it is done."""
     query = one.division.query
     if query.where == x.FALSE:
         return
@@ -284,7 +284,7 @@ def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[Ho
 
 
 def _notes(scope: View, one: Normalised) -> Iterable[str]:
-    """Returns what may surprise: a fallback, windows a buffer may be too small for."""
+    """Yields remarks on what may surprise: a fallback, windows that may exceed a buffer."""
     config = scope.c.options.config
     if one.fell_back:
         yield (
@@ -308,7 +308,7 @@ def _notes(scope: View, one: Normalised) -> Iterable[str]:
 
 
 def uses(scope: View) -> tuple[Use, ...]:
-    """Every limit of the device, called what an error calls it; of the whole set of queries."""
+    """Returns every limit of the device under its name in errors, for the whole set of queries."""
     c, limits = scope.c, scope.c.options.config
     areas = range(len(c.layout.slots))
     wide = c.requests.attributes or ((),)

@@ -1,1 +1,1 @@
-"""Stages as pictures: self-contained SVG, drawn without any library."""
+"""Draws stages as self-contained SVG pictures, without any library."""

@@ -1,7 +1,8 @@
-"""Facts as pictures: one writer for every stage of every language.
+"""Draws facts as pictures: one writer for every stage of every language.
 
-A picture is a `Diagram`, boxes in layers from left to right and arrows between them, or `Bars`, rows of
-words with a bar for each number. What a stage shows is made of these where its facts are.
+A picture is a `Diagram`, boxes in layers from left to right with arrows between them, or `Bars`,
+rows of words with a bar for each number. The modules of the facts build these from what a stage
+shows.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ _MARGIN = 28.0
 _CURVE = 72.0
 _LEGEND_LINE = 22.0
 _PILLS, _LINES = 20.0, 8.0
-"""Heights that arrows into one box are apart, with words on them and without."""
+"""Vertical distance between arrows into one box, with words on them and without."""
 _RETURN = 44.0
 """Height of an arrow that goes back, above or below its boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Two texts under each other, or beside each other on one `flat` line. `hint` is shown when pointed
-    at; `kind` and `ink` are classes of the style."""
+    """Two texts, one under the other, or side by side if `flat`. `hint` is shown on hover; `kind`
+    and `ink` are classes of the style."""
 
     key: str
     layer: int
@@ -45,8 +46,8 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A line between two boxes, with words before its end. One to the same layer or an earlier one
-    goes around them."""
+    """A line between two boxes, with words before its end. An arrow to the same layer or an earlier
+    one goes around them."""
 
     source: str
     target: str
@@ -63,7 +64,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """The meaning of a sign, or a remark; `line` is the class of a line that is shown before it."""
+    """The meaning of a sign, or a remark; `line` is the class of a line drawn before it."""
 
     words: str
     line: str = ""
@@ -76,13 +77,13 @@ class Diagram:
     boxes: Sequence[Box]
     arrows: Sequence[Arrow]
     about: str = ""
-    heads: Sequence[str] = ()  # over the layers
+    heads: Sequence[str] = ()  # titles of the layers
     legend: Sequence[Legend] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Rows of (words, numbers, what stands behind the bars); `names` of the numbers are classes too."""
+    """Rows of (words, numbers, text behind the bars); `names` of the numbers are classes too."""
 
     title: str
     heads: Sequence[str]
@@ -91,12 +92,12 @@ class Bars:
 
 
 def picture(fact: Diagram | Bars) -> str:
-    """SVG, without a newline at the end."""
+    """Returns the SVG, without a trailing newline."""
     return _bars(fact) if isinstance(fact, Bars) else _Drawing(fact).draw()
 
 
 def of_trees(title: str, roots: Iterable[TreeNode]) -> Diagram:
-    """Trees below each other, growing to the right."""
+    """Stacks trees below each other, growing to the right."""
     boxes: list[Box] = []
     arrows: list[Arrow] = []
 
@@ -115,7 +116,7 @@ def of_trees(title: str, roots: Iterable[TreeNode]) -> Diagram:
 
 @dataclass(slots=True)
 class _Column:
-    """The place of a layer: where words on arrows begin, and its boxes begin and end."""
+    """The position of a layer: where words on arrows begin, and where its boxes begin and end."""
 
     words: float
     boxes: float
@@ -181,8 +182,8 @@ class _Drawing:
             yield _Column(start, left, at)
 
     def _ports(self) -> Iterator[tuple[Arrow, Sequence[PicturePlace], float]]:
-        """Arrows with the places they pass, and the height at which each ends: from the top down, so
-        that those into one box do not cross."""
+        """Yields arrows with the places they pass and the height at which each ends. Ports are
+        given from the top down, so that arrows into one box do not cross."""
         routes = dict(zip(map(id, self.forward), self.layout.routes, strict=True))
         for key, arriving in self.into.items():
             ordered = sorted(arriving, key=lambda arrow: routes[id(arrow)][-2].y)
@@ -194,7 +195,8 @@ class _Drawing:
     # --- shapes -----------------------------------------------------------------
 
     def _arrow(self, arrow: Arrow, route: Sequence[PicturePlace], port: float) -> Iterator[str]:
-        """From the right of the first box, between those it passes, to the port of the last."""
+        """Draws an arrow from the right of the first box, between the boxes it passes, to the port
+        of the last."""
         x, y = self.columns[route[0].layer].end, self.top + route[0].y
         parts = [f"M{x:.1f},{y:.1f}"]
         for place in route[1:]:
@@ -216,7 +218,7 @@ class _Drawing:
             yield draw.group((pill, words), arrow.key, arrow.hint)
 
     def _return(self, arrow: Arrow) -> Iterator[str]:
-        """Above the boxes, or below them where there is one above already."""
+        """Draws a returning arrow above the boxes, or below them if there is one above already."""
         same = [one for one in self.back if one.source == arrow.source]
         up = -1 if same.index(arrow) % 2 == 0 else 1
         (x, y), (to_x, to_y) = (self._edge(key, up) for key in (arrow.source, arrow.target))
@@ -232,7 +234,7 @@ class _Drawing:
         yield draw.text((x + to_x) / 2, height, arrow.words, f"small {arrow.ink}", "middle")
 
     def _edge(self, key: str, up: int) -> tuple[float, float]:
-        """The middle of the upper or lower side of a box."""
+        """Returns the middle of the upper or lower side of a box."""
         place, column = self.layout.boxes[key], self.columns[self.box[key].layer]
         return (column.boxes + column.end) / 2, self.top + place.y + up * place.height / 2
 
@@ -256,12 +258,12 @@ class _Drawing:
 
 
 def _of(arrow: Arrow, shapes: Iterable[str]) -> Iterator[str]:
-    """The shapes of an arrow, which say between which boxes it goes."""
+    """Marks the shapes of an arrow with the boxes that it joins."""
     return (draw.between(shape, arrow.source, arrow.target) for shape in shapes)
 
 
 def _legend(entries: Sequence[Legend], top: float, width: float) -> tuple[list[str], float]:
-    """Entries in lines as wide as the picture; and where they end."""
+    """Lays out entries in lines as wide as the picture; also returns where they end."""
     parts: list[str] = []
     x, y = _MARGIN, top
     for entry in entries:
@@ -282,7 +284,7 @@ _LINE, _LEFT, _LONGEST = 22.0, 16.0, 380.0
 
 
 def _bars(found: Bars) -> str:
-    """A line a row: its words, and a bar for each number under the other."""
+    """Draws one line per row: its words, and a bar for each number, one under the other."""
     cells = [found.heads, *(words for words, _, _ in found.rows)]
     starts = [_LEFT]
     for column in zip(*cells, strict=True):

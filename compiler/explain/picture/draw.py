@@ -1,4 +1,4 @@
-"""SVG by hand: shapes, text, and one style that reads on light and on dark paper."""
+"""Writes SVG by hand: shapes, text, and one style that reads on light and on dark paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from seustream.compiler.explain.marks import printable
 
 AREA_COLOURS = ("#2563eb", "#b45309", "#7c3aed", "#0e7490")
-"""One a join area."""
+"""One colour per join area."""
 
 _DARK_AREA_COLOURS = ("#60a5fa", "#fbbf24", "#a78bfa", "#22d3ee")
 
@@ -98,14 +98,14 @@ def document(width: float, height: float, title: str, body: Iterable[str]) -> st
 
 
 def group(inside: Iterable[str], key: str, hint: str = "", kind: str = "") -> str:
-    """Parts that belong together; `hint` is shown when pointed at."""
+    """Groups parts that belong together; `hint` is shown on hover."""
     about = f"<title>{escape(printable(hint))}</title>" if hint else ""
     of = f" class={quoteattr(kind)}" if kind else ""
     return f"<g id={quoteattr(key)}{of}>{about}{''.join(inside)}</g>"
 
 
 def between(shape: str, source: str, target: str) -> str:
-    """A shape that says of which arrow it is a part: between which boxes it goes."""
+    """Marks a shape with the arrow it is part of, by the boxes that the arrow joins."""
     tag, space, rest = shape.partition(" ")
     return f"{tag} data-from={quoteattr(source)} data-to={quoteattr(target)}{space}{rest}"
 
@@ -120,7 +120,7 @@ def rectangle(
 
 
 def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start") -> str:
-    """A line of text around the height y of its middle."""
+    """Draws a line of text whose middle is at height y."""
     of = f' class="{kind}"' if kind else ""
     at = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'<text x="{x:.1f}" y="{y + 4.5:.1f}"{of}{at}>{escape(printable(content))}</text>'
@@ -131,7 +131,7 @@ def path(points: str, kind: str) -> str:
 
 
 def width_of(content: str, size: float = 13) -> float:
-    """Room a text needs in any of the fonts; rather too much than too little."""
+    """Estimates the room that a text needs in any of the fonts; errs on the wide side."""
     wide = sum(
         0.95 if unicodedata.east_asian_width(c) in "WFA" and not c.isascii() else 0.62
         for c in content

@@ -1,7 +1,7 @@
-"""Places the boxes of a layered graph: from left to right, few crossings, nothing overlaps.
+"""Places the boxes of a layered graph from left to right, with few crossings and no overlaps.
 
-An edge that passes over a layer gets a place of its own in it, so that it runs between the boxes
-there, not through them.
+An edge that passes a layer gets a place of its own there, so that it runs between the boxes, not
+through them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LANE = 8.0
 
 @dataclass(slots=True)
 class PicturePlace:
-    """A box, or an edge on its way past a layer (`key` is None then)."""
+    """A box, or an edge as it passes a layer (`key` is None then)."""
 
     key: str | None
     layer: int
@@ -33,7 +33,7 @@ class PicturePlace:
 
 @dataclass(slots=True)
 class PictureLayout:
-    """Boxes by key, and of each edge the places it goes through, its ends included."""
+    """Boxes by key, and for each edge the places it goes through, its ends included."""
 
     boxes: dict[str, PicturePlace]
     routes: list[list[PicturePlace]]
@@ -43,7 +43,7 @@ class PictureLayout:
 def lay_out(
     boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, str]]
 ) -> PictureLayout:
-    """Boxes are (key, layer, height); edges run from a lower to a higher layer."""
+    """Lays out boxes, given as (key, layer, height); edges run from a lower to a higher layer."""
     places = {key: PicturePlace(key, layer, height) for key, layer, height in boxes}
     layers: list[list[PicturePlace]] = [
         [] for _ in range(max((b[1] for b in boxes), default=-1) + 1)
@@ -67,7 +67,7 @@ def lay_out(
     layers = _ordered(layers)
     _stand(layers)
     for key, place in places.items():
-        if key not in connected:  # nothing draws it anywhere: it goes to the end of its layer
+        if key not in connected:  # not drawn yet, so it goes to the end of its layer
             below = [other.y + other.height / 2 + _GAP for other in layers[place.layer]]
             place.y = max(below, default=0.0) + place.height / 2
             layers[place.layer].append(place)
@@ -78,7 +78,7 @@ def lay_out(
 
 
 def _ordered(layers: list[list[PicturePlace]]) -> list[list[PicturePlace]]:
-    """Layers sorted by the middle of their neighbours, to and fro; the best round counts."""
+    """Sorts layers by the middle of their neighbours, back and forth, and keeps the best round."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for number in range(_ROUNDS):
         backwards = number % 2 == 1
@@ -101,7 +101,7 @@ def _ordered(layers: list[list[PicturePlace]]) -> list[list[PicturePlace]]:
 
 
 def _crossings(layers: list[list[PicturePlace]]) -> int:
-    """Pairs of edges between neighbouring layers that cross."""
+    """Counts the pairs of edges between neighbouring layers that cross."""
     found = 0
     for left, right in pairwise(layers):
         position = {id(place): i for i, place in enumerate(right)}
@@ -117,7 +117,7 @@ def _crossings(layers: list[list[PicturePlace]]) -> int:
 
 
 def _stand(layers: list[list[PicturePlace]]) -> None:
-    """Every place as near to the middle of its neighbours as the order lets it."""
+    """Moves every place as near to the middle of its neighbours as the order allows."""
     for layer in layers:
         y = 0.0
         for place in layer:
@@ -135,7 +135,7 @@ def _stand(layers: list[list[PicturePlace]]) -> None:
 
 
 def _from_the_top(layers: list[list[PicturePlace]]) -> float:
-    """Moves everything so that it begins at 0; gives the height of the whole."""
+    """Moves everything so that it begins at 0; returns the total height."""
     everywhere = [place for layer in layers for place in layer]
     top = min((p.y - p.height / 2 for p in everywhere), default=0.0)
     for place in everywhere:
@@ -144,10 +144,10 @@ def _from_the_top(layers: list[list[PicturePlace]]) -> float:
 
 
 def _apart(layer: Sequence[PicturePlace], wanted: Sequence[float]) -> list[float]:
-    """The heights nearest to the wanted ones at which nothing overlaps.
+    """Returns the heights nearest to the wanted ones at which nothing overlaps.
 
-    Measured from where each would stand if all were packed, the heights may only rise; runs
-    that would fall are pooled at their mean.
+    Measured from where each place would be if all were packed, the heights may only rise; runs that
+    would fall are pooled at their mean.
     """
     packed, at = [], 0.0
     for one, other in zip([None, *layer], layer, strict=False):

@@ -1,6 +1,6 @@
 """All functions and operators by name, collected from the file of each kind.
 
-A new function is one entry in one of these files; there is nothing else to write.
+A new function is one entry in one of these files; nothing else needs a change.
 """
 
 from seustream.compiler.language.functions.arithmetic import ARITHMETIC

@@ -65,11 +65,11 @@ DECIMAL = ArgumentKind("a number", lambda of: of.is_decimal, NULL)
 EXACT = ArgumentKind("a number", lambda of: of.is_decimal or of.is_integer, NULL)
 WHOLE = ArgumentKind(
     "an integer", lambda of: of.is_integer or of.kind is Kind.INTERVAL, BIGINT
-)  # an interval beside an integer is its milliseconds
+)  # an interval beside an integer counts as milliseconds
 FACTOR = ArgumentKind("a number", lambda of: of.is_numeric, NULL)
 SHOWN = ArgumentKind(
     "a text", lambda of: of.kind not in (Kind.LIST, Kind.BOOLEAN), VARCHAR
-)  # two conditions are not joined: || was OR in PATTERN
+)  # conditions are not concatenated: || was OR in PATTERN
 ANY_SHOWN = ArgumentKind("a text", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
 OVERFLOW = "integer overflow"
@@ -80,8 +80,8 @@ _Digits = Callable[[int, int, int, int], tuple[int, int]]
 
 
 def _decimals(rule: _Digits) -> Callable[[Sequence[Type]], Type | None]:
-    """The result of two exact numbers by their precisions and scales (p, s, q, r). A NULL is as
-    wide as what stands beside it."""
+    """Computes the result type of two exact numbers from their precisions and scales (p, s, q, r).
+    A NULL takes the width of the other operand."""
 
     def result(types: Sequence[Type]) -> Type | None:
         a, b = types
@@ -139,7 +139,7 @@ def _integer_quotient(a: int, b: int) -> int | None:
 
 
 def _whole_quotient(a: float | Decimal, b: float | Decimal) -> int | None:
-    """The quotient of any two numbers towards zero, computed exactly."""
+    """Returns the quotient of any two numbers, rounded towards zero and computed exactly."""
     if not b or not math.isfinite(a):
         return None
     return bounded(math.trunc(Fraction(a) / Fraction(b))) if math.isfinite(b) else 0
@@ -189,7 +189,7 @@ def _shared(span: Span, by: float | Decimal) -> Span | None:
 
 
 def _nearest(size: Fraction) -> Span | None:
-    """The interval of the nearest whole milliseconds; of two, the longer one."""
+    """Rounds to an interval of whole milliseconds; ties go to the longer one."""
     whole = math.floor(abs(size) + Fraction(1, 2))
     return interval(whole if size > 0 else -whole)
 
@@ -198,12 +198,12 @@ def _nearest(size: Fraction) -> Span | None:
 
 
 def _kernel(name: str) -> Callable[..., Any]:
-    """An Arrow function that has the same value."""
+    """Uses an Arrow function with the same result."""
     return lambda pc, *arguments: getattr(pc, name)(*arguments)
 
 
 def _unless_zero(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """A division: as it is where no divisor is 0, which Arrow checks, else with NULL for 0."""
+    """Divides directly if no divisor is 0, which Arrow checks, else with NULL for 0."""
 
     def columns(pc: Any, a: Any, b: Any) -> Any:
         try:
@@ -225,7 +225,7 @@ def _integers_left(pc: Any, a: Any, b: Any) -> Any:
 
 
 def _exact_kernel(name: str) -> Callable[..., Any]:
-    """Decimals of Arrow have the same digits; more than 38 it refuses."""
+    """Uses Arrow's decimals, which have the same digits; Arrow refuses more than 38."""
     return lambda pc, to, a, b: getattr(pc, name)(a, b)
 
 
@@ -242,8 +242,8 @@ def _durations(name: str) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=256)
 def like_regex(pattern: str, escape: str = "") -> str | None:
-    """A LIKE pattern as a regular expression; None where the escape character ends it or stands
-    before something that needs none."""
+    """Turns a LIKE pattern into a regular expression. Returns None if the escape character ends the
+    pattern or precedes a character that needs no escape."""
     parts: list[str] = []
     letters = iter(pattern)
     for letter in letters:

@@ -1,6 +1,6 @@
 """Choices among values of one type: `coalesce`, `nullif`, `greatest`, `least`.
 
-All arguments are evaluated. CASE and `if` are no functions: they evaluate only what they choose.
+All arguments are evaluated. CASE and `if` are not functions: they evaluate only what they choose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _null_if(a: Any, b: Any) -> Any:
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     def row(*values: Any) -> Any:
         best = pick((value for value in values if value is not None), default=None)
-        return best + 0.0 if isinstance(best, float) else best  # of 0 and -0 it is 0
+        return best + 0.0 if isinstance(best, float) else best  # the result of 0 and -0 is 0
 
     return row
 
@@ -39,7 +39,7 @@ def _null_if_columns(pc: Any, a: Any, b: Any) -> Any:
 def _extreme_columns(name: str) -> Callable[..., Any]:
     def columns(pc: Any, *values: Any) -> Any:
         pick = getattr(pc, name)
-        if str(values[0].type) == "bool":  # which Arrow does not order here
+        if str(values[0].type) == "bool":  # Arrow cannot order booleans here
             return pc.cast(pick(*(pc.cast(value, "int8") for value in values)), "bool")
         best = pick(*values)
         return pc.add(best, 0.0) if str(best.type) in ("float", "double") else best

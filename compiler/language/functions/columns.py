@@ -1,6 +1,6 @@
-"""Helpers that implementations by column share. `pc` is the module `pyarrow.compute`, handed in.
+"""Helpers shared by column implementations. `pc` is the module `pyarrow.compute`, passed in.
 
-A `ValueError` says that the columns cannot be computed this way; the evaluator then asks the row
+A `ValueError` means that the columns cannot be computed this way; the evaluator then uses the row
 reference.
 """
 
@@ -23,21 +23,22 @@ def is_constant(argument: Any) -> bool:
 
 
 def constant(argument: Any) -> Any:
-    """The value of an argument that is the same in all rows."""
+    """Returns the value of an argument that is the same in all rows."""
     if not is_constant(argument):
         raise ValueError("differs by row")
     return argument.as_py()
 
 
 def all_ascii(pc: Any, text: Any) -> Any:
-    """The texts, whose letters have one lower and one upper case in every table of Unicode."""
+    """Returns the texts if all are ASCII, whose case mapping is the same in every version of
+    Unicode."""
     if pc.all(pc.string_is_ascii(text)).as_py() is False:
         raise ValueError("not only ASCII")
     return text
 
 
 def nonzero(pc: Any, value: Any) -> Any:
-    """The divisor, NULL where it is 0."""
+    """Returns the divisor, NULL where it is 0."""
     if is_constant(value):
         if not value.as_py():
             raise ValueError("a constant 0")
@@ -46,7 +47,7 @@ def nonzero(pc: Any, value: Any) -> Any:
 
 
 def check_moments(pc: Any, value: Any) -> Any:
-    """The timestamps, all within the years 1 to 9999."""
+    """Returns the timestamps if all are within the years 1 to 9999."""
     ends = pc.min_max(value)
     first, last = ends["min"].value, ends["max"].value
     if first is not None and not _FIRST <= first <= last <= _LAST:
@@ -55,7 +56,7 @@ def check_moments(pc: Any, value: Any) -> Any:
 
 
 def check_durations(pc: Any, value: Any) -> Any:
-    """The intervals, all within what a `timedelta` holds."""
+    """Returns the intervals if a `timedelta` holds all of them."""
     ends = pc.min_max(pc.cast(value, "int64"))
     first, last = ends["min"].as_py(), ends["max"].as_py()
     if first is not None and not _SHORTEST <= first <= last <= _LONGEST:

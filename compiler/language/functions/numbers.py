@@ -1,4 +1,4 @@
-"""Functions of numbers: integers stay integers, decimals decimals, everything else is real."""
+"""Functions of numbers: integers stay integers, decimals stay decimals, everything else is real."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _same(types: Sequence[Type]) -> Type:
 
 
 def _whole(types: Sequence[Type]) -> Type:
-    """A decimal without digits after the point; rounding may need one more before it."""
+    """Returns a decimal type of scale 0; rounding may need one more digit before the point."""
     of = types[0]
     if of.is_unknown:
         return decimal(MAX_PRECISION, 0)
@@ -62,7 +62,7 @@ def _whole(types: Sequence[Type]) -> Type:
 
 
 def _carried(types: Sequence[Type]) -> Type:
-    """The same digits after the point, and one more before it."""
+    """Returns a decimal type of the same scale with one more digit before the point."""
     of = types[0]
     if of.is_unknown:
         return decimal(MAX_PRECISION, 0)
@@ -74,7 +74,7 @@ def _carried(types: Sequence[Type]) -> Type:
 
 
 def _real_to_whole(whole: Callable[[float], int]) -> Callable[[float], float]:
-    """Rounds a real; an infinite one is its own value, and a zero keeps the sign."""
+    """Rounds a real; infinities stay unchanged, and a zero keeps its sign."""
 
     def row(value: float) -> float:
         return math.copysign(whole(value), value) if math.isfinite(value) else value
@@ -83,7 +83,7 @@ def _real_to_whole(whole: Callable[[float], int]) -> Callable[[float], float]:
 
 
 def _half_up(value: float) -> int:
-    """The nearest integer; of two, the one further from zero."""
+    """Rounds to the nearest integer; ties go away from zero."""
     whole = math.floor(abs(value))
     whole += abs(value) - whole >= 0.5
     return whole if value > 0 else -whole
@@ -136,9 +136,9 @@ def _rounded_to_places(pc: Any, value: Any, places: Any) -> Any:
     """Rounds by comparing with the double that lies halfway.
 
     That double is the quotient of two exact ones, so it is the nearest to the halfway number. This
-    number has at most 15 digits and is therefore how its double is written: a real is rounded up
-    as it is written exactly where it is not below that double. The quotient at the end is the
-    nearest double to the rounded number for the same reason.
+    number has at most 15 digits and is therefore the decimal form of its double: a real as written
+    is rounded up exactly if it is not below that double. The quotient at the end is the nearest
+    double to the rounded number for the same reason.
     """
     count = constant(places)
     if len(value) < _FEW or not 0 <= count <= _MOST_PLACES:
@@ -159,7 +159,7 @@ def _rounded(pc: Any, value: Any) -> Any:
 
 
 def _widened(pc: Any, value: Any) -> Any:
-    """Decimals with one more digit, without which Arrow rounds 9.5 to 0."""
+    """Adds a digit to decimals, without which Arrow rounds 9.5 to 0."""
     return pc.add(value, Decimal(0))
 
 
@@ -167,7 +167,8 @@ def _widened(pc: Any, value: Any) -> Any:
 
 
 def _real(compute: Callable[..., float]) -> Callable[..., float | None]:
-    """A function of `math` with C's values where Python raises: too large is infinite."""
+    """Wraps a function of `math` and returns C's values where Python raises: an overflow is
+    infinite."""
 
     def row(*values: float) -> float | None:
         try:
@@ -202,7 +203,7 @@ def _kernel(name: str) -> Callable[..., Any]:
 
 
 def _positive(name: str) -> Callable[..., Any]:
-    """A logarithm, which has no value at 0 and below."""
+    """Returns a logarithm, which has no value at 0 and below."""
 
     def columns(pc: Any, value: Any) -> Any:
         try:
@@ -236,11 +237,11 @@ def _bucket(value: float, low: float, high: float, buckets: int) -> int | None:
 
 _MASK = 0xFFFFFFFF
 _SHORT_DIGITS = 18
-"""Decimals up to so many digits are hashed as bigints."""
+"""Decimals of up to this many digits are hashed as bigints."""
 
 
 def _mixed(state: int, word: int) -> int:
-    """One word of Murmur3."""
+    """Mixes one word into a Murmur3 state."""
     word = word * 0xCC9E2D51 & _MASK
     word = (word << 15 | word >> 17) & _MASK
     state ^= word * 0x1B873593 & _MASK
@@ -258,14 +259,14 @@ def _finished(state: int, length: int) -> int:
 
 
 def _byte_words(raw: bytes) -> tuple[list[int], int]:
-    """Words of four bytes, and what is left over a byte at a time, as Spark does."""
+    """Returns words of four bytes, and the remaining bytes one at a time, as Spark does."""
     whole = len(raw) // 4 * 4
     words = [word for (word,) in struct.iter_unpack("<i", raw[:whole])]
     return [*words, *struct.unpack(f"{len(raw) - whole}b", raw[whole:])], len(raw)
 
 
 def _words(value: Any) -> tuple[list[int], int]:
-    """Returns what is hashed of a value, as words, and how many bytes it is."""
+    """Returns what is hashed of a value, as words, and its number of bytes."""
     match value:
         case bool():
             return [int(value)], 4
@@ -293,7 +294,7 @@ def _words(value: Any) -> tuple[list[int], int]:
 
 
 def _hash(*values: Any) -> int:
-    """Murmur3 with Spark's seed, value by value; a NULL is passed over."""
+    """Computes Murmur3 with Spark's seed, value by value; skips NULLs."""
     state = 42
     for value in values:
         if value is not None:
@@ -314,7 +315,7 @@ def _of_one(
     example: str,
     columns: Callable[..., Any] | None = None,
 ) -> ScalarFunction:
-    """A real function of one real."""
+    """Defines a real function of one real."""
     return ScalarFunction(
         name, (REAL_NUMBER,), DOUBLE, _real(row), doc, example, columns, fault=DOMAIN,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Functions of texts. Characters are Unicode code points, positions count from 1."""
+"""Functions of texts. Characters are Unicode code points; positions count from 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seustream.compiler.language.registry import INTEGER, TEXT, ArgumentKind, Sc
 from seustream.compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
 
 MAX_TEXT = 1 << 24
-"""Characters of a text that `repeat`, `lpad` and `rpad` make; one more is a fault."""
+"""Most characters in a text that `repeat`, `lpad` and `rpad` produce; more are a fault."""
 
 SHOWN = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
@@ -21,14 +21,14 @@ SHOWN = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
 
 def _substring(text: str, first: int, length: int | None = None) -> str:
-    """From position `first`; a negative one counts from the end, 0 is 1."""
+    """Returns the text from position `first`; a negative one counts from the end, 0 means 1."""
     start = first - 1 if first > 0 else len(text) + first if first else 0
     stop = len(text) if length is None else start + length
     return text[max(start, 0) : max(stop, 0)]
 
 
 def _padded(text: str, length: int, fill: str) -> str | None:
-    """Returns what stands beside a text that is filled to a length."""
+    """Returns what must be added to pad a text to a length."""
     missing = length - len(text)
     if length > MAX_TEXT:
         return None
@@ -54,7 +54,7 @@ def _replace(text: str, old: str, new: str = "") -> str | None:
 
 
 def _translated(text: str, letters: str, others: str) -> str:
-    """The letter that comes first decides, should one be given twice."""
+    """Translates letters; if a letter is given twice, the first one decides."""
     table = {
         ord(letter): others[place] if place < len(others) else None
         for place, letter in reversed(list(enumerate(letters)))
@@ -116,8 +116,8 @@ def _check_regex(text: Any, pattern: Any, group: Any = 0) -> str | None:
 
 @functools.lru_cache(maxsize=256)
 def _glob_regex(pattern: str) -> str | None:
-    """A GLOB pattern as a regular expression; None where a bracket is not closed or a backslash
-    stands at the end."""
+    """Turns a GLOB pattern into a regular expression; returns None if a bracket is not closed or a
+    backslash ends the pattern."""
     parts: list[str] = []
     at = 0
     while at < len(pattern):
@@ -144,7 +144,7 @@ _GLOB_RANGE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 def _letters(text: str, negated: bool) -> str:
-    """The letters between brackets; a range from a letter to one before it holds none."""
+    """Translates the letters between brackets; a descending range is empty."""
     ranges = [(low or one, high or one) for low, high, one in _GLOB_RANGE.findall(text)]
     parts = [f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high]
     if not parts:
@@ -211,7 +211,7 @@ def _replaced(pc: Any, text: Any, old: Any, new: Any = None) -> Any:
 
 
 def _found_at(pc: Any, part: Any, text: Any) -> Any:
-    # The byte at which a part starts is its character only in ASCII.
+    # A byte position equals a character position only in ASCII.
     at = pc.find_substring(all_ascii(pc, text), constant(part))
     return pc.cast(pc.add(at, 1), "int64")
 
@@ -297,7 +297,7 @@ TEXTS: tuple[ScalarFunction, ...] = (
     ),
     ScalarFunction(
         "concat_ws", (TEXT, SHOWN), VARCHAR, row=_joined, variadic=True, optional=1,
-        strict=False, quiet=True,  # Arrow's own loses rows that are all NULL
+        strict=False, quiet=True,  # Arrow's own version drops rows that are all NULL
         doc="The values that are not NULL as one text, with the first argument between them.",
         example="concat_ws('-', 'a', NULL, 'b')",
     ),

@@ -29,7 +29,7 @@ CLOCK = ArgumentKind("a time", lambda of: of.kind is Kind.TIME, TIME)
 
 
 def _microsecond(t: Moment | datetime.time) -> int:
-    """Microseconds within the minute."""
+    """Returns the microseconds within the minute."""
     return t.second * 1_000_000 + t.microsecond
 
 
@@ -68,7 +68,8 @@ _ALIASES = {
     "microseconds": "microsecond",
 }  # fmt: skip
 FIELDS = tuple(_OF_MOMENT)
-"""The fields that `extract` takes out of a timestamp; of a time those from the hour on, of an interval those from the day on."""
+"""The fields that `extract` takes from a timestamp; from a time, the hour and smaller ones; from an
+interval, the day and smaller ones."""
 
 
 def _named(name: str) -> str:
@@ -98,7 +99,8 @@ _WITHIN_SPAN = {
 
 
 def _field_of_span(name: str, span: datetime.timedelta) -> int | None:
-    """Of 25 hours, the day is 1 and the hour 1; all have the sign of the interval."""
+    """Extracts a field of an interval: 25 hours have day 1 and hour 1. All fields have the sign of
+    the interval."""
     size, within = _WITHIN_SPAN.get(_named(name), (0, None))
     if not size:
         return None
@@ -107,7 +109,7 @@ def _field_of_span(name: str, span: datetime.timedelta) -> int | None:
 
 
 def _check(known: Iterable[str]) -> Callable[..., str | None]:
-    """Refuses a field or unit that is none of these."""
+    """Refuses a field or unit that is not one of these."""
     names = ", ".join(known)
 
     def check(name: Any, t: Any) -> str | None:
@@ -152,7 +154,7 @@ _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second",
 
 
 def _start(unit: str, t: Moment) -> Moment | None:
-    """The start of the unit of time that a moment is in; a week starts on Monday."""
+    """Truncates a moment to the start of its unit of time; a week starts on Monday."""
     unit = _named(unit)
     midnight = t.replace(hour=0, minute=0, second=0, microsecond=0)
     match unit:
@@ -203,7 +205,7 @@ _FORMAT = re.compile(r"([A-Za-z])\1*|'(?:[^']|'')*'|[^A-Za-z']")
 
 @functools.lru_cache(maxsize=64)
 def _reader(form: str) -> re.Pattern[str] | None:
-    """A format of pattern letters, `yyyy-MM-dd HH:mm:ss.SSS`, as a regular expression."""
+    """Turns a format of pattern letters, `yyyy-MM-dd HH:mm:ss.SSS`, into a regular expression."""
     parts: list[str] = []
     seen: set[str] = set()
     at = 0
@@ -284,7 +286,7 @@ _NO_FIELD = "no such field"
 
 
 def _part(field: str, *aliases: str) -> ScalarFunction:
-    """A field of a moment as a function of its own."""
+    """Defines a field of a moment as a function of its own."""
     of_time = _OF_TIME.get(field)
     return ScalarFunction(
         field, (MOMENT,), BIGINT, row=_OF_MOMENT[field], columns=_FIELD_KERNELS[field],
