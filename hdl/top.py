@@ -308,9 +308,11 @@ class Wjasip(wiring.Component):
         """Hands over the tuples that leave early, one window at a time; the raw tuple that displaces them waits."""
         m.submodules.leaving = turns = RoundRobin(len(areas))
         chosen, free = Signal(len(areas)), Signal()
+        waits = Signal(len(areas))  # a cycle late, because the windows are far apart
+        m.d.sync += waits.eq(Cat(area.leaving.valid for area in areas) & ~chosen)
         m.d.comb += [
             free.eq(~self.handed_over.valid),
-            turns.requests.eq(Cat(area.leaving.valid for area in areas) & ~chosen),
+            turns.requests.eq(waits & ~chosen),
             turns.enable.eq(free | ~chosen.any()),
         ]
         with m.If(turns.enable):

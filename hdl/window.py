@@ -344,7 +344,12 @@ class WindowBuffer(wiring.Component):
         # half the counter range has passed); it is young. They are valid where `sure` is set.
         judging = Signal()
         sure = Signal(_PLACES)
-        found = {name: Signal(_PLACES, name=f"found_{name}") for name in ("dead", "stays", "late")}
+        found_dead, found_half = Signal(_PLACES), Signal(_PLACES)
+        found = {
+            "dead": found_dead,
+            "stays": ~found_dead & ~found_half,
+            "late": ~found_dead & found_half,
+        }
         is_young = Signal(_PLACES)
         m.d.sync += sure.eq(Mux((fresh & judging) | self.clear | self.forget, 0, kept))
         for i, (it, now, counter) in enumerate(zip(places, nows, counters, strict=True)):
@@ -358,12 +363,9 @@ class WindowBuffer(wiring.Component):
             too_old = (self.kind == RangeKind.NONE) | (
                 (self.kind == RangeKind.TICKS) & (age[-1] | ~in_time)
             )
-            is_dead, half = Signal(name=f"is_dead{i}"), Signal(name=f"half{i}")
-            m.d.comb += [is_dead.eq(too_old & (rank[-1] | ~in_rank)), half.eq(age[-1] | rank[-1])]
             m.d.sync += [
-                found["dead"][i].eq(is_dead),
-                found["stays"][i].eq(~is_dead & ~half),
-                found["late"][i].eq(~is_dead & half),
+                found_dead[i].eq(too_old & (rank[-1] | ~in_rank)),
+                found_half[i].eq(age[-1] | rank[-1]),
                 is_young[i].eq(~(age[-_YOUNG_BITS:].any() | rank[-_YOUNG_BITS:].any())),
             ]
 

@@ -65,7 +65,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "never-uncountable",
-            faulty("half.eq(age[-1] | rank[-1])", "half.eq(age[-1] & ~age[-1])"),
+            faulty("found_half[i].eq(age[-1] | rank[-1])", "found_half[i].eq(0)"),
             "search",
             16,
             "FAIL",
@@ -80,7 +80,7 @@ def flows_faulty(old: str, new: str, specification: type = FLOWS_SLOWLY) -> obje
         ),
         proof(
             "settles-early",
-            faulty("eq(~is_dead & ~half)", "eq(~is_dead)"),
+            faulty("~found_dead & ~found_half", "~found_dead"),
             "search",
             30,
             "FAIL",
