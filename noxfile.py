@@ -1,4 +1,4 @@
-"""Everything one does with the project, each in an environment of its own: `nox -l` lists it."""
+"""The sessions of the project, each in an environment of its own: `nox -l` lists them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nox
 
-# Where uv is, it makes the environments, in less time.
+# uv, if installed, makes the environments, because it is faster.
 nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "tests"]
@@ -18,12 +18,12 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """The project and some of its dependency groups."""
+    """Installs the project and some of its dependency groups."""
     put(session, "-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
 
 
 def put(session: nox.Session, *what: str) -> None:
-    """Installs with uv, and brings it where nox has none: pip takes several times as long."""
+    """Installs with uv, and uv itself if nox has none: pip takes several times as long."""
     if session.venv_backend == "venv":
         session.install("uv")
         session.run_install("uv", "pip", "install", "--quiet", *what)
@@ -35,8 +35,8 @@ def put(session: nox.Session, *what: str) -> None:
 def demo(session: nox.Session) -> None:
     """Two examples from text to verified results: Spark, bridge, simulated FPGA, and back."""
     put(session, *nox.project.dependency_groups(PROJECT, "sim"))
-    # The processor is compiled while Spark, ten times as large as all else, is fetched and installed.
-    # The demo waits for it; where this fails, the demo tries again, and says what is wrong.
+    # Compile the processor while Spark, ten times as large as everything else, is installed.
+    # The demo waits for this; if it fails, the demo tries again and reports the error.
     command = ("python", "-m", "seustream.cosim.verilated", "default3")
     silently = {"env": {"PYTHONPATH": "."}, "silent": True, "success_codes": range(256)}
     build = threading.Thread(target=session.run, args=command, kwargs=silently, daemon=True)
@@ -60,7 +60,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         _lint(session)
         session.run("python", "-m", "tests.spark_feeder.archive")
-    # One more than there are cores: builds, Spark and bridges have a test wait now and then.
+    # One more than the cores, because builds, Spark and bridges make tests wait now and then.
     workers = str((os.cpu_count() or 1) + 1)
     session.run("pytest", "-n", workers, "--dist", "worksteal", *session.posargs)
 
@@ -84,7 +84,7 @@ def wheels(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Builds the pages of `docs/` as a site, into build/site; a warning or a dead link is an error."""
     session.install(*nox.project.dependency_groups(PROJECT, "docs"))
-    # The hook is a module of the tests; the theme's news of its successor are no warning of ours.
+    # The hook is a module of the tests; the theme's news about its successor is no warning of ours.
     environment = {"PYTHONPATH": ".", "NO_MKDOCS_2_WARNING": "1"}
     session.run("mkdocs", "build", "--strict", *session.posargs, env=environment)
 
@@ -151,14 +151,14 @@ def kills(session: nox.Session) -> None:
 
 @nox.session
 def swaps(session: nox.Session) -> None:
-    """Other queries in mid-stream, again and again, in a bridge that is fed and read; `-- --record`."""
+    """Swaps queries in mid-stream, over and over, while a bridge is fed and read; `-- --record`."""
     install(session, "test", "sim")
     session.run("python", "-m", "tests.cosim.bridge.kills", "--swaps", "500", *session.posargs)
 
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """An hour of even load on a bridge, whose memory and latency must stay; `-- --minutes 5`."""
+    """An hour of steady load on a bridge: memory and latency must not grow; `-- --minutes 5`."""
     install(session, "test")
     session.run("python", "-m", "tests.cosim.bridge.soak", *session.posargs)
 
@@ -179,13 +179,13 @@ def world(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Known vulnerabilities of what is installed; asks the package index, and nothing else does."""
+    """Known vulnerabilities of installed packages; only this session asks the package index."""
     install(session, "dev")
-    session.install("pip-audit>=2.9", "pip")  # which it asks what is installed
+    session.install("pip-audit>=2.9", "pip")  # pip-audit asks pip what is installed
     found = Path(session.create_tmp()) / "requirements.txt"
     with found.open("w") as file:
         session.run("pip", "freeze", "--exclude", "seustream", stdout=file)
-    # Strict: what the index knows nothing of is not safe, but unknown.
+    # Strict: a package that the index does not know is unknown, not safe.
     strict = ("--strict", "--no-deps", "--disable-pip", "-r", str(found))
     session.run("pip-audit", *strict, *session.posargs)
 
@@ -259,7 +259,7 @@ def spark(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """What random cases reach of the processor, into bench/results; `-- --cases N` for more."""
+    """Measures what random cases reach of the processor, into bench/results; `-- --cases N`."""
     install(session, "test", "sim")
     session.run("python", "-m", "tests.hdl.coverage", *session.posargs)
 
@@ -313,7 +313,7 @@ def bitstream(session: nox.Session) -> None:
 
 @nox.session
 def sizes(session: nox.Session) -> None:
-    """Synthesise the known configurations, for the hint what fits; minutes each; `-- tiny` for one."""
+    """Synthesise the known configurations, for the hint on what fits; minutes each; `-- tiny`."""
     install(session, "fpga")
     parts = "".join(f":{parts}" for parts in session.posargs[:1])
     session.run("seustream", "bench", f"sizes{parts}")
@@ -366,6 +366,6 @@ def paper(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure; ratios within one run, into bench/results."""
+    """Run the benchmarks; ratios within one run, into bench/results."""
     install(session, "test", "sim", "cocotb", "spark", "bench")
     session.run("seustream", "bench", *session.posargs)

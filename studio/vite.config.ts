@@ -5,7 +5,7 @@ import { defineConfig, type Plugin } from "vite";
 
 const PAGE = "../seustream/studio/page";
 
-// Says which sources the bundle was made of; a test compares it with those there are.
+// Writes a hash of the sources that the bundle was made from; a test compares it with the present sources.
 function stamp(): Plugin {
   return {
     name: "stamp",
@@ -26,7 +26,7 @@ export default defineConfig({
     outDir: PAGE,
     emptyOutDir: true,
     chunkSizeWarningLimit: 3000,
-    // Names that stay: the bundle is kept beside the sources, and a change of it is one file's.
+    // Fixed names: the bundle is kept beside the sources, and a change to it is a change to one file.
     rolldownOptions: {
       output: { entryFileNames: "studio.js", assetFileNames: "[name][extname]", chunkFileNames: "[name].js" },
     },

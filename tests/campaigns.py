@@ -1,12 +1,12 @@
-"""What campaigns have done so far, so that sessions add up: `bench/results/campaigns.json`.
+"""Records what campaigns have done so far, so that sessions add up: `bench/results/campaigns.json`.
 
     work = Work("world", options)       # goes on where the last one ended, with --record
     for seed in work.cases(100_000):
         work.found[play(seed)] += 1
     work.close()
 
-A campaign is a row of cases by number. Those that are `done` went right, from 0 on: one that goes wrong
-ends the campaign.
+A campaign is a series of numbered cases. The first `done` ones went right: one that goes wrong ends the
+campaign.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 
 class Work:
-    """One run of a campaign; `found` counts what happened in it. One that does not add up to others is
-    made `anew`: its record is the last run's. So is one whose record is `of` something else."""
+    """One run of a campaign; `found` counts what happened in it. A run that does not add up to
+    others is made `anew`: its record is that of the last run. So is a run whose record is `of`
+    something else."""
 
     def __init__(
         self, name: str, options: argparse.Namespace, anew: bool = False, of: str = ""
@@ -55,8 +56,8 @@ class Work:
         return time.monotonic() - self._begun
 
     def cases(self, end: int, step: int = 1) -> Iterator[int]:
-        """Numbers of cases until there are no more, or the time is over; in steps of so many. Those
-        before the one that is asked for went right."""
+        """Yields numbers of cases until there are no more, or the time is over; in steps of this
+        many. When one is asked for, those before it went right."""
         for number in range(self.first, end, step):
             if self.took > self._seconds:
                 return
@@ -64,7 +65,7 @@ class Work:
             self.count += min(step, end - number)
 
     def close(self, whole: int | None = None) -> None:
-        """Says how many cases there were, `whole` if that is all there are, and records them."""
+        """Prints how many cases there were, of `whole` if that is given, and records them."""
         done = self.first + self.count
         print(f"{self.name}: cases {self.first:,} to {done:,}", end="")
         print(f"{f' of {whole:,}' if whole else ''} in {self.took:.0f} s")

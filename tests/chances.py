@@ -1,12 +1,12 @@
-"""Random cases of which Hypothesis holds the chance: one that fails is made as small as it can be.
+"""Random cases whose chance comes from Hypothesis: one that fails is made as small as it can be.
 
     @random_cases(500)
     def test_joins(chance: random.Random) -> None:
         check(chance)
 
-A generator draws from `chance` as from any `random.Random`; a campaign gives it `random.Random(seed)`. Hypothesis
-has drawn the bytes behind it, evenly, and takes them towards zero while the test goes on failing: fewer rows, fewer
-parts, first choices. The cases are the same each time.
+A generator draws from `chance` as from any `random.Random`; a campaign gives it `random.Random(seed)`.
+Hypothesis has drawn the bytes behind it, evenly, and moves them towards zero as long as the test fails:
+fewer rows, fewer parts, first choices. The cases are the same each time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import hypothesis
 from hypothesis import strategies as st
 
 SIZE = 512
-"""Bytes of a case, for 200 draws or so; what is drawn beyond them follows from them."""
+"""Bytes of a case, for 200 draws or so; further draws follow from them."""
 
 
 class Chance(random.Random):
-    """Takes what it gives from bytes. Zeros are the first choice, the least number, and in `random()`
-    the greatest, by which loops end that go on with some probability."""
+    """Derives its values from bytes. Zeros give the first choice, the least number, and in
+    `random()` the greatest, which ends loops that go on with some probability."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -45,7 +45,7 @@ class Chance(random.Random):
         return int.from_bytes(taken, "little") >> (size * 8 - k)
 
     def _randbelow(self, n: int) -> int:
-        """What `choice`, `randint`, `shuffle` and others ask for; without rejection, so that each takes
+        """Serves `choice`, `randint`, `shuffle` and others; without rejection, so that each takes
         as many bytes whatever they are."""
         bits = 16 if n < 1 << 8 else n.bit_length() + 16
         return self.getrandbits(bits) * n >> bits
@@ -55,7 +55,7 @@ CHANCES = st.binary(min_size=SIZE, max_size=SIZE).map(Chance)
 
 
 def random_cases(count: int) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """A decorator: the test runs `count` times, each time with another `chance`."""
+    """Decorates a test, which then runs `count` times, each time with another `chance`."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., Any]:
         settings = hypothesis.settings(

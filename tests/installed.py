@@ -1,4 +1,4 @@
-"""Python of this environment as it is where less is installed: no source tree on its path, and
+"""Runs Python of this environment as if less were installed: no source tree on its path, and
 without some packages."""
 
 from __future__ import annotations

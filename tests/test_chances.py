@@ -1,4 +1,4 @@
-"""Random cases: evenly drawn, and as small as can be where one fails."""
+"""Tests random cases: evenly drawn, and as small as can be where one fails."""
 
 from __future__ import annotations
 

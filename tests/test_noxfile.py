@@ -1,6 +1,7 @@
-"""Each session installs what it imports. The sessions are asked what they would install and run;
-what they run is imported, not run, where no other of our packages can be imported: in one process
-what the sessions run that install the same. The session of all tests imports them as it runs."""
+"""Checks that each session installs what it imports. The sessions are asked what they would install
+and run. What they run is imported, not run, where none of the other packages can be imported;
+sessions that install the same share one process. The session of all tests imports its packages as
+it runs."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from tests.docs.blocks import ROOT
 from tests.installed import installed
 
 SESSIONS = [name for name, found in vars(noxfile).items() if isinstance(found, nox.registry.Func)]
-# pyarrow takes a pandas that is gone for one that is there.
+# pyarrow mistakes a pandas that is gone for one that is there.
 STAYS = {"pandas"}
 
 
 def packages(requirements: tuple[str, ...]) -> set[str]:
-    """What is imported of them."""
+    """Returns the packages that requirements let a program import."""
     names = {re.split(r"[\[<>=,;]", requirement)[0] for requirement in requirements}
     known = importlib.metadata.packages_distributions()
     return {name.replace("-", "_") for name in names} | {
@@ -41,7 +42,7 @@ EVERY = packages(
 
 
 def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
-    """The packages a session installs, and the commands it runs."""
+    """Returns the packages that a session installs, and the commands that it runs."""
     had: set[str] = set()
     ran: list[tuple[str, ...]] = []
     session: Any = SimpleNamespace(
@@ -56,7 +57,7 @@ def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
 
 
 def imports(command: tuple[str, ...]) -> Iterator[str]:
-    """Code that imports what a command imports."""
+    """Yields code that imports what a command imports."""
     match command:
         case "python", "-m", "tests.docs.paper":
             yield "import tests.docs.paper"
@@ -69,7 +70,7 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             yield f"import runpy; runpy.run_path({file!r})"
         case "pytest", *arguments:
             arguments = ["--collect-only", "-qq", "-p", "xdist.plugin", *arguments, "-n", "0"]
-            # The plugins of packages that are gone here would be imported for being installed.
+            # Plugins of packages that are gone here would be imported because they are installed.
             yield "import os; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'"
             yield f"import pytest; assert not pytest.main({arguments!r})"
         case "seustream", "bench", *names:
@@ -97,7 +98,8 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
 
 
 def alike() -> dict[tuple[str, ...], tuple[set[str], list[tuple[str, ...]]]]:
-    """Sessions that install the same: what is gone there, and the commands of all of them."""
+    """Groups sessions that install the same; returns what is gone there, and the commands of all of
+    them."""
     found: dict[frozenset[str], tuple[list[str], list[tuple[str, ...]]]] = {}
     for name in SESSIONS:
         if name != "tests":
@@ -133,7 +135,7 @@ def test_uv_is_brought_where_nox_has_none() -> None:
 
 
 def test_an_extra_is_the_group_of_its_name() -> None:
-    """Which a user and a developer install; `rtl` is the group `sim`."""
+    """A user installs the one, a developer the other; `rtl` is the group `sim`."""
     extras = noxfile.PROJECT["project"]["optional-dependencies"]
     for name in ("spark", "rtl", "fpga", "boards", "studio"):
         group = nox.project.dependency_groups(noxfile.PROJECT, {"rtl": "sim"}.get(name, name))

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.docs.blocks import ROOT, Block, agrees, fails_with, outputs
 
 OWN = "raise SystemExit('a module of the user was imported in the place of ours')\n"
-"""A user's `engine.py`, as anybody may have one."""
+"""A user's `engine.py`, a name that anybody may use."""
 
 
 def main() -> int:
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def empty(place: Path) -> Path:
-    """A folder with nothing but modules of the user, of the names that ours have."""
+    """Makes a folder with nothing but modules of the user, under the names that ours have."""
     place.mkdir()
     for module in ("engine", "compiler", "hdl", "cosim"):
         (place / f"{module}.py").write_text(OWN)
@@ -56,7 +56,7 @@ def empty(place: Path) -> Path:
 
 
 def built(dist: Path) -> Path:
-    """The wheel, made of the source distribution."""
+    """Builds the wheel from the source distribution."""
     command = [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout[-5000:]}{done.stderr[-5000:]}"
@@ -65,7 +65,7 @@ def built(dist: Path) -> Path:
 
 
 def check_content(wheel: Path) -> None:
-    """Nothing but the package, what Spark looks for, and the licence."""
+    """Checks that there is nothing but the package, what Spark looks for, and the licence."""
     with zipfile.ZipFile(wheel) as content:
         names = content.namelist()
         top = next(name for name in names if name.endswith("dist-info/top_level.txt"))
@@ -83,7 +83,7 @@ def check_content(wheel: Path) -> None:
 
 
 def installed(wheel: Path, venv: Path, extra: str) -> dict[str, str]:
-    """A fresh environment with the wheel; gives the variables to run in it."""
+    """Makes a fresh environment with the wheel; returns the variables to run in it."""
     gone = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYSPARK_PYTHON")
     found = {name: value for name, value in os.environ.items() if name not in gone}
     found["PATH"] = os.pathsep.join((str(venv / "bin"), found.get("PATH", "")))
@@ -94,7 +94,7 @@ def installed(wheel: Path, venv: Path, extra: str) -> dict[str, str]:
 
 
 def steps(page: str) -> list[tuple[Block, Block | None]]:
-    """The blocks of a page, without what installs and what needs a checkout."""
+    """Returns the blocks of a page, without those that install and those that need a checkout."""
     found = outputs((ROOT / page).read_text(encoding="utf-8"))
     return [s for s in found if not any(word in s[0].text for word in ("pip install", "nox -s"))]
 
@@ -106,7 +106,7 @@ def is_spark(block: Block) -> bool:
 def follow(
     place: Path, environment: dict[str, str], steps: list[tuple[Block, Block | None]]
 ) -> None:
-    """Runs blocks; Python as a script that lies there, beside the user's own modules."""
+    """Runs blocks; Python as a script in this folder, beside the user's own modules."""
     assert steps
     for block, shown in steps:
         (place / "script.py").write_text(block.text)
@@ -118,7 +118,7 @@ def follow(
 
 
 def lacking(place: Path, environment: dict[str, str]) -> None:
-    """What is not installed is named, with what to install."""
+    """Checks that what is not installed is named, with what to install."""
     for arguments, wanted in (
         (("--backend", "verilated"), 'pip install "seustream[rtl]"'),
         (("--backend", "serial:///dev/null"), 'pip install "seustream[boards]"'),
@@ -129,7 +129,7 @@ def lacking(place: Path, environment: dict[str, str]) -> None:
 
 
 def run(place: Path, environment: dict[str, str], *command: str, ok: int | None = 0) -> str:
-    """Runs a command there; gives what it prints. `ok` is the status it must have."""
+    """Runs a command in a folder; returns what it prints. `ok` is the status it must have."""
     done = subprocess.run(
         command,
         cwd=place,

@@ -1,4 +1,4 @@
-"""The figures of `bench/results/device.json` are those of the sources: the quickest is measured again."""
+"""Measures the quickest case again: `bench/results/device.json` must be of the present sources."""
 
 from __future__ import annotations
 

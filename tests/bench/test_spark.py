@@ -1,4 +1,4 @@
-"""What the measurement says of its figures, and the processor time they are in; Spark itself is not started."""
+"""The remarks beside the measured figures, and the processor time in them. Starts no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the papers print is in tests that are there, and a test that fails is seen."""
+"""Checks that every test named for a figure of a paper exists, and that a failing one is
+noticed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The C library for hosts, against the RTL at the other end of a network on which datagrams get lost,
-come twice, late and damaged: what it hands over is what the golden model gives."""
+"""Runs the C library for hosts against the RTL, over a network that loses, repeats, delays and
+damages datagrams: the results must be those of the golden model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=und
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, compiled without a warning."""
+    """Compiles the program, which must not cause a warning."""
     compiler = shutil.which("cc")
     assert compiler is not None
     program = tmp_path_factory.mktemp("c") / "host"

@@ -1,4 +1,4 @@
-"""Problems: places, carets, hints, order; and that every kind of problem is tested."""
+"""Problems: places, carets, hints, order; and that a test covers every kind of problem."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_lines() -> None:
 
 
 def rendered(marked: str, hint: str | None = None) -> list[str]:
-    """The lines shown for a problem at the part in «»."""
+    """Returns the lines shown for a problem at the part in «»."""
     start, end = marked.index("«"), marked.index("»") - 1
     text = marked.replace("«", "").replace("»", "")
     return (
@@ -180,8 +180,8 @@ TESTED_ELSEWHERE = {
 
 
 def kinds_reported() -> Iterator[str]:
-    """The first argument of every call that reports a problem. The kinds of APAS have their cases in
-    its reference page, of which a test checks that it has them all."""
+    """Yields the first argument of every call that reports a problem. Leaves out APAS: another test
+    checks that its reference page has a case for each kind."""
     for path in Path(compiler.__file__).parent.rglob("*.py"):
         if "apas" in path.parts:
             continue
@@ -203,6 +203,6 @@ def test_every_kind_of_problem_has_a_case() -> None:
 
 
 def test_every_problem_has_a_hint() -> None:
-    """Each case names one, and the reader insists on it; no call leaves it out."""
+    """Every case names a hint; the reader of cases requires one, and no call leaves it out."""
     for fixture in FIXTURES:
         assert all(mistake.hint not in ("", "None") for mistake in mistakes(fixture))

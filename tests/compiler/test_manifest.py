@@ -1,4 +1,4 @@
-"""A manifest gives its compilation back, or is refused: it may come from a stranger."""
+"""A manifest restores its compilation or is refused: it may come from an untrusted source."""
 
 from __future__ import annotations
 

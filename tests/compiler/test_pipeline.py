@@ -1,6 +1,6 @@
-"""The compiler from end to end: its stages, and that no text whatever brings it down.
+"""The compiler end to end: its stages, and that no text crashes it.
 
-The random texts come from fixed seeds, which a failing test prints with the text.
+The random texts come from fixed seeds; a failing test prints the seed with the text.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ def test_stages_in_order() -> None:
 
 
 def test_every_pass_has_its_fixture() -> None:
-    """A pass says in its docstring what is there before and after."""
+    """A pass shows a before and an after in its docstring."""
     passes = set()
     for path in Path(plan.__file__).parent.glob("*.py"):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         if re.search(r"^before .*^after ", text, re.DOTALL | re.MULTILINE):
             passes.add(path.stem)
-    # Routes are planned in two ways.
+    # Two planners make routes, each with its own fixture.
     assert {path.stem for path in FOLDER.iterdir()} == passes - {"routes"} | {"cost", "thesis"}
 
 
 @pytest.mark.parametrize("stage", NAMES)
 def test_stop_after(stage: str) -> None:
-    """All up to the stage is there, nothing beyond it."""
+    """Every result up to the stage exists, and no later one."""
     c = compile_text(TEXT, stop_after=stage)
     done = NAMES.index(stage) + 1
     assert [bool(filled(c)) for filled in FILLED.values()] == [i < done for i in range(len(NAMES))]
@@ -172,7 +172,7 @@ def test_order_of_streams_is_that_of_the_catalogue_not_of_from() -> None:
 
 
 def survives(text: str, seed: int, case: int) -> bool:
-    """Compiles or reports; True if it compiles."""
+    """Returns True if the text compiles, False if it reports a problem; anything else fails."""
     reported: CompileError | None = None
     try:
         compile_text(text)
@@ -238,7 +238,7 @@ WORDS = [
 
 
 def test_the_valid_texts_are() -> None:
-    """Though some are too much for one device."""
+    """Every text compiles, though some exceed a single device."""
     for text in VALID:
         assert compile_text(text, stop_after="subqueries").normalised
 
@@ -262,7 +262,7 @@ def test_token_soup(seed: int) -> None:
 def mutated(chance: random.Random, text: str) -> str:
     tokens = TOKEN.findall(text)
     for _ in range(chance.choice((1, 1, 2, 4, 8))):
-        # More of the queries than of the streams before them.
+        # Change the queries more often than the streams before them.
         at = int(len(tokens) * chance.random() ** 0.4)
         match chance.randrange(6):
             case 0:

@@ -17,7 +17,7 @@ from tests.cosim.devices import DEVICES, linked, networked, on_usb
 REMOTE = "remote"
 
 
-# Over the link every case loads its image byte by byte: `nox -s board` runs them all.
+# Over the link every case loads its image byte by byte, so that only `nox -s board` runs them all.
 LINKS = {"linked": linked, "networked": networked, "usb": on_usb}
 
 
@@ -25,8 +25,8 @@ LINKS = {"linked": linked, "networked": networked, "usb": on_usb}
     params=[*DEVICES, *(pytest.param(link, marks=pytest.mark.campaign) for link in LINKS), REMOTE]
 )
 def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]]:
-    """Makes devices of one kind; of the small configuration unless told. A remote one is the
-    golden model behind a bridge."""
+    """Yields a function that makes devices of one kind, of the tiny configuration unless another is
+    given. A remote device is the golden model behind a bridge."""
     with contextlib.ExitStack() as stack:
 
         def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:

@@ -1,4 +1,5 @@
-"""What the tests of the contract share: a loaded device, and its results against the oracle."""
+"""Helpers that the tests of the contract share: load a device, and compare its results with the
+oracle."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ from tests.cosim.queries import (
 NewDevice = Callable[..., Device]
 
 TINY = CONFIGURATIONS["tiny"]
-# Clocks of 16 bits and sequence numbers of 8 come round soon; one with room, and one without
-# of three streams that compares one attribute at a time.
+# Clocks of 16 bits and sequence numbers of 8 wrap around soon. NARROW has room; SHALLOW has none,
+# has three streams, and compares one attribute at a time.
 NARROW = dataclasses.replace(TINY, name="narrow", timestamp_width=16, sequence_width=8, depth=256)
 SHALLOW = dataclasses.replace(NARROW, name="shallow", streams=3, depth=16, lanes=0, indexes=0)
-# Probes stand in each other's way as often as can be.
+# Probes block each other as often as possible.
 CROWDED = dataclasses.replace(TINY, name="crowded", probe_fifo_depth=1, output_fifo_depth=1)
 EQUAL = (On(R, 0, "=", S, 0),)
 PAIRS = Query({R: UNBOUNDED, S: UNBOUNDED})
@@ -55,7 +56,7 @@ def agrees(
     groups: tuple[int, ...] = (0, 1, 2),
     config: DeviceConfig = TINY,
 ) -> None:
-    """The device gives what the oracle does, which must be something."""
+    """Asserts that the device gives the results of the oracle, and that there are some."""
     got = rows_of(run(loaded(new_device, build(queries, groups), config), raws))
     want = expected(raws, queries, groups)
     assert want, "a test without results shows nothing"
@@ -71,5 +72,5 @@ def assert_same(got: list[Row], want: list[Row], queries: Sequence[Query]) -> No
 
 
 def query_rows(results: Results, query: int) -> list[tuple[int, ...]]:
-    """Sequence numbers of the results of one query."""
+    """Returns the sequence numbers of the results of one query, sorted."""
     return sorted(row[3] for row in rows_of(results) if row[0] == query)

@@ -1,7 +1,7 @@
-"""The devices the contract suite runs on, by name.
+"""Devices that the contract suite runs on, by name.
 
-Making a verilated device is cheap, building one is not: half a minute for every configuration.
-So tests that run on all devices keep to those of `contract`, whose builds they share.
+Making a verilated device is cheap; building one takes half a minute for each configuration. Therefore
+tests that run on all devices use the configurations of `contract`, whose builds they share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seustream.hdl.device import Device
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.link.lines import SimulatedLine
 
-processor.PATIENCE = 2_000_000  # of a random case that stands still one wants to hear soon
+processor.PATIENCE = 2_000_000  # a random case that hangs should fail soon
 
 _TRACED = (TINY, SHALLOW)
 _BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)
@@ -33,8 +33,8 @@ _LINKED = (TINY, NARROW, SHALLOW)
 
 
 def verilated(config: DeviceConfig) -> VerilatedDevice:
-    """The RTL; of some configurations there is only a build that can record what it executes,
-    which it does when told (`record`)."""
+    """Returns the RTL. Some configurations have only a build that can record what it executes; it
+    does so when asked (`record`)."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     if config not in _BUILT:
@@ -51,7 +51,7 @@ def _built_with(config: DeviceConfig, port: str) -> None:
 
 
 def linked(config: DeviceConfig) -> BoardDevice:
-    """The RTL behind its host link, over a line without faults."""
+    """Returns the RTL behind its host link, over a line without faults."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     _built_with(config, "a link")
@@ -60,7 +60,7 @@ def linked(config: DeviceConfig) -> BoardDevice:
 
 
 def networked(config: DeviceConfig) -> BoardDevice:
-    """The RTL behind its Ethernet port, over a cable without faults."""
+    """Returns the RTL behind its Ethernet port, over a cable without faults."""
     _built_with(config, "an Ethernet port")
     from tests.cosim.boards import cable as cables
 
@@ -70,7 +70,7 @@ def networked(config: DeviceConfig) -> BoardDevice:
 
 
 def on_usb(config: DeviceConfig) -> BoardDevice:
-    """The RTL behind its USB port, with a host at its wires."""
+    """Returns the RTL behind its USB port, with a host at its wires."""
     _built_with(config, "a USB port")
     from seustream.cosim.boards.usb import VirtualUsbBoard
     from tests.cosim.boards.test_usb import board

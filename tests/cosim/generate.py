@@ -1,4 +1,4 @@
-"""Random queries and arrivals, all from the `random.Random` they are given."""
+"""Random queries and arrivals, all drawn from the `random.Random` that is given."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def random_queries(chance: random.Random, groups: tuple[int, ...]) -> list[Query
 
 
 def random_arrivals(chance: random.Random, groups: tuple[int, ...], n: int) -> list[Raw]:
-    """Bounded in number for one timestamp, so that no window of `random_queries` overflows."""
+    """Returns arrivals, few enough per timestamp that no window of `random_queries` overflows."""
     rows, now, at_once = [], 0, 0
     for _ in range(n):
         step = chance.choice([0, 0, 1, 1, 2, 5]) if at_once < 2 else 1
@@ -62,7 +62,8 @@ def random_arrivals(chance: random.Random, groups: tuple[int, ...], n: int) -> l
 def wide_queries(
     chance: random.Random, groups: tuple[int, ...], config: DeviceConfig
 ) -> list[Query]:
-    """Random queries, most of whose windows may keep what the counters do not tell."""
+    """Returns random queries, most of whose windows may keep more than the counters can
+    distinguish."""
     old, far = config.longest_range, config.longest_rows
     sizes = (UNBOUNDED, ROWS(1), ROWS(4), ROWS(far), RANGE(0), RANGE(old // 2), RANGE(old))
     return [
@@ -74,7 +75,7 @@ def wide_queries(
 def gappy_arrivals(
     chance: random.Random, groups: tuple[int, ...], n: int, config: DeviceConfig
 ) -> list[Raw]:
-    """Bursts with large steps in between; some are ticks."""
+    """Returns bursts of arrivals with large steps in between; some are ticks."""
     old = min(config.longest_range, 1 << 50)  # so that the sum is within 64 bits
     gaps = (0, 0, 1, 1, 2, old // 3, old, old + 1, 2 * old + 1, 2 * old + 2, 10 * old)
     times = itertools.accumulate(chance.choice(gaps) * (chance.random() < 0.3) for _ in range(n))
@@ -86,7 +87,7 @@ def gappy_arrivals(
 
 
 def with_guards(chance: random.Random, tables: Tables) -> Tables:
-    """The tables with a guard for every tag that can have one, of its possible ones any."""
+    """Returns the tables with a random possible guard for every tag that can have one."""
     areas = []
     for area in tables.areas:
         common: dict[int, set[int]] = {}

@@ -1,5 +1,5 @@
-"""Equalities on keys of five kinds: in order, at random, in one bucket of the index, by Zipf, all equal. What
-a device gives for them is said by the brute-force definition."""
+"""Equalities on keys of five kinds: in order, at random, in one bucket of the index, by Zipf, all
+equal. The brute-force definition gives the results that a device must give."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ KEYS: dict[str, Callable[[DeviceConfig, bytes, random.Random, int], list[int]]] 
 def joined(
     seed: int, kind: str, streams: int, new_device: Callable[[DeviceConfig], Device]
 ) -> tuple[list[Row], list[Row]]:
-    """What came and what was wanted of an equi-join of random windows over streams that take turns, come at random,
-    or one of which comes alone for long: chains that are short and long, and too long to be walked."""
+    """Returns the actual and the wanted results of an equi-join of random windows. Its streams take
+    turns, come at random, or come in long runs of one stream: chains are short, long, and too long
+    to be walked."""
     chance, groups, config = random.Random(seed), tuple(range(streams)), NARROW
-    # What joins as the square of the window is kept small.
+    # The number of results grows as the square of the window, so it is kept small.
     most = 60 if streams == 2 else 12 if kind in ("equal", "zipf") else 40
     equal = tuple(On(s, 0, "=", s + 1, 0) for s in range(streams - 1))
     windows = {s: ROWS(chance.choice((most, chance.randint(1, most)))) for s in groups}

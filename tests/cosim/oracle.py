@@ -1,6 +1,6 @@
-"""What queries mean, by trying every combination of tuples: section 2.1, nothing else.
+"""Defines what queries mean by trying every combination of tuples: section 2.1, nothing else.
 
-No tables, no door, no expiry, no capacity: whatever a device gains by those must not show.
+No tables, no door, no expiry, no capacity: whatever a device gains by these must not show.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ HOLDS: dict[str, Callable[[int, int], bool]] = {
 def expected(
     raws: Sequence[Raw], queries: Sequence[Query], groups: tuple[int, ...] = (0, 1, 2)
 ) -> list[Row]:
-    """The results of all queries, each once, in the order of the arrivals that made them."""
+    """Returns the results of all queries, each once, in the order of the arrivals that made
+    them."""
     rows: list[Row] = []
     for position, latest in enumerate(raws):
         if not latest.admit:

@@ -1,8 +1,8 @@
-"""Queries as plain data, the tables a simple code generator makes of them, and batches.
+"""Queries as plain data, tables that a simple code generator makes of them, and batches.
 
-What a query means is in `oracle`, which knows nothing of tables. The generator here is
-deliberately artless (tags are shared by queries that differ in windows alone, one order of
-probes for each arriving stream), so that a suspicious result can be followed by hand.
+`oracle` defines what a query means, and knows nothing of tables. The generator here is deliberately
+artless (queries that differ only in windows share tags, and each arriving stream has one order of
+probes), so that a suspicious result can be traced by hand.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class On(NamedTuple):
 
 
 class Where(NamedTuple):
-    """All or any of `(attribute, symbol, constant)`."""
+    """Holds if all or any of `(attribute, symbol, constant)` do."""
 
     comparisons: tuple[tuple[int, str, int], ...]
     every: bool = True
@@ -65,8 +65,8 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True)
 class Query:
-    """A join of the streams that have a window, on any of the terms; a term is all of its
-    comparisons, so the empty term is a cross product."""
+    """A join of the streams that have a window, on any of the terms. A term is the conjunction of
+    its comparisons, so the empty term is a cross product."""
 
     windows: dict[int, Window]
     terms: tuple[tuple[On, ...], ...] = ((),)
@@ -209,7 +209,7 @@ def assemble(*code: isa.Instruction) -> tuple[int, ...]:
 
 
 def with_area(tables: Tables, number: int, **members: object) -> Tables:
-    """The tables with members of one area replaced."""
+    """Returns the tables with members of one area replaced."""
     areas = list(tables.areas)
     areas[number] = dataclasses.replace(areas[number], **members)  # type: ignore[arg-type]
     return dataclasses.replace(tables, areas=tuple(areas))
@@ -223,8 +223,8 @@ def arrivals(
     groups: tuple[int, ...] = (0, 1, 2),
     ticks: Sequence[int] = (),
 ) -> list[Raw]:
-    """Numbers (source, timestamp, attributes) rows, and repeats each for all streams of
-    its source; those whose positions are in `ticks` are not admitted."""
+    """Numbers (source, timestamp, attributes) rows, and repeats each one for all streams of its
+    source; rows whose positions are in `ticks` are not admitted."""
     seen = dict.fromkeys(groups, 0)
     raws = []
     for position, (source, timestamp, attributes) in enumerate(rows):
@@ -248,7 +248,7 @@ def batch(raws: Sequence[Raw]) -> Batch:
 
 
 def run(device: Device, raws: Sequence[Raw], at_once: int | None = None) -> Results:
-    """Pushes the tuples, `at_once` a batch, and drains the device."""
+    """Pushes the tuples, `at_once` per batch, and drains the device."""
     size = at_once or max(len(raws), 1)
     parts = [device.push(batch(raws[i : i + size])) for i in range(0, len(raws), size)]
     return Results.concatenate([*parts, device.flush()])
@@ -259,7 +259,7 @@ Row = tuple[int, int, int, tuple[int, ...]]
 
 
 def rows_of(results: Results) -> list[Row]:
-    """One a result, of which a record has several."""
+    """Returns one row per result, of which a record has several."""
     record, queries = results.each()
     return [
         (query, newest, oldest, tuple(sequences))
@@ -274,13 +274,14 @@ def rows_of(results: Results) -> list[Row]:
 
 
 def exact(device: Device) -> Status:
-    """The counters, but for those in which a processor may count what meets a tuple that has just died."""
+    """Returns the counters, without those in which a processor may count encounters with a tuple
+    that has just died."""
     return dataclasses.replace(device.status(), pairs=0, circulated=0)
 
 
 def counts_as(processor: Status, model: Status, guards: bool = False) -> bool:
-    """All counters agree; but a processor may count what meets a tuple that has just died, and it may
-    compare fewer pairs if there are guards (`seustream.hdl.device.Area`)."""
+    """Returns whether all counters agree. A processor may count encounters with a tuple that has
+    just died, and it may compare fewer pairs if there are guards (`seustream.hdl.device.Area`)."""
     more = processor.circulated >= model.circulated and (guards or processor.pairs >= model.pairs)
     return (
         more
@@ -289,7 +290,7 @@ def counts_as(processor: Status, model: Status, guards: bool = False) -> bool:
 
 
 def handed_over(results: Results) -> list[tuple[int, int, int, int]]:
-    """Stream, sequence number; stream and sequence number of the taker."""
+    """Returns stream and sequence number of each tuple handed over, and of its taker."""
     handed = results.handed_over
     columns = (handed.stream, handed.sequence, handed.taker, handed.taken_by)
     return list(zip(*(map(int, column) for column in columns), strict=True))

@@ -1,4 +1,5 @@
-"""Random images one after the other on a stream: what a device gives, whatever it is made of."""
+"""Random images that follow each other on a stream, and the output of a device, whatever it is made
+of."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2), (0, 0, 2)]
 
 @dataclass(frozen=True)
 class Swaps:
-    """The first image is loaded before the first tuple, image k + 1 after `cuts[k]` of them."""
+    """The first image is loaded before the first tuple, image k + 1 after `cuts[k]` tuples."""
 
     config: DeviceConfig
     images: tuple[bytes, ...]
@@ -36,8 +37,8 @@ class Swaps:
 
 
 def swaps(seed: int, config: DeviceConfig, tuples: int = 30, images: int = 2) -> Swaps:
-    """A random case; most images let equalities use an index, often on other attributes than
-    the image before."""
+    """Returns a random case. Most images allow equalities to use an index, often on other
+    attributes than the image before."""
     chance = random.Random(seed)
     groups = chance.choice([groups for groups in GROUPS if len(groups) <= config.streams])
     gappy = chance.random() < 0.4
@@ -61,7 +62,7 @@ Outcome = tuple[list[Row], list[tuple[int, int, int, int]], Status]
 
 
 def play(device: Device, case: Swaps) -> Outcome:
-    """Results, tuples handed over, counters."""
+    """Plays a case; returns results, tuples handed over, and counters."""
     rows, handed = [], []
     borders = [0, *case.cuts, len(case.raws)]
     for image, start, stop in zip(case.images, borders, borders[1:], strict=False):
@@ -75,7 +76,8 @@ def play(device: Device, case: Swaps) -> Outcome:
 
 
 def same(case: Swaps, found: Outcome, golden: Outcome, processor: bool) -> bool:
-    """As the golden model, to the last counter; a processor as far as the contract says."""
+    """Returns whether an outcome is that of the golden model, to the last counter; for a processor,
+    as far as the contract requires."""
     if not processor:
         return found == golden
     tables = [decode(image, case.config) for image in case.images]

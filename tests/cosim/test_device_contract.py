@@ -1,7 +1,7 @@
-"""The contract of `seustream.hdl.device`: what joins with what, on every device.
+"""Tests the contract of `seustream.hdl.device`: what joins with what, on every device.
 
-The results are written out, or found by the oracle that tries every combination. Beside
-this file: `test_device_control` (loading, refusals, counters) and `test_device_random`.
+The results are written out, or found by the oracle, which tries every combination. See also
+`test_device_control` (loading, refusals, counters) and `test_device_random`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_equality_join_of_two_streams(new_device: NewDevice) -> None:
 def test_comparisons_are_unsigned_and_keep_their_operands_apart(
     new_device: NewDevice, symbol: str
 ) -> None:
-    """Both orders of arrival: what is probe in one is window in the other."""
+    """Tries both orders of arrival: the probe of one is in the window in the other."""
     values = [0, 1, 0x7FFF, 0x8000, 0xFFFF]
     there = [(R, 0, (9, 9, v)) for v in values] + [(S, 1, (9, v)) for v in values]
     back = [(S, 2, (9, v)) for v in values] + [(R, 3, (9, 9, v)) for v in values]
@@ -156,7 +156,8 @@ def test_overlapping_terms_repeat_a_result_only_for_its_raw_tuple(new_device: Ne
 
 
 def r_probes_s(program: tuple[int, ...], **area: object) -> Tables:
-    """R probes S's window; all that S's program joins is a result of query 0."""
+    """Returns tables in which R probes S's window; everything that S's program joins is a result of
+    query 0."""
     tables = build([PAIRS])
     routes = {
         R: Route(False, frozenset({S})),
@@ -170,7 +171,7 @@ def r_probes_s(program: tuple[int, ...], **area: object) -> Tables:
 
 
 def joined_by(new_device: NewDevice, tables: Tables) -> list[tuple[int, ...]]:
-    """Which of R's (a, b) in 0..1 x 0..1 join with S's one tuple, (1, 1)."""
+    """Returns which of R's (a, b) in 0..1 x 0..1 join with S's one tuple, (1, 1)."""
     pairs = [(a, b) for a in (0, 1) for b in (0, 1)]
     raws = arrivals([(S, 0, (1, 1)), *((R, 1, pair) for pair in pairs)])
     results = run(loaded(new_device, tables), raws)
@@ -237,7 +238,7 @@ def test_jmpct_goes_on_for_its_own_tag_only(new_device: NewDevice) -> None:
 def test_a_comparison_with_a_stream_not_carried_is_false_unless_constant(
     new_device: NewDevice, stream: int, condition: Condition, holds: bool
 ) -> None:
-    """T's attributes are never there, whatever is left in the wires that would carry them."""
+    """T's attributes are never there, whatever is left on the wires that would carry them."""
     tables = r_probes_s(
         assemble(isa.Cmp(2, stream, 2, condition, 5), isa.Emit(5, 3), isa.Nop()),
         factors=(Factor(2, stream, 2, condition),),
@@ -247,7 +248,7 @@ def test_a_comparison_with_a_stream_not_carried_is_false_unless_constant(
 
 
 def test_only_a_raw_probe_has_selection_bits(new_device: NewDevice) -> None:
-    """R's bits are 1, yet for the joined R,S tuple that probes T they read 0."""
+    """R's bits are 1, yet they read 0 for the joined R,S tuple that probes T."""
     chain = Query(dict.fromkeys((R, S, T), UNBOUNDED), where={R: Where(((0, "=", 1),))})
     tables = build([chain])
     rows = tables.areas[T].combinations
@@ -294,8 +295,8 @@ def test_only_a_raw_probe_has_selection_bits(new_device: NewDevice) -> None:
 def test_a_window_ends_where_it_says(
     new_device: NewDevice, window: Window, reached: list[int], beside: bool
 ) -> None:
-    """Alone, the area may have dropped what is out; beside a larger window it may not, and
-    the output check decides."""
+    """On its own, the area may have dropped the tuples outside the window; beside a larger window
+    it may not, and the output check decides."""
     queries = [Query({R: window, S: RANGE(0)})] + [PAIRS] * beside
     times = [0, 9, 10, 11, 20, 20]
     raws = arrivals([*((R, ts, ()) for ts in times), (S, 20, ())])
@@ -389,8 +390,8 @@ def test_self_join_beside_another_stream(new_device: NewDevice) -> None:
     ids=str,
 )
 def test_selections_of_window_and_probe(new_device: NewDevice, where: dict[int, Where]) -> None:
-    """The first query's selection bit is not the second's, and the third admits all tuples,
-    so that the bits themselves must keep the rest out."""
+    """The first query's selection bit is not the second's, and the third query admits all tuples,
+    so that the bits themselves must keep the others out."""
     queries = [
         Query({R: UNBOUNDED, S: UNBOUNDED}, where={R: LARGE, S: Where(((1, "=", 0),))}),
         Query({R: UNBOUNDED, S: UNBOUNDED}, where=where),
@@ -411,7 +412,7 @@ def test_selections_in_a_chain(new_device: NewDevice) -> None:
 
 
 def test_the_door_drops_what_no_query_selects(new_device: NewDevice) -> None:
-    """A mask needs all its bits, one mask is enough, and the dropped are counted in ROWS."""
+    """A mask needs all its bits, one mask is enough, and dropped tuples count in ROWS."""
     query = Query({R: ROWS(2), S: UNBOUNDED}, where={R: Where(((0, "=", 1),))})
     other = Query({R: ROWS(2), S: UNBOUNDED}, where={R: Where(((1, "=", 1),))})
     tables = build([query, other])

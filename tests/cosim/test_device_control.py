@@ -1,4 +1,5 @@
-"""The contract of `seustream.hdl.device`: overflow, loading, refusals, counters, on every device."""
+"""Tests the contract of `seustream.hdl.device` on every device: overflow, loading, refusals,
+counters."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def test_a_full_buffer_hands_nothing_over_to_a_tick(new_device: NewDevice) -> No
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_overflow_takes_away_is_told(new_device: NewDevice, seed: int) -> None:
-    """Results of the device and those that need a tuple handed over before make up all."""
+    """The results of the device and those that need a tuple handed over before make up all
+    results."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     queries = [
@@ -252,7 +254,7 @@ def test_a_device_without_an_image_takes_nothing(new_device: NewDevice) -> None:
 def test_a_refused_batch_leaves_the_device_as_it_was(
     new_device: NewDevice, wrong: Raw, message: str
 ) -> None:
-    """Also the rows before the one at fault."""
+    """Rows before the faulty one leave no trace either."""
     raws = arrivals([(t % 2, t, (t % 3,)) for t in range(20)])
     device, untouched = (loaded(new_device, build([PAIRS])) for _ in range(2))
     run(device, raws[:10])
@@ -279,7 +281,7 @@ def test_the_clock_goes_on_from_batch_to_batch(new_device: NewDevice) -> None:
 
 
 def test_results_come_in_the_order_of_their_raw_tuples(new_device: NewDevice) -> None:
-    """Also where the tuples' results come from different areas and different depths."""
+    """Holds also where the results of a tuple come from different areas and different depths."""
     chain = Query(dict.fromkeys((R, S, T), UNBOUNDED))
     raws = arrivals([(t % 3, t, ()) for t in range(12)])
     results = run(loaded(new_device, build([chain, PAIRS])), raws)
@@ -297,7 +299,8 @@ def test_status_is_a_picture_of_the_moment(new_device: NewDevice) -> None:
 
 
 def test_counters(new_device: NewDevice) -> None:
-    """S meets two stored R and joins one, which is in one query's window; then R meets S."""
+    """S meets two stored tuples of R and joins one, which is in one query's window; then R meets
+    S."""
     queries = [
         Query({R: ROWS(3), S: ROWS(3)}, (EQUAL,), {R: Where(((1, "=", 0),))}),
         Query({R: ROWS(1), S: ROWS(3)}, (EQUAL,), {R: Where(((1, "=", 0),))}),
@@ -326,7 +329,8 @@ def test_counters(new_device: NewDevice) -> None:
 
 
 def test_an_area_that_keeps_nothing_joins_nothing_later(new_device: NewDevice) -> None:
-    # One by one, for it may keep a tuple until it comes to drop it; the query's window has it still.
+    # One by one, because the area may keep a tuple until it gets to drop it; the query's window
+    # still has it.
     tables = with_area(build([PAIRS]), R, retention=Retention())
     results = run(loaded(new_device, tables), arrivals([(R, 0, ()), (S, 0, ()), (R, 0, ())]), 1)
     assert query_rows(results, 0) == [(1, 0, -1, -1)]

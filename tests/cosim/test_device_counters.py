@@ -1,6 +1,6 @@
-"""The contract of `seustream.hdl.device`: counters that wrap, rule 8, on every device.
+"""Tests the contract of `seustream.hdl.device`, rule 8, on every device: counters that wrap.
 
-Clocks of 16 bits and sequence numbers of 8 tell ages up to 32767 ticks and ranks up to 127.
+Clocks of 16 bits and sequence numbers of 8 can tell ages up to 32767 ticks and ranks up to 127.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def left_early(
     groups: tuple[int, ...] = (0, 1, 2),
     config: DeviceConfig = NARROW,
 ) -> list[Handed]:
-    """What is handed over. On the way: each for a reason and in time, and the results are those
-    that need none of it, or only before it left."""
+    """Returns the tuples handed over. Checks that each has a reason and is in time, and that the
+    results are those that need none of these tuples, or only before it left."""
     device = loaded(new_device, build(queries, groups), config)
     results = run(device, raws)
     handed = sorted(handed_over(results))
@@ -94,7 +94,8 @@ def left_early(
 def ages_and_ranks(
     raws: Sequence[Raw], groups: tuple[int, ...]
 ) -> Callable[[Raw, int], tuple[int, int]]:
-    """Of a raw tuple, when the one at a position has arrived."""
+    """Returns a function for age and rank of a raw tuple at the arrival of the one at a
+    position."""
     lasts: list[dict[int, int]] = [{}]
     for raw in raws:
         lasts.append({**lasts[-1], groups[raw.stream]: raw.sequence})
@@ -128,14 +129,14 @@ def ages_and_ranks(
 def test_a_tuple_older_than_the_clock_tells_is_handed_over(
     new_device: NewDevice, window: Window, gap: int, handed: list[Handed]
 ) -> None:
-    """Before the one that comes late probes: it does not find it."""
+    """It is handed over before the late arrival probes, which does not find it."""
     query = Query({R: window, S: window})
     raws = arrivals([(R, 5, ()), (S, 5 + gap, ()), (R, 5 + gap, ())])
     assert left_early(new_device, [query], raws) == handed
 
 
 def test_one_tick_after_another_adds_up(new_device: NewDevice) -> None:
-    """No step is large, and the clock goes round twice."""
+    """No step is large, yet the clock wraps around twice."""
     steps = range(0, 4 * OLD, OLD // 3)
     raws = arrivals([(R, 0, ()), *((S, t, ()) for t in steps)])
     taker = next(n for n, t in enumerate(steps) if t > OLD)
@@ -145,7 +146,7 @@ def test_one_tick_after_another_adds_up(new_device: NewDevice) -> None:
 
 
 def test_a_window_of_time_needs_no_more_than_the_clock_tells(new_device: NewDevice) -> None:
-    """What is older is dead, and the dead are not handed over, however large the step."""
+    """Older tuples are dead, and dead tuples are not handed over, however large the step."""
     query = Query({R: RANGE(OLD), S: RANGE(OLD)})
     for gap in (OLD, OLD + 1, 2 * OLD + 2, 1 << 40):
         raws = arrivals([(R, 0, ()), (R, 9, ()), (S, gap, ()), (S, gap + 9, ()), (R, gap + 9, ())])
@@ -153,14 +154,14 @@ def test_a_window_of_time_needs_no_more_than_the_clock_tells(new_device: NewDevi
 
 
 def test_dead_by_rank_is_dropped_and_the_rest_handed_over(new_device: NewDevice) -> None:
-    """Of R the last two are kept, so the other two are dead when they become too old."""
+    """The last two of R are kept, so the other two are dead when they become too old."""
     query = Query({R: ROWS(2), S: ROWS(1)})
     raws = arrivals([*((R, t, ()) for t in range(4)), (S, OLD + 10, ())])
     assert left_early(new_device, [query], raws) == [(R, 2, S, 0), (R, 3, S, 0)]
 
 
 def test_a_tick_takes_a_tuple_over_the_clock(new_device: NewDevice) -> None:
-    """A tick on another stream, then one on its own."""
+    """A tick on another stream does so, then one on its own."""
     rows = [(R, 0, ()), (R, 7, ()), (S, OLD + 1, ()), (R, OLD + 8, ()), (S, OLD + 8, ())]
     raws = arrivals(rows, ticks=[2, 3])
     assert left_early(new_device, [PAIRS], raws) == [(R, 0, S, 0), (R, 1, R, 2)]
@@ -223,7 +224,8 @@ def test_a_gap_in_both_counters_is_handed_over_once(new_device: NewDevice) -> No
 
 
 def test_a_full_buffer_and_a_counter_at_once(new_device: NewDevice) -> None:
-    """All places are taken: two leave for their age, which makes the room the arrival needs."""
+    """All places are taken: two tuples leave for their age, which makes the room that the arrival
+    needs."""
     n = SHALLOW.capacity
     rows = [*((R, 0 if k < 2 else 50, ()) for k in range(n)), (R, OLD + 1, ()), (R, OLD + 2, ())]
     rows += [(R, OLD + 3, ()), (S, OLD + 3, ())]
@@ -240,7 +242,7 @@ COPIES = (0, 0, 2)
 
 
 def test_the_first_copy_takes_from_both(new_device: NewDevice) -> None:
-    """The copies share a counter, which the first to arrive moves."""
+    """The copies share a counter, which the first one to arrive moves."""
     query = Query({R: UNBOUNDED, S: UNBOUNDED})
     raws = arrivals([(0, t, ()) for t in range(FAR + 2)], COPIES)
     assert left_early(new_device, [query], raws, COPIES) == [
@@ -259,7 +261,8 @@ def test_another_stream_takes_from_both_copies(new_device: NewDevice) -> None:
 
 
 def test_timestamps_of_results_are_whole(new_device: NewDevice) -> None:
-    """Far beyond the clock, below zero too, and the clock goes round between the two parts."""
+    """Holds far beyond the range of the clock, below zero, too, and when the clock wraps around
+    between the two parts."""
     for start in (-(1 << 62), -OLD // 2, 1_700_000_000_000, (1 << 62) + 65_535):
         raws = arrivals([(R, start, ()), (S, start + OLD, ())])
         results = run(loaded(new_device, build([PAIRS]), NARROW), raws)
@@ -285,7 +288,7 @@ def test_a_larger_window_of_a_later_image_finds_what_the_counters_tell(
 
 
 def test_64_bits_tell_every_age_there_is(new_device: NewDevice) -> None:
-    """All but that of a tuple from one end of time at the other."""
+    """The exception is the age that a tuple from one end of time has at the other end."""
     config = dataclasses.replace(NARROW, timestamp_width=64, sequence_width=64)
     first, last = -(1 << 63), (1 << 63) - 1
     for gap, handed in ((last, []), (last + 1, [(R, 0, S, 0)]), (last - first, [(R, 0, S, 0)])):
@@ -313,7 +316,7 @@ def test_random_gaps(new_device: NewDevice, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_random_ranks(new_device: NewDevice, seed: int) -> None:
-    """Of one stream many more come than its counter tells, most of them ticks."""
+    """One stream brings many more tuples than its counter can tell apart, most of them ticks."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     queries = [PAIRS, Query({R: UNBOUNDED, S: ROWS(3)}, ((On(R, 0, "<", S, 0),),))]
@@ -324,7 +327,7 @@ def test_random_ranks(new_device: NewDevice, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_devices_agree_whatever_the_batches(seed: int) -> None:
-    """Results, hand-overs and counters; block borders of the golden model fall anywhere."""
+    """Results, hand-overs and counters agree; block borders of the golden model fall anywhere."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     groups = chance.choice(GROUPS)

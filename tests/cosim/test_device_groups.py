@@ -1,7 +1,7 @@
-"""The contract of `seustream.hdl.device`, rule 9: each result is in a group or delivered, whatever is grouped
-and however the device does it.
+"""Tests the contract of `seustream.hdl.device`, rule 9: each result is in a group or delivered, whatever
+is grouped and however the device does it.
 
-What is to come is a fold, one result after the other, of what the oracle finds.
+The expected outcome is a fold, one result after the other, of what the oracle finds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GROUPS = [(0, 1), (0, 1, 2), (0, 0), (0, 0, 2)]
 def grouped_at_random(
     chance: random.Random, tables: Tables, queries: Sequence[Query], attributes: int = 4
 ) -> Tables:
-    """Some route tags are grouped; all that are of one query, in the same way."""
+    """Groups some route tags at random, all of one query in the same way."""
     of_query = {}
     for number, query in enumerate(queries):
 
@@ -70,7 +70,8 @@ def _added(*groups: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def fold(tables: Tables, raws: Sequence[Raw], rows: Sequence[Row]) -> Folded:
-    """Groups of results, each looked at by itself; those of no group beside them."""
+    """Folds results into groups, each result by itself; returns the groups, and the results that
+    are in none."""
     of = {one.query: one for one in tables.grouped.values()}
     attributes = {(raw.stream, raw.sequence): raw.attributes for raw in raws}
     groups: dict[tuple[int, int, int], tuple[int, ...]] = {}
@@ -91,7 +92,8 @@ def fold(tables: Tables, raws: Sequence[Raw], rows: Sequence[Row]) -> Folded:
 
 
 def folded(tables: Tables, raws: Sequence[Raw], results: Results) -> Folded:
-    """The same of what a device gives: its groups, and what it delivers of their queries."""
+    """Does the same with the output of a device: its groups, and what it delivers of their
+    queries."""
     groups, rest = fold(tables, raws, rows_of(results))
     of, them = {one.query: one for one in tables.grouped.values()}, results.grouped
     names = ("query", "key", "count", "total", "least", "greatest", "oldest", "first")
@@ -110,7 +112,8 @@ def agree(
     groups: tuple[int, ...],
     at_once: int,
 ) -> Counter:
-    """Each push gives its own results, in groups or not; before some of them other tables are loaded."""
+    """Asserts that each push gives its own results, in groups or not; before some pushes other
+    tables are loaded."""
     seen: Counter = Counter()
     place = {(raw.stream, raw.sequence): at for at, raw in enumerate(raws)}
     of_push: dict[int, list[Row]] = {}
@@ -139,19 +142,19 @@ def agree(
 
 
 def _held(device: Device, chance: random.Random) -> None:
-    """Ports of the RTL are held back, in half of the cases."""
+    """Holds back the ports of the RTL, in half of the cases."""
     if hasattr(device, "hold") and chance.random() < 0.5:
         device.hold(chance.getrandbits(16), chance.choice([0, 0.3]), chance.choice([0.3, 0.9]))
 
 
 def _one_term(queries: Sequence[Query]) -> list[Query]:
-    """Without what may give a result twice."""
+    """Drops the terms that may give a result twice."""
     return [dataclasses.replace(query, terms=query.terms[:1]) for query in queries]
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_groups_of_random_queries(new_device: NewDevice, seed: int) -> None:
-    """Times go over the end of the counter; some ages are more than a quarter of what it counts."""
+    """Times pass the end of the counter; some ages are more than a quarter of its range."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     far = seed % 2
@@ -182,7 +185,8 @@ def test_random_groups_of_random_queries(new_device: NewDevice, seed: int) -> No
 
 
 def _same_place(chance: random.Random, n: int) -> list[int]:
-    """Keys that differ, each of three digits of three bits that make up one place of eight."""
+    """Returns different keys of three digits of three bits, all of which fall into one place of
+    eight."""
     high = [chance.randrange(1 << 6) for _ in range(n)]
     return [each << 3 | (each ^ each >> 3) & 7 for each in high]
 
@@ -198,7 +202,8 @@ KEYS: dict[str, Callable[[random.Random, int], list[int]]] = {
 
 
 def _keyed(chance: random.Random, keys: str, n: int, top: int = 0xFFFF, step: int = 3) -> list[Raw]:
-    """Tuples that join by their first attribute; the second is a key, and the third any value."""
+    """Returns tuples that join by their first attribute; the second is a key, the third any
+    value."""
     rows, now = [], 0
     for key in KEYS[keys](chance, n):
         now += chance.choice([0, 0, 1, step])
@@ -216,7 +221,7 @@ _QUERIES = [
 
 
 def _tables(*by: Grouped) -> Tables:
-    """Tables of `_QUERIES`, grouped by some of them."""
+    """Returns the tables of `_QUERIES`, some of them grouped."""
     tables = build(_QUERIES, (0, 1))
     grouped = {
         tag: one for tag, route in tables.routes.items() for one in by if one.query in route.queries
@@ -234,7 +239,8 @@ _BY = (
 
 @pytest.mark.parametrize("keys", KEYS)
 def test_groups_by_keys_of_any_kind(new_device: NewDevice, keys: str) -> None:
-    """What is grouped changes between pushes; after a reset all begins anew, and nothing is left of before."""
+    """The grouping changes between pushes; after a reset all begins anew, and nothing from before
+    is left."""
     print(f"seed {len(keys)}")
     chance = random.Random(len(keys))
     device = loaded(new_device, _BY[0], NARROW)
@@ -254,7 +260,8 @@ def test_groups_by_keys_of_any_kind(new_device: NewDevice, keys: str) -> None:
 
 
 def test_a_group_of_more_than_it_counts(new_device: NewDevice) -> None:
-    """More results of one key in one push than a count of a processor holds, all of the greatest value."""
+    """One push has more results of one key than the count of a processor holds, all with the
+    greatest value."""
     many, few, top = 6000, 11, 0xFFFF
     query = Query({R: UNBOUNDED, S: RANGE(0)})
     assert many * few > 1 << GROUP_COUNT_BITS

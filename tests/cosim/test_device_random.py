@@ -1,5 +1,7 @@
-"""The contract of `seustream.hdl.device` on random queries, streams and images: finds what nobody
-thought of. Every test prints its seed.
+"""Tests the contract of `seustream.hdl.device` on random queries, streams and images, to find cases that
+were not thought of.
+
+Every test prints its seed.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def test_equalities_on_keys_of_any_kind(
 
 @pytest.mark.parametrize("seed", range(10))
 def test_results_do_not_depend_on_the_batches(new_device: NewDevice, seed: int) -> None:
-    """One push of all tuples, pushes of one, pushes of seven; overflow included."""
+    """Compares one push of all tuples with pushes of one and pushes of seven; overflow included."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     queries = [*random_queries(chance, (0, 1, 2)), PAIRS]
@@ -69,7 +71,8 @@ def test_results_do_not_depend_on_the_batches(new_device: NewDevice, seed: int) 
     for at_once in (None, 1, 7):
         device = loaded(new_device, build(queries))
         results = run(device, raws, at_once)
-        # Those of the models are the same to the last one; a processor has a clock.
+        # The counters of the models agree to the last one; some of a processor's depend on its
+        # cycles.
         status = exact(device) if hasattr(device, "counters") else device.status()
         runs.append((sorted(rows_of(results)), sorted(handed_over(results)), status))
     assert runs[0] == runs[1] == runs[2]
@@ -79,8 +82,8 @@ def test_results_do_not_depend_on_the_batches(new_device: NewDevice, seed: int) 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_mutated_image_is_refused_or_runs_to_an_end(new_device: NewDevice, seed: int) -> None:
-    """The checksum is made right again, so that only the checks stand between the damage and
-    the device; what they let pass may mean anything, but each batch comes to its end."""
+    """The checksum is corrected, so that only the checks stand between the damage and the device.
+    An image that they let pass may mean anything, but each batch comes to its end."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     groups = chance.choice(GROUPS)

@@ -1,8 +1,8 @@
-"""Images that follow each other while tuples come: golden model, instruction-level model and RTL
-give the same, wherever the change falls between two tuples.
+"""Tests images that follow each other while tuples come: golden model, instruction-level model and RTL
+give the same, wherever between two tuples the change falls.
 
-What the second image needs and the first did not, selection bits and indexes of the stored
-tuples, must be there; what left early under the one must not come back under the other.
+Selection bits and indexes of the stored tuples that only the second image needs must be there; a tuple
+that left early under the one must not come back under the other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_a_change_between_any_two_tuples(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_many_changes(name: str, seed: int) -> None:
-    """More tuples than a window holds, and images of which some were there before."""
+    """More tuples come than a window holds, and some of the images were there before."""
     print(f"seed {seed}")
     config = CONFIGS[seed % len(CONFIGS)]
     case = swaps(seed, config, tuples=120, images=8)

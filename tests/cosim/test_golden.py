@@ -1,5 +1,5 @@
-"""The golden model alone: it reads factors and never programs, needs no simulator, and gives the same
-results in blocks as one by one."""
+"""Tests the golden model alone: it reads factors and never programs, needs no simulator, and gives
+the same results in blocks as one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_imports_no_simulator() -> None:
 def test_blocks_of_any_size_give_what_tuples_give_one_by_one(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what the definition says."""
+    """These are also the results of the definition."""
     print(f"seed {seed}")
     chance, groups = random.Random(seed), (0, 1)
     queries = random_queries(chance, groups)

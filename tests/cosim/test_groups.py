@@ -1,4 +1,4 @@
-"""Groups of results, against one result after the other."""
+"""Tests groups of results against adding one result after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Group = tuple[int, ...]
 def _one_by_one(
     grouped: Grouped, rows: list[tuple[int, np.ndarray, int]], into: dict[Group, Group]
 ) -> None:
-    """Adds results: their times, attributes and oldest times."""
+    """Adds results, given by time, attributes and oldest time, to their groups."""
     for time, attributes, oldest in rows:
         key, value = (
             0 if place is None else int(attributes[place]) for place in (grouped.key, grouped.value)

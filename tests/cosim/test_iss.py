@@ -1,4 +1,4 @@
-"""What only the instruction-level model promises: that it executes words, and shows them."""
+"""Tests what only the instruction-level model promises: that it executes words, and shows them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Step = tuple[int, int, int, str]
 
 
 def executed(tables: Tables, rows: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Step]:
-    """Tag, area, address and text of every instruction executed."""
+    """Returns tag, area, address and text of every instruction executed."""
     steps: list[Step] = []
     device = IssDevice(
         TINY, lambda tag, area, address, op: steps.append((tag, area, address, str(op)))
@@ -48,7 +48,8 @@ def executed(tables: Tables, rows: Sequence[tuple[int, int, tuple[int, ...]]]) -
 
 
 def one_area(*code: isa.Instruction) -> Tables:
-    """R and T probe S, which has this program; what it joins as tag t is query t - 3."""
+    """Returns tables in which R and T probe S, which has this program; a tuple joined as tag t is a
+    result of query t - 3."""
     tags = range(3, 3 + TINY.queries)
     return Tables(
         groups=(0, 1, 2),
@@ -110,7 +111,7 @@ WORKED_EXAMPLE = """
 def test_the_program_of_the_worked_example(
     probe: tuple[int, tuple[int, ...]], window: tuple[int, ...], tags: set[int]
 ) -> None:
-    """The area of S: R(a,b,c) and T(f) meet S(d,e)."""
+    """Covers the area of S: R(a,b,c) and T(f) meet S(d,e)."""
     words = tuple(int(word, 16) for word in WORKED_EXAMPLE.split())
     tables = with_area(one_area(isa.Nop()), S, program=words)
     assert tags_joined(tables, [(S, 0, window), (probe[0], 1, probe[1])]) == tags
@@ -188,7 +189,7 @@ def test_a_probe_of_an_empty_window_executes_nothing() -> None:
 
 
 def test_the_columns_move_to_the_front_without_losing_a_tuple() -> None:
-    """More tuples than twice the depth, so that the slice slides and starts anew."""
+    """More tuples come than twice the depth, so that the slice slides and starts anew."""
     even = (Selection(True, (Comparison(1, Condition.EQ, 0),)),)
     tables = one_area(
         isa.Cmp(0, R, 0, Condition.LE, 0), isa.AndRegisters(0, 32, 16), isa.Emit(16, 3), isa.Nop()

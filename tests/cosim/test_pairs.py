@@ -1,4 +1,5 @@
-"""Pairs of probes and window tuples: with an index and without one, against the definition."""
+"""Tests pairs of probes and window tuples, with an index and without one, against the
+definition."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ class Side:
 
 
 def case(seed: int, equality: bool) -> tuple[Area, Side, Side, tuple[Ints, Ints]]:
-    """An area with several combinations, some of another tag; all of TAG share an equality or not.
-    Values are few, the greatest among them."""
+    """Returns an area with several combinations, some of another tag; with `equality` all of TAG
+    share one. There are few values, the greatest among them."""
     chance = np.random.default_rng(seed)
     conditions = [c for c in Condition if c is not Condition.EQ or not equality]
     factors = [
@@ -65,7 +66,7 @@ def case(seed: int, equality: bool) -> tuple[Area, Side, Side, tuple[Ints, Ints]
 def defined(
     area: Area, probes: Side, window: Side, sight: tuple[Ints, Ints]
 ) -> set[tuple[int, ...]]:
-    """Post tag, probe, place: one pair after the other."""
+    """Returns post tag, probe and place of each pair, found one after the other."""
     found = set()
     for who in range(len(probes)):
         for whom in range(int(sight[0][who]), int(sight[1][who])):

@@ -1,4 +1,4 @@
-"""Solutions of the lab course, `docs/course/`: a function for each sheet."""
+"""Solutions of the lab course in `docs/course/`: at least one function for each sheet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Row = tuple[int, int, int]
 
 
 def pairs(r: list[Row], s: list[Row], t: int) -> Counter[tuple[int, int]]:
-    """The join of two streams over `WINDOW RANGE t`, by its definition."""
+    """Joins two streams over `WINDOW RANGE t`, by definition."""
     found: Counter[tuple[int, int]] = Counter()
     for ts_r, key_r, value_r in r:
         for ts_s, key_s, value_s in s:
@@ -56,7 +56,7 @@ def pairs_of_seustream(r: list[Row], s: list[Row], t: int) -> Counter[tuple[int,
 
 
 def placed(condition: str) -> str:
-    """The part of the machine that decides a join condition: device, both, or host."""
+    """Returns the part of the machine that decides a join condition: device, both, or host."""
     c = compile_text(
         f"""
         CREATE STREAM R (a int, name varchar(20), x double precision);
@@ -101,7 +101,8 @@ EITHER = """
 
 
 def joined(program: str, rows: list[tuple[int, int, int]]) -> int:
-    """The number of results of rows of b and then one of a, each `(stream, k, v)`, with a program of area b."""
+    """Counts the results of some rows, each `(stream, k, v)`, with this program in the area of
+    b."""
     compiled: Compilation = compile_text(QUERY)
     areas = list(compiled.tables.areas)
     areas[1] = replace(areas[1], program=assemble(program, compiled.slot_names))
@@ -125,7 +126,7 @@ def joined(program: str, rows: list[tuple[int, int, int]]) -> int:
 
 
 def circulated(text: str, plan: str, streams: dict[str, Any]) -> tuple[int, int]:
-    """Tuples that circulate in the device under a plan, and the results."""
+    """Returns the number of tuples that circulate in the device under a plan, and of results."""
     compiled = compile_text(text, options=Options(plan=plan))
     device = GoldenDevice(compiled.options.config)
     run = GraphRun(compiled, device)
@@ -142,7 +143,7 @@ Event = tuple[int, str, int]
 
 
 def matches(events: list[Event], within: int) -> Counter[tuple[int, int, int]]:
-    """`A a; !N; B b; C c` with x rising, by its definition: the times of each match."""
+    """Matches `A a; !N; B b; C c` with x rising, by definition: the times of each match."""
     found: Counter[tuple[int, int, int]] = Counter()
     by_type = {kind: [event for event in events if event[1] == kind] for kind in "ABCN"}
     for (ta, _, xa), (tb, _, xb) in itertools.product(by_type["A"], by_type["B"]):
@@ -165,14 +166,14 @@ def matches_of_seustream(events: list[Event], within: int) -> Counter[tuple[int,
 
 
 def arrivals(count: int, delay: int, seed: int) -> list[int]:
-    """Times in the order in which they arrive, each up to `delay` late."""
+    """Returns times in the order of their arrival, each up to `delay` late."""
     chance = random.Random(seed)
     due = [(ts + chance.randint(0, delay), ts) for ts in range(count)]
     return [ts for _, ts in sorted(due)]
 
 
 def late(times: list[int], slack: int) -> int:
-    """Rows with a time more than `slack` behind the greatest one before them."""
+    """Counts rows with a time more than `slack` behind the greatest one before them."""
     highest, lost = -slack, 0
     for ts in times:
         lost += ts < highest - slack
@@ -201,13 +202,13 @@ MENDED = """
 
 
 def run_of(text: str, count: int, backend: str = "iss", config: str = "default") -> dict[str, Any]:
-    """What the studio shows of a run over the rows of seed 1."""
+    """Runs the rows of seed 1 as the studio does, and returns what it shows."""
     c = compilation(text, Settings(config))
     return story(c, rows(c.program.base, 1, count), backend)
 
 
 def busiest(text: str, count: int) -> tuple[str, str]:
-    """The join area that executes most instructions, and the query that has most results."""
+    """Returns the join area that executes most instructions, and the query with most results."""
     run = run_of(text, count)
     areas, queries = Counter[str](), Counter[str]()
     for part, times in run["counters"].items():
@@ -220,7 +221,7 @@ def busiest(text: str, count: int) -> tuple[str, str]:
 
 
 def found(text: str, count: int) -> tuple[int, list[Any]]:
-    """How many results the device finds, and what is left of them."""
+    """Returns the number of results that the device finds, and the rows that remain."""
     run = run_of(text, count, "golden")
     return sum(len(step["results"]) for step in run["steps"]), sorted(
         run["results"]["near"]["rows"]
@@ -228,7 +229,7 @@ def found(text: str, count: int) -> tuple[int, list[Any]]:
 
 
 def first_wrong(text: str, right: str, count: int) -> int | None:
-    """The first step, counted from 1, with a result that the right text does not give."""
+    """Returns the first step, counted from 1, with a result that the right text does not give."""
     steps = [run_of(one, count, "golden")["steps"] for one in (text, right)]
     for number, (one, other) in enumerate(zip(*steps, strict=True), start=1):
         if any(result not in other["results"] for result in one["results"]):
@@ -237,7 +238,7 @@ def first_wrong(text: str, right: str, count: int) -> int | None:
 
 
 def busy(name: str, config: str, count: int) -> Counter[str]:
-    """Busy cycles of all steps of a text of the gallery by kind of unit, on the RTL."""
+    """Returns the busy cycles of a gallery text on the RTL, over all steps, by kind of unit."""
     texts = {one["name"]: one["text"] for one in gallery()}
     text = re.sub(r"RANGE \d+", "RANGE 40", texts[name])
     found = Counter[str]()

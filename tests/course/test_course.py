@@ -1,4 +1,4 @@
-"""The lab course: each sheet is there, and its solution gives what the product gives."""
+"""The lab course: every sheet exists, and its solution agrees with the product."""
 
 from __future__ import annotations
 

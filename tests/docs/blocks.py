@@ -1,7 +1,7 @@
-"""What a page tells its reader to type: the blocks of a Markdown text, run in order.
+"""Runs the blocks of a Markdown page in order, as its reader would type them.
 
-A `sh` or `python` block is run as it stands; a `text` block right after it is what it prints,
-where a line that is only `…` stands for any lines.
+A `sh` or `python` block runs as it stands; a `text` block right after it shows its output. A line
+in it that is only `…` stands for any lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; `span` is that of its text in the page."""
+    """A fenced block; `span` is the range of its text in the page."""
 
     language: str
     text: str
@@ -38,8 +38,8 @@ def blocks(page: str) -> list[Block]:
 
 
 def sandbox(directory: Path) -> dict[str, str]:
-    """A directory as a reader's: the examples, the queries' tests, and the commands of an
-    installation. Gives the environment to run them in."""
+    """Sets up a directory like a reader's: the examples, the tests, and the commands of an
+    installation. Returns the environment to run them in."""
     commands = directory / ".commands"
     commands.mkdir()
     for name, call in (("python", ""), ("seustream", " -m seustream"), ("pip", " -c pass")):
@@ -55,7 +55,7 @@ def sandbox(directory: Path) -> dict[str, str]:
 
 
 def execute(block: Block, directory: Path, environment: dict[str, str]) -> str:
-    """Runs a block; gives what it prints, and fails if it does."""
+    """Runs a block and returns its output; raises if the block fails."""
     shell = ["bash", "-euo", "pipefail", "-c", block.text]
     command = shell if block.language == "sh" else [sys.executable, "-c", block.text]
     done = subprocess.run(
@@ -75,14 +75,15 @@ def execute(block: Block, directory: Path, environment: dict[str, str]) -> str:
 
 
 def fails_with(block: Block) -> int:
-    """A block whose last line ends in `# exit status N` is meant to fail so."""
+    """Returns the exit status a block should have: that of `# exit status N` in its last line, or
+    0."""
     last = block.text.rstrip().splitlines()[-1]
     found = re.search(r"# exit status (\d+)$", last)
     return int(found[1]) if found else 0
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether what a page shows is what was printed."""
+    """Returns whether the shown text agrees with the printed one."""
     lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
     pattern = "".join("(?:.*\n)*?" if line == "…" else re.escape(line) + "\n" for line in lines)
     real = "".join(line.rstrip() + "\n" for line in printed.strip("\n").splitlines())
@@ -90,8 +91,8 @@ def agrees(shown: str, printed: str) -> bool:
 
 
 def outputs(page: str) -> list[tuple[Block, Block | None]]:
-    """Blocks to run, each with the `text` block that shows what it prints, if one follows it
-    with nothing between."""
+    """Returns the blocks to run, each with the `text` block that shows its output, if one follows
+    it directly."""
     found = blocks(page)
     pairs = []
     for block, after in zip(found, [*found[1:], None][: len(found)], strict=True):
@@ -104,7 +105,7 @@ def outputs(page: str) -> list[tuple[Block, Block | None]]:
 
 
 def run_page(path: Path, directory: Path) -> str:
-    """Runs a page's blocks in a sandbox; gives the page with its outputs as they are now."""
+    """Runs a page's blocks in a sandbox; returns the page with its present outputs."""
     page = path.read_text(encoding="utf-8")
     environment = sandbox(directory)
     changes = []

@@ -1,4 +1,5 @@
-"""Examples of docstrings as blocks of code, for the site's reference: an extension of griffe."""
+"""An extension of griffe that turns examples in docstrings into code blocks, for the site's
+reference."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.docs.site import fenced
 
 
 class Fenced(griffe.Extension):
-    """Puts each example between fences, where the docstring has it bare."""
+    """Puts fences around each example that is bare in its docstring."""
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
         if obj.docstring is not None:

@@ -1,5 +1,5 @@
 """Tables of measured figures as the pages show them, between a line `<!-- NAME -->` and the next
-`<!-- end -->`. `python -m tests.docs.figures` writes them anew."""
+`<!-- end -->`. `python -m tests.docs.figures` rewrites them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MATCHERS = {
 
 
 def filled(page: str) -> str:
-    """The page with its tables as the results have them now."""
+    """Returns the page with its tables as the results have them now."""
     return _PLACE.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", page)
 
 
 def results(name: str) -> dict[str, Any]:
-    """A benchmark's last run, its rows by the names of their columns."""
+    """Returns a benchmark's last run, each row as a mapping from column to value."""
     found = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text("utf-8"))
     found["rows"] = [dict(zip(found["head"], row, strict=True)) for row in found["rows"]]
     return found
@@ -57,7 +57,8 @@ def engines() -> str:
 
 
 def below() -> str:
-    """Where the fast path is not ten times as fast as the best of the others."""
+    """Names the queries on which the fast path is not ten times as fast as the best of the
+    others."""
     found = results("engines")
     windows = {row["query"]: row["window"] for row in found["rows"]}
     slow = [
@@ -85,7 +86,7 @@ def matchers() -> str:
 
 
 def runs_of() -> str:
-    """How often everything was run, and what less often."""
+    """Says how often everything was run, and which cases less often."""
     found = []
     for name, known in (("patterns", MATCHERS), ("engines", ENGINES)):
         rows = results(name)["rows"]
@@ -112,7 +113,7 @@ def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def joins() -> str:
-    """Each work with the times of both engines."""
+    """Returns the table of joins: each work with the times of both engines."""
     rows = {(row["work"], row["engine"]): row for row in results("joins")["rows"]}
     lines = []
     for work in dict.fromkeys(work for work, _ in rows):
@@ -149,7 +150,8 @@ def outer() -> str:
 
 
 def nexmark() -> str:
-    """Each query beside what the others take; how often they are better is said below."""
+    """Returns the table of Nexmark queries beside the times of the others, followed by how the
+    times compare, engine by engine."""
     found = results("nexmark")
     shown = _plain(found)
     parts = []
@@ -167,7 +169,8 @@ def nexmark() -> str:
 
 
 def spark() -> str:
-    """Each way from Spark to Spark, and what it takes of Spark's best and of reading alone."""
+    """Returns the table of paths from Spark to Spark, followed by their ratios to Spark's best and
+    to reading alone."""
     found = results("spark")
     ratios = [f"{what}: {_figure(ratio)}" for what, ratio in found["ratios"].items()]
     return _plain(found) + "\n" + "\n".join(f"- {line}" for line in ratios) + "\n"
@@ -190,7 +193,7 @@ def scans() -> str:
 
 
 def _more(name: str, number: int) -> dict[str, Any]:
-    """Another table of a benchmark, as `results` gives the first."""
+    """Returns another table of a benchmark, in the form of `results`."""
     found = results(name)["more"][number]
     found["rows"] = [dict(zip(found["head"], row, strict=True)) for row in found["rows"]]
     return dict(found)
@@ -203,8 +206,8 @@ def simulators() -> str:
 
 
 def bitstreams() -> str:
-    """With the tuples a second of a workload that was measured in cycles, at the clock asked for,
-    beside what the port brings."""
+    """Returns the table of bitstreams, with tuples a second computed from measured cycles at the
+    clock of the board, beside what the port carries."""
     found = results("boards")
     for row in found["rows"]:
         clock = min(row["MHz asked"], row["MHz reached"])
@@ -219,7 +222,7 @@ def largest() -> str:
 
 
 def clocks() -> str:
-    """Of the bitstreams, what a clock is about."""
+    """Returns the columns of the bitstreams that concern the clock."""
     shown = ("configuration", "board", "version", "streams", "lanes", "bits", "LUT4", "block RAM",
              "MHz asked", "MHz reached", "worst seed", "seeds", "slowest path")  # fmt: skip
     return _plain(results("boards"), shown)
@@ -239,7 +242,8 @@ def _figure(value: object) -> str:
 
 
 def papers() -> str:
-    """Each claim of a paper that a benchmark tries, and whether it holds in its last run."""
+    """Returns the table of claims of the papers that a benchmark tests, and whether they hold in
+    its last run."""
     lines = []
 
     def claim(paper: str, what: str, found: str, holds: bool | str, bench: str) -> None:
@@ -288,7 +292,8 @@ def papers() -> str:
 
 
 def worked() -> str:
-    """Each figure of a paper that is an example worked by hand, and whether its tests pass."""
+    """Returns the figures of papers that are examples worked out by hand, and whether their tests
+    pass."""
     shown = (
         ("paper", "paper"),
         ("printed as", "figure or table"),
@@ -307,7 +312,7 @@ def worked() -> str:
 
 
 def benches() -> str:
-    """Every benchmark there is: under what its last run was, and how long it took."""
+    """Returns the table of all benchmarks: the conditions and the duration of their last run."""
     lines = []
     for name in bench.available():
         path = bench.folder() / "results" / f"{name}.json"
@@ -338,7 +343,7 @@ def span(seconds: float) -> str:
 
 
 def _from_to(low: float, high: float) -> str:
-    """How much less time is needed, in percent."""
+    """Writes how much less time is needed, in percent."""
     if low > 0 or high < 0:
         least, most = sorted((abs(low), abs(high)))
         return f"{least:.0f} to {most:.0f} percent {'less' if low > 0 else 'more'}"

@@ -51,7 +51,7 @@ def _names(entry: ScalarFunction | AggregateFunction) -> str:
 
 
 def text() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     rows = [
         f"| {_names(f)} | {_takes(f.parameters, f.optional, f.variadic)} | {_cell(f.doc)}"
         f" | `{_cell(f.example)}` |\n"

@@ -23,7 +23,7 @@ Cell = dict[str, Any]
 
 
 def run(notebook: dict[str, Any], place: Path) -> Iterator[tuple[Cell, list[dict[str, Any]]]]:
-    """The code cells with what each puts out now, in a folder of their own."""
+    """Yields the code cells with their present outputs; runs them in a folder of their own."""
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.chdir(place):
         for cell in notebook["cells"]:
@@ -57,7 +57,7 @@ def _lines(text: str) -> list[str]:
 
 
 def as_page(text: str) -> str:
-    """A notebook as Markdown."""
+    """Returns a notebook as Markdown."""
     out = []
     for cell in json.loads(text)["cells"]:
         source = "".join(cell["source"])

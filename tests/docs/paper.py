@@ -58,9 +58,10 @@ MINUTES: dict[str, tuple[float, float]] = {
     "temporal_streams": (0.5, 0.5),
     "worked": (0.5, 0.5),
 }
-"""By benchmark what it takes on two cores, shortened and in full."""
+"""By benchmark, the minutes it takes on two cores, shortened and in full."""
 FETCHED = {"core": "SEUSTREAM_CORE"}
-"""Benchmarks beside what a user fetches and builds, by the variable that says where it is."""
+"""Benchmarks that compare with something a user fetches and builds, by the variable with its
+path."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,25 +109,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def last(name: str) -> Mapping[str, Any]:
-    """The last results of a benchmark; empty where there are none."""
+    """Returns the last results of a benchmark; empty if there are none."""
     path = bench.folder() / "results" / f"{name}.json"
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def is_made(found: Mapping[str, Any], now: Mapping[str, Any], is_full: bool) -> bool:
-    """Says whether results are whole, of this machine and commit, and of the size that is asked for."""
+    """Returns whether results are complete, of this machine and commit, and of the requested
+    size."""
     is_known = bool(now["commit"]) and "+" not in now["commit"]
     same = all(found.get(key) == now[key] for key in ("machine", "commit"))
     return is_known and same and found.get("parts") is None and (not is_full or not is_short(found))
 
 
 def is_short(found: Mapping[str, Any]) -> bool:
-    """Says whether results are of the smaller sizes."""
+    """Returns whether results are of the smaller sizes."""
     return bool(found.get("short"))
 
 
 def expected(name: str, found: Mapping[str, Any], is_full: bool) -> float:
-    """The seconds that a benchmark will take: what it took last at this size, or else as listed."""
+    """Returns the seconds that a benchmark will take: its last time at this size, or else the
+    listed one."""
     took = found.get("seconds")
     whole = found.get("parts") is None
     short, full = MINUTES[name]
@@ -135,7 +138,7 @@ def expected(name: str, found: Mapping[str, Any], is_full: bool) -> float:
 
 
 def make(name: str, is_full: bool) -> bool:
-    """Runs one; says whether it went well."""
+    """Runs a benchmark; returns whether it succeeded."""
     LOGS.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     path = LOGS / f"{name}.log"

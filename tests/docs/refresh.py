@@ -23,15 +23,15 @@ PICTURES = {
     "q7-cost": ("cost", "q7"),
     "q7-thesis": ("thesis", "q7"),
 }
-"""Pictures that EXPLAIN draws of the eight queries: plan, query. The others are drawn by hand, but
-for those of patterns."""
+"""Pictures that EXPLAIN draws of the eight queries: plan, query. All others but those of the
+pattern are drawn by hand."""
 
 PATTERNS = {"pattern-automaton": "automaton", "pattern-lists": "lists"}
 PATTERN = (
     "PATTERN A; !N; B+ k; C WHERE a.price > 60 AND k[i].price > k[i-1].price AND c.price < a.price"
     " WITHIN 10 min USING NEXT RETURN *"
 )
-"""Pictures that EXPLAIN draws of this pattern: stage."""
+"""Pictures that EXPLAIN draws of this pattern, by stage."""
 
 
 def picture(name: str) -> str:

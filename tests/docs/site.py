@@ -1,4 +1,4 @@
-"""The site of the pages: what MkDocs asks of it (`mkdocs.yml`), built by `nox -s docs`.
+"""Builds the pages as a site: the hooks of MkDocs (`mkdocs.yml`), run by `nox -s docs`.
 
 docs/index.md        its lists are the navigation, so that a page is entered in one place
 ../examples/x.md     what pages name outside of `docs/` becomes a part of the site
@@ -16,43 +16,43 @@ from tests.docs.blocks import ROOT
 from tests.docs.notebooks import as_page
 
 BESIDE = "beside"
-"""The folder of the site with files of the repository that are not in `docs/`."""
+"""The folder of the site for repository files outside of `docs/`."""
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _EXAMPLE = re.compile(r"^>>> (?:.+\n?)+", re.MULTILINE)
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 
 
 def links(page: str) -> list[str]:
-    """The targets of a page's links and pictures."""
+    """Returns the targets of a page's links and pictures."""
     prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
 
 def slug(head: str, separator: str = "-") -> str:
-    """The anchor of a heading, as code hosts make it."""
+    """Returns the anchor of a heading, as code hosts make it."""
     return re.sub(r"[^\w\- ]", "", head).lower().replace(" ", separator)
 
 
 def fenced(docstring: str) -> str:
-    """The docstring with fences around its examples."""
+    """Returns the docstring with fences around its examples."""
     return _EXAMPLE.sub(lambda example: f"```pycon\n{example[0].rstrip()}\n```\n", docstring)
 
 
 def navigation(index: str) -> list[dict[str, Any]]:
-    """The lists of the first page, by their headings."""
+    """Returns the lists of the first page by their headings."""
     found: list[dict[str, Any]] = [{"Home": "index.md"}]
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
         pages = re.findall(r"\[([^\]]+)\]\(([^)\s#]+\.(?:md|ipynb))\)", body)
         listed = [(" ".join(name.split()), place("index.md", target)) for name, target in pages]
-        # A reading path names pages that are listed further down.
+        # The reading path only repeats pages that are listed further down.
         if listed and head != "Where to begin":
             found.append({head: [{name[0].upper() + name[1:]: target} for name, target in listed]})
     return found
 
 
 def place(source: str, target: str) -> str:
-    """Where the site has what a page names: both from the site's root."""
+    """Returns the place in the site of a link's target; both paths start at the site's root."""
     inside = source.removeprefix(f"{BESIDE}/")
     start = f"docs/{source}" if inside == source else inside
     path = posixpath.normpath(posixpath.join(posixpath.dirname(start), target))
@@ -62,7 +62,7 @@ def place(source: str, target: str) -> str:
 
 
 def moved(source: str, page: str) -> str:
-    """A page whose links lead to where the site has their targets."""
+    """Returns a page whose links point to their targets in the site."""
 
     def one(link: re.Match[str]) -> str:
         before, target, after = link.groups()
@@ -76,10 +76,11 @@ def moved(source: str, page: str) -> str:
 
 
 def beside() -> list[str]:
-    """The files outside `docs/` that its pages name, and those that these name."""
+    """Returns the files outside `docs/` that its pages name, and the files that these name in
+    turn."""
     found: list[str] = []
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    for source in pages:  # which grows
+    for source in pages:  # the list grows in the loop
         path = ROOT / source.removeprefix(f"{BESIDE}/")
         text = (path if source.startswith(BESIDE) else ROOT / "docs" / source).read_text("utf-8")
         for target in links(text):

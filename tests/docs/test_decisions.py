@@ -1,4 +1,5 @@
-"""Each decision has a number, a date, a status, the parts of the template, and a row in the index."""
+"""Each decision has a number, a date, a status, the parts of the template, and a row in the
+index."""
 
 from __future__ import annotations
 

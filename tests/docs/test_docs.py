@@ -1,7 +1,6 @@
-"""The pages a reader follows: what they say to type is typed, what they show is what is printed.
+"""The pages a reader follows: their commands run as typed, and print the output that is shown.
 
-Where EXPLAIN or a summary has changed on purpose, `python -m tests.docs.refresh` brings the pages
-up to date.
+If EXPLAIN or a summary has changed on purpose, `python -m tests.docs.refresh` updates the pages.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.docs.site import links, slug
 
 DOCS = ROOT / "docs"
 BESIDE = [DOCS / "how-to" / name for name in ("join-across-sites.md", "watch-a-query.md")]
-"""Pages about what takes several machines, or a browser: their commands are in other tests."""
+"""Pages whose commands need several machines or a browser; other tests run those commands."""
 FOLLOWED = [
     *(DOCS / f"tutorial{name}.md" for name in ("", "-patterns", "-fpga")),
     DOCS / "reference" / "match-recognize.md",
@@ -111,7 +110,8 @@ def test_pictures_are_well_formed(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_pages_are_plain(path: Path) -> None:
-    """Short lines of prose, closed blocks, nothing of the machine a page was written on."""
+    """A page begins with a heading, closes its blocks, and names nothing of the machine it was
+    written on."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert text.count("```") % 2 == 0
@@ -131,7 +131,7 @@ def test_glossary_is_in_order_and_names_a_thing_once() -> None:
 
 
 def test_published_ranges_are_as_measured() -> None:
-    """The page on joins across sites repeats what the last run of its benchmark found."""
+    """The page on joins across sites repeats the findings of the last run of its benchmark."""
     found = json.loads((ROOT / "bench" / "results" / "smj.json").read_text())["remarks"]
     shown = " ".join((DOCS / "explanation" / "joins-across-sites.md").read_text().split())
     published = [remark for remark in found if "published" in remark]

@@ -1,4 +1,4 @@
-"""Notebooks show what their cells put out, and are pages of the site."""
+"""Notebooks show the outputs of their cells, and become pages of the site."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.docs.notebooks import FOLDER, as_page, run
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_puts_out(path: Path, tmp_path: Path) -> None:
-    """`python -m tests.docs.notebooks` writes it anew."""
+    """`python -m tests.docs.notebooks` rewrites the outputs."""
     notebook = json.loads(path.read_text("utf-8"))
     assert (notebook["nbformat"], notebook["cells"][0]["cell_type"]) == (4, "markdown")
     for cell, outputs in run(notebook, tmp_path):

@@ -1,4 +1,5 @@
-"""The measurements are all there are, go on after one that fails, and are not made twice."""
+"""The runner of measurements knows them all, goes on after a failure, and repeats none
+needlessly."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ FAILS = "outer"
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The benchmarks that run, and write what they find, into a folder of the test; `FAILS` fails."""
+    """Returns the list of benchmarks that run; each writes its result into a folder of the test,
+    and `FAILS` fails."""
     names: list[str] = []
 
     def make(name: str, is_full: bool) -> bool:

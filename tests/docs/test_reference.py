@@ -1,4 +1,5 @@
-"""The reference against the code: nothing missing, nothing that is not there, examples that hold."""
+"""Compares the reference with the code: it lacks nothing, invents nothing, and its examples
+hold."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def page(name: str) -> str:
 
 
 def tables(text: str) -> list[list[list[str]]]:
-    """Every table of a page as rows of cells, its head first."""
+    """Returns every table of a page as rows of cells, the head first."""
     found: list[list[list[str]]] = [[]]
     for line in text.splitlines():
         if line.startswith("|"):
@@ -62,7 +63,7 @@ def tables(text: str) -> list[list[list[str]]]:
 
 
 def table(text: str, head: str) -> list[list[str]]:
-    """The rows of all tables whose first column has this head."""
+    """Returns the rows of all tables whose first column has this head."""
     rows = [row for rows in tables(text) if rows[0][0] == head for row in rows[1:]]
     assert rows, f"no table of {head}"
     return rows
@@ -81,7 +82,7 @@ STATEMENTS = sorted((REFERENCE / "statements").glob("*.md"))
 def test_a_page_of_a_statement_works_as_typed(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is Python runs in this process."""
+    """Python blocks run in this process."""
     text = path.read_text(encoding="utf-8")
     assert path.stem == "index" or outputs(text)
     for block, shown in outputs(text):
@@ -198,7 +199,8 @@ def test_statements_are_all_there() -> None:
 
 
 def kinds_in_the_compiler(apas: bool) -> set[str]:
-    """Kinds of problems of one of the two languages. Those of the language core go by APAS's own names."""
+    """Returns the kinds of problems of APAS or of the other languages. The language core reports
+    its own under APAS's names."""
     found = set(CODES.values()) if apas else set()
     for path in (ROOT / "compiler").rglob("*.py"):
         if ("apas" in path.relative_to(ROOT).parts) != apas:
@@ -297,7 +299,7 @@ def test_exceptions_are_where_they_are_said_to_be() -> None:
         ((name,), (module,)) = codes(row[0]), codes(row[1])
         assert issubclass(getattr(importlib.import_module(module), name), Exception)
         listed.add(name)
-    listed |= {"PatternError", "InternalError"}  # the base of all, and a fault of ours
+    listed |= {"PatternError", "InternalError"}  # the base class of all, and an internal error
     for module in (
         "seustream.engine.host.errors",
         "seustream.engine.pattern.errors",
@@ -312,7 +314,7 @@ def test_exceptions_are_where_they_are_said_to_be() -> None:
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, list[str]]:
-    """Options of a command, with their choices."""
+    """Returns the options of a command with their choices."""
     found = {}
     for action in command._actions:
         if isinstance(action, argparse._HelpAction):

@@ -1,4 +1,4 @@
-"""What the site makes of the pages: navigation, links, what lies beside them."""
+"""The pages as a site: navigation, links, files beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of operators, and which queries each of them is for."""
+"""The figures of operators, and the queries each operator serves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Queries that begin late see the windows as they stand: their results are compared with those of a query that was
-there from the beginning, over random rows."""
+"""Queries that begin late see the windows as they are: their results are compared with those of a
+query that was there from the beginning, over random rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def run_of(c: Compilation) -> GraphRun:
 def results(
     before: Compilation, after: Compilation, tables: dict[int, dict[str, pa.Table]], lag: int = 0
 ) -> list[dict[str, Any]]:
-    """What q gives when a run of `before` goes on with `after`; S is so far behind R."""
+    """Returns the results of q if a run of `before` goes on with `after`; S is this far behind
+    R."""
     run, found = run_of(before), []
     for ts, some in tables.items():
         if ts == BEGIN:
@@ -143,7 +144,8 @@ def test_a_query_of_another_text_under_the_same_name_begins_anew() -> None:
 @pytest.mark.parametrize("device", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_streams_that_a_late_query_reads_may_be_far_behind(seed: int, device: bool) -> None:
-    """Beside a join that has come to 5,000 a query begins over streams that begin at 0. Judge: pairs of rows."""
+    """Beside a join that has reached 5,000, a query begins over streams that begin at 0. Pairs of
+    rows are the judge."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     streams = "".join(f"CREATE STREAM {name} (k int);" for name in "RSTU")
@@ -199,7 +201,7 @@ def test_streams_that_a_late_query_reads_may_be_far_behind(seed: int, device: bo
     assert given("new") == pairs("T", "U")
     wanted = pairs("T", "R")
     assert given("mixed") <= wanted
-    # Of R there are the rows that the windows of the other join held.
+    # Of R only the rows that the windows of the other join held are there.
     assert given("mixed") >= Counter({xy: n for xy, n in wanted.items() if min(xy) >= 5_000})
     assert wanted
     assert pairs("T", "U")

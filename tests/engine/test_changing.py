@@ -1,4 +1,5 @@
-"""Queries that come and go in a run: changed in place, as through a state, and as had they always been there."""
+"""Queries that come and go in a run: changed in place, changed through a state, or present from the
+start; all give the same."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ OPERATIONS = {
     "distinct": "DISTINCT R.v FROM R WHERE {} WINDOW RANGE 6",
     "outer": "R.v, S.w FROM R LEFT JOIN S ON R.k = S.k AND {} WINDOW RANGE 6",
 }
-"""Statements that are operators of their own."""
+"""Statements that become operators of their own."""
 Found = dict[str, list[tuple[Any, ...]]]
 
 
@@ -141,7 +142,8 @@ def test_a_late_group_sees_what_joins_keep() -> None:
     ],
 )
 def test_what_is_changed_in_place(late: str, there: str, taken: bool) -> None:
-    """Operators over what a join derives begin through a state, which has that join's rows."""
+    """Operators over a stream that a join derives begin through a state, which has the join's
+    rows."""
     streams = (
         f"{STREAMS}CREATE STREAM J AS SELECT R.k, R.v FROM R, S WHERE R.k = S.k WINDOW RANGE 5;"
         "CREATE STREAM F AS SELECT k, v FROM R WHERE v > 0;"

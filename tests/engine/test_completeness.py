@@ -1,5 +1,5 @@
-"""From when on late queries are complete: what is said is compared with a query that was there from the
-beginning, over random rows."""
+"""The time from which late queries are complete: the stated time is compared with a query that was
+there from the beginning, over random rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Query sets that go on, in pieces: what a run over whole files gives, which other tests judge."""
+"""Query sets that run on, in pieces: they give the results of a run over whole files, which other
+tests judge."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, mult
 
 
 def by_a_run(rows: dict[str, pa.Table]) -> dict[str, Rows]:
-    """As `seustream run` does it: streams that are all there."""
+    """Returns the results as `seustream run` computes them, from complete streams."""
     compilation = compiled(EVERYTHING)
     run = GraphRun(compilation, GoldenDevice(compilation.options.config))
     found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
@@ -29,7 +30,8 @@ def by_a_run(rows: dict[str, pa.Table]) -> dict[str, Rows]:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("slack", [0, 30])
 def test_in_pieces_as_at_once(seed: int, slack: int) -> None:
-    """Pushed in pieces, by several one after the other; before the end most is out already."""
+    """Pushes in pieces, through several runs one after the other; most results come before the
+    end."""
     print(f"seed {seed}")
     chance, rows, compilation = random.Random(seed), streams(300, seed), compiled(EVERYTHING)
 
@@ -63,7 +65,8 @@ def test_in_pieces_as_at_once(seed: int, slack: int) -> None:
 
 
 def test_what_waits_for_the_end_comes_at_the_end() -> None:
-    """Rows of the last timestamp: derived streams could still have one more of it until the end."""
+    """Uses rows of the last timestamp: until the end, derived streams could still have one more of
+    it."""
     one = {
         "R": pa.table({"ts": [7], "a": [1], "b": [900]}),
         "S": pa.table({"ts": [7], "d": [1], "name": ["n3"]}),

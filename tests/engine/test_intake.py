@@ -1,4 +1,5 @@
-"""Rows of a caller on their way into a stream: which are taken, and what is said of those that are not."""
+"""Rows of a caller on their way into a stream: which are taken, and the messages for those that are
+not."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_null_where_none_may_be() -> None:
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
-    """The length is counted in characters, not in bytes."""
+    """The length counts characters, not bytes."""
     r = Stream("R", {"s": "varchar(5)", "t": "varchar"})
     driver = driver_of(compiled([r], "SELECT * FROM R WINDOW NOW;"))
     with pytest.raises(RowsRefused, match=r"^stream R, column s: 10,000 characters, at most 5$"):

@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE's meters, by a clock of the test's own."""
+"""The meters of EXPLAIN ANALYZE, with a clock of the test's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a run: which operators it goes on with, and which rows can be saved of it."""
+"""The state of a run: the operators that resume from it, and the rows that can be saved from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.engine.twostreams import STREAMS, random_rows
 
 
 def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
-    """The same stream is defined without the stage before: what reads it comes first now."""
+    """The same stream is defined without the stage before it, so its reader moves to an earlier
+    stage."""
     data = random_rows(60, np.random.default_rng(2))
     reader = "SELECT E.a, R.b FROM E, R WHERE E.a = R.a WINDOW RANGE 20;"
     second = (
@@ -72,7 +73,7 @@ def test_late_rows_are_those_of_the_streams_that_are_read() -> None:
 
 
 def test_rows_that_can_be_saved_are_those_that_wait_and_those_in_windows() -> None:
-    """Of a run that is never resumed by what made it."""
+    """They come from a state that no run of the same query set resumes."""
     text = STREAMS + "SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE 3;"
     run = GraphRun(compile_text(text))
     for name, names in (("R", "ab"), ("S", "de")):

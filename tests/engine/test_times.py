@@ -1,4 +1,4 @@
-"""Times of results in the type the input's time had."""
+"""Times of results have the type of the input's time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECONDS, UTC_MS, NAIVE_US = pa.timestamp("s"), pa.timestamp("ms", "UTC"), pa.tim
 
 
 def types(**given: pa.DataType) -> dict[str, dict[str, str]]:
-    """The timestamps among the columns of each query."""
+    """Returns the timestamp columns of each query."""
     program = compile_text(TEXT).program
     times = Times(program, given)
     found = {name: times.schema(name, s) for name, s in answer_schemas(program).items()}
@@ -52,7 +52,7 @@ def test_integers_stay_integers() -> None:
 
 
 def test_a_column_that_is_a_time_has_its_streams_type() -> None:
-    """What is computed of a time is a number; a query over both streams has integers."""
+    """A value computed from a time is a number; a query over both streams has integers."""
     zoned = "timestamp[ms, tz=UTC]"
     own = {"ts_oldest": zoned, "ts_newest": zoned}
     assert types(R=UTC_MS) == {
@@ -90,7 +90,7 @@ def test_two_streams(r: pa.DataType, s: pa.DataType, both: str) -> None:
 
 
 def test_values() -> None:
-    """Milliseconds of a run come out as the moments they are."""
+    """Milliseconds of a run come out as the moments they stand for."""
     compiled = compile_text(TEXT)
     r = {"ts": [BEGIN, BEGIN + 1, BEGIN + 1500], "a": [1, 2, 3], "kind": ["X", "Y", "Y"]}
     tables = {"R": pa.table(r), "S": pa.table({"ts": [BEGIN + 250], "a": [1]})}

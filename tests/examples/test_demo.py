@@ -1,4 +1,4 @@
-"""The demo: it goes the whole way, and it notices what is wrong."""
+"""The demo runs from end to end, and notices errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.docs.blocks import ROOT
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17")
 def test_the_whole_way() -> None:
-    """On the golden model, which needs no build; the RTL is `nox -s demo`'s."""
+    """Uses the golden model, which needs no build; `nox -s demo` uses the RTL."""
     options = (
         "--backend",
         "golden",
@@ -103,7 +103,7 @@ def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_figures_say_where_the_time_went(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Boards are routed again and again: the figures' rule is what is tested, not today's clock.
+    # Boards are rerouted again and again, so test the rule for the figures, not today's clock.
     monkeypatch.setattr(demo, "clocks", {"default3": [("a board", 125.0)]}.__getitem__)
     demo.report(
         [

@@ -1,4 +1,5 @@
-"""The examples, as their readers use them: READMEs typed as they stand, results against DuckDB."""
+"""The examples as their readers use them: READMEs typed as printed, results compared with
+DuckDB."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def command(*words: object, cwd: Path = ROOT) -> str:
 
 
 def generate(name: str, directory: Path, seed: int, form: str) -> None:
-    """In this process: that it is the same in another, one test looks at."""
+    """Runs the generator in this process; another test checks that a separate process gives the
+    same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", list(map(str, generator(name, directory, seed, form))))
         runpy.run_path(sys.argv[0], run_name="__main__")
@@ -52,7 +54,7 @@ def run(name: str, data: Path, results: Path, *options: str) -> None:
 
 def test_every_folder_is_an_example() -> None:
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
-    folders -= {"__pycache__", "litex"}  # a system around the core, tested in tests/cosim/export
+    folders -= {"__pycache__", "litex"}  # litex is tested in tests/examples/test_litex.py
     judged = {*JUDGED, "linearroad", "nexmark", "users"}
     assert folders == set(NAMES) == judged, "the last three have a test of their own"
 
@@ -80,7 +82,7 @@ def test_results_are_those_of_duckdb(name: str, plan: str, backend: str, tmp_pat
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for path in data.iterdir():
-            # Generated times are timestamps; the judge reckons in milliseconds.
+            # Generated times are timestamps; the judge computes in milliseconds.
             (kind,) = connection.sql(f"SELECT DISTINCT typeof(ts) FROM '{path}'").fetchall()
             ts = "ts" if kind == ("BIGINT",) else "epoch_us(ts) // 1000"
             connection.execute(
@@ -124,15 +126,15 @@ def test_examples_are_listed() -> None:
 
 
 def test_demo_verifies_every_query() -> None:
-    models = ("golden", "iss")  # the RTL is the demo's own session's, its build takes minutes
+    models = ("golden", "iss")  # the demo's own session tests the RTL, whose build takes minutes
     printed = command(EXAMPLES / "eight" / "demo.py", "--tuples", "100", "--devices", *models)
-    runs = 2 * len(models)  # under both plans
+    runs = 2 * len(models)  # both plans on each model
     assert printed.count(f"{runs}/{runs} ✓") == 8
     assert printed.count("8/8 ✓") == runs
 
 
 def test_demo_fails_on_a_difference(tmp_path: Path) -> None:
-    """One tuple more for the device than for DuckDB."""
+    """The device gets one tuple more than DuckDB."""
     sandbox(tmp_path)
     script = tmp_path / "examples" / "eight" / "demo.py"
     text = script.read_text("utf-8")

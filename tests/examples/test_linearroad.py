@@ -1,4 +1,5 @@
-"""Linear Road's answers against DuckDB's, which looks at all reports at once by the benchmark's definitions."""
+"""Linear Road's answers compared with DuckDB's, which evaluates the benchmark's definitions over
+all reports."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ VIEWS = {
     "stopped": f"FROM position QUALIFY {SAME}",
     "accident": """SELECT a.xway, a.dir, a.seg, greatest(a.ts, b.ts) AS ts FROM stopped a JOIN stopped b
       USING (xway, lane, dir, pos) WHERE a.vid < b.vid AND abs(a.ts - b.ts) <= 30000""",
-    # The mean speed of each car, of those of all cars, and of those of the five minutes before.
+    # Mean speeds: of each car in a minute, of these over all cars, of those over five minutes.
     "car": """SELECT vid, xway, dir, seg, ts // 60000 AS minute, avg(spd) AS spd FROM position
       GROUP BY ALL""",
     "minutes": "SELECT xway, dir, seg, minute, count(*) AS cars, avg(spd) AS spd FROM car GROUP BY ALL",

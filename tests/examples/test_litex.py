@@ -1,5 +1,5 @@
-"""The core in a LiteX system, in simulation: it answers a query, and it is a device like any other.
-Minutes; `nox -s verilog` runs it."""
+"""The core in a LiteX system, in simulation: it answers a query, and behaves like any other device.
+Takes minutes; `nox -s verilog` runs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TINY = CONFIGURATIONS["tiny"]
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Its modules, as its own folder has them."""
+    """Imports the example's modules under the names they have in its own folder."""
     monkeypatch.syspath_prepend(str(LITEX))
     import run
 
@@ -49,7 +49,7 @@ def test_the_system_answers_a_query() -> None:
     ("seed", "memory"), [*((seed, 1 << 16) for seed in range(3)), (3, 1 << 11)]
 )
 def test_random_cases_in_the_system(example: Any, seed: int, memory: int) -> None:
-    """With little memory records come out in several goes of the DMA."""
+    """With little memory the DMA delivers records in several transfers."""
     print(f"seed {seed}")
     built, found = example.system(TINY)
     found["memories"]["main_ram"]["size"] = memory

@@ -1,4 +1,4 @@
-"""Nexmark's queries against DuckDB over the streams as they end."""
+"""Nexmark's queries compared with DuckDB over the ended streams."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def results() -> dict[str, ss.QueryResult]:
 
 
 def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Times as milliseconds; reals and decimals up to rounding."""
+    """Returns a row with times as milliseconds, and reals and decimals rounded."""
     return tuple(
         int(v.timestamp() * 1000) if hasattr(v, "timestamp") else float(f"{float(v):.9g}")
         if not isinstance(v, (str, int)) and hasattr(v, "__float__") else v

@@ -1,4 +1,4 @@
-"""The tolls of the road example against brute force by the thesis's definition."""
+"""The tolls of the road example compared with brute force by the thesis's definition."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ MINUTES_5 = 300_000
 
 
 def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Each first report from a segment whose mean speed of 5 minutes is below 40: vehicle, segment, time,
-    speed, and the vehicles whose latest report up to that time is from there."""
+    """Returns each first report from a segment with a mean speed below 40 over 5 minutes:
+    vehicle, segment, time, speed, and the vehicles whose latest report up to that time is from
+    the segment."""
     found, before = [], dict[str, Any]()
     for row in rows:
         place = (row["hwy"], row["dir"], row["xPos"] // 5280)

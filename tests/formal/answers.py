@@ -2,8 +2,8 @@
 
     python -m tests.formal.answers question.cnf sat|unsat
 
-It is DIMACS text with a comment `c ask N` for each variable that is asked about. Says `sat` if it can be 1, else
-`unsat`, in a line of its own, in this order, up to the first answer that is named.
+The question is DIMACS text with a comment `c ask N` for each variable that is asked about. Prints a line for
+each, in this order: `sat` if it can be 1, otherwise `unsat`; stops after the first answer of the kind named.
 """
 
 from __future__ import annotations

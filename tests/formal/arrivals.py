@@ -1,4 +1,4 @@
-"""What a sequencer does to a window buffer, as the specifications of the window take it.
+"""Drives a window buffer as a sequencer does, for the specifications of the window.
 
 Time and sequence numbers wrap after 16, so every wrap is within reach.
 """
@@ -15,21 +15,22 @@ WIDTH = 4
 HALF = 1 << WIDTH - 1
 FLOWED, NEAR_BITS = 5, 2
 LATE = 5
-"""Most that a build's sequencer stores after a window counted last for a `calm` that it heard."""
+"""Most tuples that a build's sequencer stores after the last one that a window counted for the
+`calm` that the sequencer saw."""
 
 
 class Arrivals:
-    """What a sequencer does to a window: it shows a raw tuple for three cycles, takes it and says so, hears
-    a cycle late that the window is settled, then says, by registers, what to store and what view to
-    keep, while it may take the next. Of what is in flight the window hears a cycle late.
+    """Drives a window as a sequencer does. It shows a raw tuple for three cycles, takes it and signals that,
+    learns a cycle late that the window is settled, then tells it, through registers, what to store and which
+    view to keep, while it may take the next. The window learns a cycle late what is in flight.
 
-    While the window is calm, of which it hears a cycle late, too, those near the one before flow: they
+    While the window is calm, which is also known a cycle late, raw tuples near the previous one flow: they
     need not be shown before, and none waits for the window. A while after the last of them, when
-    nothing is there, it checks once more. With a margin of few slots it lets none flow while so many
-    are not counted yet when the window says that it is calm; with `LATE` it never waits for that.
+    nothing is there, it checks once more. With a margin of few slots it lets none flow while that many
+    are not yet counted when the window reports that it is calm; with `LATE` it never waits for that.
 
-    A step of the clock is at most half of what it counts (a filler comes where it would be
-    more), one of the counter at most 1, and 1 for what is stored. Contexts retire in order, at any time.
+    A step of the clock is at most half of its range (a filler comes where it would be
+    more), one of the counter at most 1, and 1 for a stored tuple. Contexts retire in order, at any time.
     """
 
     def __init__(self, spec: Specification, m: Module, window: WindowBuffer, margin: int) -> None:
@@ -37,7 +38,7 @@ class Arrivals:
         step, bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
         arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
         stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
-        # The next one: is it there, and shown for a cycle at least, for two.
+        # The next raw tuple: whether it is there, and shown for at least one cycle, for two.
         self.have, self.heard_once, self.heard = Signal(), Signal(), Signal()
         next_stores = Signal()
         self.step, self.bump = Signal(WIDTH), Signal()
@@ -48,10 +49,10 @@ class Arrivals:
         bits = CONTEXT_BITS
         self.context, self.next, self.oldest = Signal(bits), Signal(bits), Signal(bits)
         self.active = Signal(bits + 1)
-        self.viewed = Signal(bits + 1)  # of these, the view is kept
+        self.viewed = Signal(bits + 1)  # those of them whose view is kept
         m.d.comb += self.viewed.eq(self.active - self.snapshot)
         self.busy = self.active != 0
-        # What is dealt with flows; something did lately; it is to be followed by a check.
+        # The tuple dealt with flows; one did so lately; a check must follow.
         self.flowing, self.lately, self.owes = Signal(), Signal(FLOWED), Signal()
         self.closing = Signal()
         self.cleared = Signal(init=1)  # nothing was taken since
@@ -124,7 +125,7 @@ class Arrivals:
             window.oldest.eq(before(m, self.oldest)),
             window.clear.eq(self.clear),
         ]
-        # What is to be stored, while the next is dealt with.
+        # The tuple to be stored, while the next one is dealt with.
         self.tuple, self.bits = Signal(window.tuple.shape()), Signal(16)
         m.d.comb += [window.tuple.eq(self.tuple), window.bits.eq(self.bits)]
         m.d.sync += [
@@ -175,5 +176,5 @@ class Arrivals:
         spec.claim(m, ~(self.store | self.snapshot) | ~self.settling | self.check)
 
     def in_flight(self, context: Value) -> Value:
-        """Whether its view is kept and needed."""
+        """Returns whether the view of a context is kept and needed."""
         return (context - self.oldest)[:CONTEXT_BITS] < self.viewed

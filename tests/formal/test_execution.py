@@ -1,8 +1,8 @@
-"""Execution unit: every JOIN the program has for a pair comes out once, whatever the router
-does and however often the probe is left and taken up again (P8, P1).
+"""Proves the execution unit: every JOIN that the program has for a pair comes out once, whatever the
+router does and however often the probe is left and taken up again (P8, P1).
 
-The program is one of a few, or any of 4 instructions that a load accepts; it is run by its
-definition, all at once, beside the unit.
+The program is one of a few, or any of 4 instructions that a load accepts. Beside the unit it is
+evaluated by its definition, all at once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ SMALL = {
 
 
 class Program:
-    """Any program, and what it does with a pair by the definition of its instructions."""
+    """Holds any program, and computes what it does with a pair by the definition of its
+    instructions."""
 
     def __init__(
         self, spec: Specification, m: Module, config: DeviceConfig, program: str | None
@@ -110,8 +111,8 @@ class Program:
     def run(
         self, m: Module, tag: Value, outcome: object, window_bits: Value, probe_bits: Value
     ) -> tuple[list[Value], list[Value]]:
-        """By address: whether it is executed, and whether it joins. `outcome` says what a CMP
-        finds, of its word and number."""
+        """Returns by address whether an instruction is executed, and whether it joins. `outcome`
+        gives the result of a CMP from its word and number."""
         factors: list[Value] = [Const(0, 1)] * 16
         scratch: list[Value] = [Const(0, 1)] * 16
         executed, joins = [], []
@@ -119,7 +120,7 @@ class Program:
         falls: Value = Const(1, 1)
 
         def named(value: Value) -> Signal:
-            # Else the expression would double with every instruction.
+            # Otherwise the expression would double with every instruction.
             it = Signal(len(value))
             m.d.comb += it.eq(value)
             return it
@@ -165,14 +166,14 @@ def view(word: Value, kind: type[isa.Instruction]) -> data.View:
 
 
 class ExecutionIsTheProgram(Specification):
-    """Two probes of level 0, of which one, any, is followed, and any number of level 1. The
+    """Two probes of level 0, any one of which is followed, and any number of level 1. The
     followed one meets two window tuples, in any order, or those of them that are of interest; its end
-    comes with the last of them, or alone.
+    comes with the last of them, or by itself.
 
-    As an area does, a probe that was taken back is entered again, in its turn of its level,
-    and its pairs begin anew with the one that the unit asks for. `alone`: there is but the
-    followed one, nothing is late but the router, and so more can happen in as many cycles.
-    `by_rows`: they are joined by the rows that the program comes to.
+    As in an area, a probe that was taken back is entered again, in its turn of its level,
+    and its pairs begin anew with the one that the unit asks for. `alone`: there is only the
+    followed probe, and nothing is late but the router, so that more can happen in as many cycles.
+    `by_rows`: pairs are joined by the rows that the program comes to.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class ExecutionIsTheProgram(Specification):
                 bus.data.eq(Array(leads)[(clock - length)[:1]]),
             ]
 
-        # Probes: what is entered and not done, first the oldest. Level 0: 0 and 1, then none.
+        # Probes that are entered and not done, the oldest first. Level 0: 0 and 1, then none.
         size = unit.entering.as_value().shape()
         probes = [constant(m, size, f"probe{n}") for n in range(2)]
         mine = constant(m, 1, "mine")
@@ -267,7 +268,7 @@ class ExecutionIsTheProgram(Specification):
             for i in range(4)
         ]
         held = Signal(3)  # entered, not done
-        # What is entered in the cycle of a rewind does not count.
+        # A probe that is entered in the cycle of a rewind does not count.
         enter = loaded & wants & before(m, unit.may_enter) & (higher | (which < 2)) & (held < 4)
         m.d.comb += [
             unit.enter.eq(enter),
@@ -301,7 +302,7 @@ class ExecutionIsTheProgram(Specification):
             self.assume(m, wants & ~higher & (which == 0) | (which == 1) & ~wants)
             self.assume(m, mine == 0)
         is_mine = (held != 0) & ~first.high & (first.which == mine)
-        # Of the probe whose pairs are decided, which may be ahead.
+        # The probe whose pairs are decided, which may be ahead.
         decided = Signal(3)
         m.d.sync += decided.eq(Mux(unit.rewind, 0, decided + unit._probes.decided - unit.commit))
         self.claim(m, ~unit._probes.decided | (decided < held))
@@ -309,8 +310,8 @@ class ExecutionIsTheProgram(Specification):
         decides = Array(queue)[decided[:2]]
         decides_mine = (decided < held) & ~decides.high & (decides.which == mine)
 
-        # Pairs: the probe they are of, and how far: two places, then the end. `order` is which
-        # window tuple is met first.
+        # Pairs: the probe they belong to, and how far they are: two places, then the end. `order`
+        # gives the window tuple that is met first.
         order, present = constant(m, 1, "order"), constant(m, 2, "present")
         paired, place = Signal(3), Signal(2)
         at = Array(queue)[paired[:2]]
@@ -363,7 +364,7 @@ class ExecutionIsTheProgram(Specification):
         self.claim(m, ~granted | (unit.emit & ~unit.rewind))
         m.d.comb += unit.waiting.eq(anything(m, 2, "waiting"))
 
-        # By the definition.
+        # The outcome by the definition.
         its = shape(Array(probes)[mine])
         expected, reached = [], []
         for s in range(2):
@@ -416,14 +417,14 @@ class ExecutionIsTheProgram(Specification):
             self.claim(m, Array(reached)[trace.slot].bit_select(trace.address, 1))
             self.claim(m, trace.word == Array(program.words)[trace.address])
             self.claim(m, trace.tag == its.reference.tag)
-        # What waits for the router stays as it is until it is granted, and is withdrawn only as the
-        # probe is taken back.
+        # A tuple that waits for the router does not change until it is granted, and is withdrawn
+        # only as the probe is taken back.
         waits = before(m, unit.emit & ~unit.granted)
         what = Cat(unit.emitted.as_value(), unit.destination.as_value(), unit.level)
         same = what == before(m, what)
         self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
 
-        # What it says of the next one is so.
+        # What it announces of the next one comes true.
         said = before(m, gone & follows[0] & ~unit.rewind)
         to = unit.destination.as_value() == before(m, unit.follows_to[0].as_value())
         self.claim(m, ~said | (unit.emit & to & (unit.level == before(m, unit.level))))
@@ -441,7 +442,7 @@ class ExecutionIsTheProgram(Specification):
 
 
 def pack_row(row: JoinRow) -> int:
-    """As `Layouts.join_row`, of 8 bits of tag."""
+    """Packs a row like `Layouts.join_row`, with a tag of 8 bits."""
     needs = sum(1 << need for need in row.needs)
     return needs | row.tag << NEEDS_BITS | row.first << NEEDS_BITS + 8
 

@@ -1,4 +1,5 @@
-"""Tuple fetch: one response a request, in order, with the tuple asked for (P2, P11)."""
+"""Proves the tuple fetch: one response per request, in order, with the requested tuple (P2,
+P11)."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ from tests.formal.harness import (
 
 
 class FetchFetches(Specification):
-    """One request of any requester is followed; one slot of one window, any, has `stored` in it.
-    A window reads in 2 cycles, and only while its `fetching` says so. A reference says the stream
-    of the raw tuple that is kept under its context."""
+    """One request of any requester is followed; any one slot of any one window contains `stored`. A
+    window reads in 2 cycles, and only while its `fetching` is set. A reference gives the stream of
+    the raw tuple that is kept under its context."""
 
     def __init__(self, make: type = TupleFetch) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ class FetchFetches(Specification):
 
         context = constant(m, CONTEXT_BITS, "of")
         raw = constant(m, fetch.raw.as_value().shape(), "raw")
-        # The raw tuple was kept before anyone asks for it; others come and go.
+        # The raw tuple was kept before it is requested; others come and go.
         remember, number = anything(m, 1, "remember"), anything(m, CONTEXT_BITS, "number")
         it = anything(m, raw.shape(), "it")
         m.d.comb += [fetch.remember.eq(remember), fetch.context.eq(number), fetch.raw.eq(it)]
@@ -94,8 +95,8 @@ class FetchFetches(Specification):
         ready = Array(fetch.requests[r].ready for r in range(who_all))[who]
         taken = valid & ready
 
-        # One of those it asks for is followed, any: it waits in the second place or the first, is
-        # chosen, and then on its way, a stage a cycle.
+        # Any one of its requests is followed: it waits in the second place or the first, is chosen,
+        # and then proceeds, one stage per cycle.
         own_places = {
             name: Array(inside(made, f"{name}{r}") for r in range(who_all))[who]
             for name in ("asks", "full", "first", "second")
@@ -137,11 +138,11 @@ class FetchFetches(Specification):
             self.claim(m, ~at | (on_its_way[i] & (inside(made, f"reference{i}") == asked)))
         self.claim(m, age <= 6)
         self.claim(m, ~answered | response)
-        # One at a time is chosen, of those who ask.
+        # One requester at a time is chosen, of those that ask.
         self.claim(m, (chosen & (chosen - 1)) == 0)
         self.claim(m, ~grants | own_places["asks"])
-        # The windows' memories are taken only for a request: of a joined tuple those of the streams
-        # that it carries, but for the raw tuple's own; of a stored tuple, all.
+        # The windows' memories are used only for a request: for a joined tuple those of the streams
+        # that it carries, except the raw tuple's own; for a stored tuple, all.
         self.claim(m, (fetch.fetching == 0) | inside(made, "wanted0").any())
         wanted = type(fetch.fetched.reference)(fetch.fetched.reference.shape(), asked)
         as_stored, stamps_alone = who == who_all - 1, who == who_all - 2
@@ -182,7 +183,7 @@ class FetchFetches(Specification):
             self.reach(m, own & (waited == who_all - 1))
             self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
-        # Everyone's turn comes, after one for each of the others.
+        # Every requester gets its turn, after one for each of the others.
         with m.If(own_places["asks"] & ~grants & ~makes_way):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():

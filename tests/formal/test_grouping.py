@@ -1,4 +1,5 @@
-"""Grouping unit: each result is in its group or delivered, once and in order; a drain gives each group as it came to be (P9)."""
+"""Proves the grouping unit: each result is in its group or delivered, once and in order; a drain
+gives each group as it came to be (P9)."""
 
 from __future__ import annotations
 
@@ -31,14 +32,15 @@ COUNT_BITS = 2
 FULL = (1 << COUNT_BITS) - 1
 NARROW = {"QUERY_BITS": 1, "GROUP_COUNT_BITS": COUNT_BITS}
 STEPS = 3
-"""Cycles a group takes in a drain beside those of its parts."""
+"""Cycles that a group takes in a drain besides those of its parts."""
 FLUSHED = 12
-"""Cycles until a drain begins to give groups, at most, if what it gives is taken."""
+"""Cycles until a drain begins to give groups, at most, if its output is taken."""
 
 
 class GroupsCount(Specification):
-    """Any results, drained at any time. The definition adds a result to its group in the cycle in which it is
-    taken; one result is followed, any, among any others. Results come until some cycle, or at any time."""
+    """Any results come, and are drained at any time. The definition adds a result to its group in
+    the cycle in which it is taken; any one result among any others is followed. Results come until
+    some cycle, or at any time."""
 
     def __init__(self, fault: tuple[tuple[str, str], ...], until: int) -> None:
         super().__init__()
@@ -71,13 +73,13 @@ class GroupsCount(Specification):
                 m.d.sync += clock.eq(clock + 1)
             self.assume(m, ~found.valid | (clock != self.until))
 
-        # A drain goes on until it is done. Groups are forgotten only where nothing else is to do.
+        # A drain goes on until it is done. Groups are cleared only when nothing else is to do.
         drain, clear = anything(m, 1, "drain"), anything(m, 1, "clear")
         m.d.comb += [unit.drain.eq(drain), unit.clear.eq(clear)]
         self.assume(m, ~before(m, unit.drain & ~unit.drained) | drain)
         self.assume(m, ~clear | (unit.idle & ~found.valid & ~drain))
 
-        # By the definition: what is at each place, and what is left of a result.
+        # By the definition: the group at each place, and what is left of a result.
         group = Array(Signal(layouts.group, name=f"group{place}") for place in range(PLACES))
         live = Array(Signal(name=f"live{place}") for place in range(PLACES))
         first = Array(Signal(layouts.timestamp, name=f"first{p}") for p in range(PLACES))
@@ -110,7 +112,7 @@ class GroupsCount(Specification):
                 with m.If(count == 0):
                     m.d.sync += begun.eq(place)
 
-        # What comes out: results of some query, in order, and parts of groups, after all of them.
+        # The output: results of some query, in order, and parts of groups, after all of them.
         taken, leaving, come, parts = (
             Signal(6, name=n) for n in ("taken", "leaving", "come", "parts")
         )
@@ -137,7 +139,7 @@ class GroupsCount(Specification):
             self.claim(m, (out.newest == wanted.newest) & (out.oldest == wanted.oldest))
             self.claim(m, out.sequences.as_value() == wanted.sequences.as_value())
 
-        # Each group, as its parts say, in the order in which they began.
+        # Each group, as its parts give it, in the order in which the groups began.
         each = layouts.group_parts
         which = begun ^ (parts >= each)
         size = len(out.sequences.as_value())
@@ -158,7 +160,7 @@ class GroupsCount(Specification):
         with m.If(unit.drained | clear):
             m.d.sync += [parts.eq(0), count.eq(0), Cat(*live).eq(0)]
 
-        # What waits stays as it is; a drain ends.
+        # A waiting output does not change; a drain ends.
         waits = before(m, results.valid & ~results.ready)
         as_offered = out.as_value()
         self.claim(m, ~waits | (results.valid & (as_offered == before(m, as_offered))))
@@ -171,12 +173,12 @@ class GroupsCount(Specification):
 
         self.reach(m, unit.drained & (count == 2) & (leaving != 0))
         self.reach(m, comes & ~is_part & is_it & (is_left != as_it_was[:QUERIES]))
-        # Another group is there; a group is full.
+        # The place has another group; a group is full.
         self.reach(m, takes & mine & there & ~is_its & (followed == 1) & here)
         self.reach(m, takes & mine & is_its & there & (its.count == FULL))
         self.reach(m, takes & (taken == 10))
         self.reach(m, unit.drained & (come == 3) & (group[0].count == FULL) & live[0])
-        # There are groups after a drain, and after they were forgotten.
+        # There are groups after a drain, and after a clear.
         drained, cleared = Signal(), Signal()
         m.d.sync += [
             drained.eq(drained | unit.drained),
@@ -187,7 +189,7 @@ class GroupsCount(Specification):
 
 
 def _before(one: Value, other: Value) -> Value:
-    """The order of numbers that go round."""
+    """Compares numbers that wrap around."""
     return (one - other)[len(one) - 1]
 
 
@@ -209,7 +211,7 @@ FAULTS = {
     "case",
     [
         proof("grouping", counts(), "search", 15, campaign=False),
-        # A drain, whole, of what comes in four cycles.
+        # A complete drain of what comes in four cycles.
         proof("grouping", counts(), "search", 20, limit=3600),
         proof("grouping-drain", counts(until=7), "search", 26, limit=3600),
         proof("grouping", counts(), "meet", 36),

@@ -1,5 +1,5 @@
-"""Every planted fault stands in the source as it is now: a proof of it is a campaign's, and would not
-say so before one is run."""
+"""Checks that every planted fault fits the present source: its proof runs in a campaign, and would
+not show this before one is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.formal.harness import Case
 
 
 def cases(module: ModuleType) -> Iterator[Case]:
-    """What the module's tests are parametrized with."""
+    """Yields the cases that the module's tests are parametrized with."""
     for function in vars(module).values():
         for mark in getattr(function, "pytestmark", ()):
             if mark.name == "parametrize" and mark.args[0] == "case":
@@ -30,7 +30,7 @@ PLANTED = [
 
 
 def test_there_are_planted_faults() -> None:
-    """Else the next test would be none, and nobody would hear of it."""
+    """Otherwise the next test would be empty, which would go unnoticed."""
     assert len(PLANTED) >= 40
 
 

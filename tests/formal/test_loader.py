@@ -1,6 +1,6 @@
-"""Probe loader with its probe FIFO: the next probe is of the highest level, rewinds included.
+"""Proves the probe loader with its probe FIFO: the next probe is of the highest level, rewinds included.
 
-On this rests that areas which wait for each other come to an end (`seustream.hdl.router`): what
+That areas which wait for each other come to an end rests on this (`seustream.hdl.router`): what
 an area takes up after it gave way must be what it gave way to.
 """
 
@@ -28,8 +28,8 @@ from tests.formal.harness import (
 
 
 class TheHighestLevelIsNext(Specification):
-    """Two levels. Whoever pushes sees room, whoever commits has taken; all else comes as it
-    likes."""
+    """Two levels. A pusher has seen room, and what is committed was taken; everything else is
+    free."""
 
     def __init__(self, make: type = ProbeLoader) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class TheHighestLevelIsNext(Specification):
         at = fifo.commit_level
         self.assume(m, ~fifo.commit | (Array(taken)[at] != Array(kept)[at]))
 
-        # Of the higher level there is none but what came in the cycle before.
+        # There is no probe of the higher level, except one that came in the cycle before.
         there = end[1] != taken[1]
         lower = loader.take & (loader.level == 0)
         self.claim(m, ~lower | ~there | before(m, fifo.push))

@@ -1,4 +1,4 @@
-"""Output: of each tuple one record, of the queries that are found for it (P9, P1)."""
+"""Proves the output: one record per tuple, of the queries that are found for it (P9, P1)."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ FILTERS = {"SELECTIONS": 2, "FILTERED": 1, "FILTER_BITS": 2, "STREAM_BITS": 1}
 LATE = 4
 """Cycles from the router's look at `room` to its push (see `test_router`)."""
 SOONEST = 4
-"""Cycles from a tuple's coming into the search to its being found, at least; they are more."""
+"""Cycles from a tuple's entry into the search until it is found, at least; in fact there are
+more."""
 COUNTED = 3
-"""Cycles in which a record's queries are counted."""
+"""Cycles in which the queries of a record are counted."""
 
 
 class AnySearch(QuerySearch):
-    """In place of the search, whose own proof says what it finds: any queries, in any order."""
+    """Stands in for the search, whose own proof shows what it finds: any queries, in any order."""
 
     def elaborate(self, platform: object) -> Elaboratable:
         return Module()
 
 
 class OutputDelivers(Specification):
-    """Any tables; one tuple is followed, any, among any others."""
+    """Any tables; any one tuple is followed, among any others."""
 
     def __init__(self, *fault: tuple[str, str]) -> None:
         super().__init__()
@@ -94,7 +95,8 @@ class OutputDelivers(Specification):
                 m.d.comb += [bus.target.eq(target), bus.address.eq(address), bus.data.eq(word)]
                 m.d.comb += bus.unit.eq(*(unit or (0,)))
 
-        # How many came, were requested, and are done; `followed` is the one that is followed.
+        # How many came, were requested, and are done; `followed` is the number of the one that is
+        # followed.
         came, asked, answered, done = (Signal(6) for _ in range(4))
         followed = constant(m, 6, "index")
         width = len(output.pushed.as_value())
@@ -110,7 +112,7 @@ class OutputDelivers(Specification):
         self.assume(m, (reference.tag < 2) & (reference.carries != 0))
         m.d.sync += came.eq(came + push)
 
-        # The tuple fetch: in order, two cycles after it was asked or whenever it likes then.
+        # The tuple fetch: in order, two cycles after the request or at any later time.
         request = output.request
         m.d.comb += request.ready.eq(anything(m, 1, "ready"))
         taken = request.valid & request.ready
@@ -130,7 +132,7 @@ class OutputDelivers(Specification):
         self.assume(m, tuple_.reference.as_value() == mine)
         self.assume(m, ~tuple_.stream[1])
 
-        # The search: what comes is found once, and stays.
+        # The search: what comes is found once, and stays found.
         begun, arrived, pending, taken = Signal(6), Signal(6), Signal(PLACES), Signal(PLACES)
         comes = search.came
         for _ in range(SOONEST):
@@ -168,7 +170,7 @@ class OutputDelivers(Specification):
         counted = [Mux(carried[s], ages[s], 0) for s in range(n)]
         m.d.comb += greatest.eq(Mux(counted[0] > counted[1], *counted))
         tag = reference.tag[:1]
-        # Of a raw tuple the two selection bits are looked up one by one.
+        # The two selection bits of a raw tuple are looked up one by one.
         of_stream = tuple_.stream[:1]
         passed = Array(
             filters[unit, bits & 1] & filters[unit, 2 | bits >> 1]
@@ -210,7 +212,7 @@ class OutputDelivers(Specification):
             with m.If(output.commit):
                 self.claim(m, decided & (results.valid == (expected != 0)))
                 self.claim(m, output.context == reference.context)
-        # What waits stays as it is.
+        # A waiting output does not change.
         for what in (results, request):
             waits = before(m, what.valid & ~what.ready)
             payload = what.payload.as_value()

@@ -1,4 +1,5 @@
-"""Probe FIFO: in order a level, none lost or repeated by a rewind, no overflow (P2)."""
+"""Proves the probe FIFO: in order within a level, none lost or repeated by a rewind, no overflow
+(P2)."""
 
 from __future__ import annotations
 
@@ -28,19 +29,19 @@ LATE = 5
 """Cycles from the router's look at `room` to the push (see `test_router`): three to the grant, one
 on the way out of the router, one into the area."""
 RAW_LATE = 4
-"""Cycles from the sequencer's look at it to the raw push: one to its register, one to the leave to
-go on, one on the way out of the sequencer, one into the area."""
+"""Cycles from the sequencer's look at `room` to the raw push: one to its register, one to the
+permission to go on, one on the way out of the sequencer, one into the area."""
 BROUGHT = 8
-"""Places for what raw tuples bring: fewer than in a build, and as there fewer than a level has for
-probes."""
+"""Places for what raw tuples bring: fewer than in a build, and, as there, fewer than a level has
+for probes."""
 
 
 class ProbeFifoIsAFifo(Specification):
-    """One probe is followed through the queue of one level, which is any level: of raw tuples, or
-    one of two of joined ones.
+    """One probe is followed through the queue of any one level: that of raw tuples, or one of the two
+    of joined ones.
 
-    The router pushes `LATE` cycles after it saw room, the sequencer `RAW_LATE`; a loader takes what
-    is available, or what is rewound as it takes it, and what it is given was taken before; what is committed
+    The router pushes `LATE` cycles after it saw room, the sequencer `RAW_LATE`. A loader takes what
+    is available, or what is rewound as it takes it; what it is given was taken before. What is committed
     was taken, and is not rewound in the same cycle.
     """
 
@@ -60,7 +61,7 @@ class ProbeFifoIsAFifo(Specification):
         this = anything(m, 1, "this")
         raw = level == 0
         self.assume(m, level < levels)
-        # What is joined carries two streams at least.
+        # A joined tuple carries at least two streams.
         self.assume(m, ~fifo.push | ((fifo.push_level != 0) & (fifo.push_level < levels)))
 
         takes, commits = (
@@ -75,8 +76,8 @@ class ProbeFifoIsAFifo(Specification):
             Array(inside(made, f"{name}_{n}") for n in range(levels))[level]
             for name in ("end", "taken", "kept")
         )
-        # The queue of the level, by the rules: how many are in it, how many of them are taken, and how many of
-        # the oldest were taken once.
+        # The queue of the level, by the rules: how many probes are in it, how many of them are
+        # taken, and how many of the oldest were taken once.
         size, read, known = Signal(5), Signal(5), Signal(5)
         seen = [fifo.room.bit_select(level, 1)]
         for _ in range(LATE):
@@ -113,7 +114,7 @@ class ProbeFifoIsAFifo(Specification):
         self.claim(m, fifo.available.bit_select(level, 1) == left)
         self.claim(m, fifo.waiting.bit_select(level, 1) == before(m, size != 0))
 
-        # Followed from its push on; `place` is how many are before it.
+        # A probe is followed from its push on; `place` is the number of probes before it.
         followed, place = Signal(), Signal(5)
         begins = pushes & this & ~followed
         with m.If(begins):
@@ -125,7 +126,7 @@ class ProbeFifoIsAFifo(Specification):
             with m.If(place == 0):
                 m.d.sync += followed.eq(0)
         its_turn = followed & takes & (read == place)
-        # What was taken stays until the next is.
+        # The probe taken stays until the next one is.
         reference, of_mine = fifo.reference, Signal()
         with m.If(fifo.take):
             m.d.sync += of_mine.eq(its_turn)
@@ -143,7 +144,7 @@ class ProbeFifoIsAFifo(Specification):
         to_come, before_it = (
             Signal(),
             Signal(5),
-        )  # what the one followed brought, and what is before it
+        )  # what the followed one brought, and what is before it
         with m.If(begins & raw):
             m.d.sync += [to_come.eq(1), before_it.eq(kept_brought - gives)]
         with m.Elif(gives):
@@ -184,7 +185,7 @@ class ProbeFifoIsAFifo(Specification):
         self.claim(m, (end - kept)[: bits + 1] == size)
         self.claim(m, (taken - kept)[: bits + 1] == read)
         self.claim(m, read <= size)
-        # Room tells what was so a cycle ago, and each push after saw it.
+        # `room` shows the state of the previous cycle, and each push after has seen it.
         late = before(m, pushes)
         at_most, places = config.probe_fifo_depth, fifo.depth
         wait, of_brought = kept_brought, BROUGHT - RAW_IN_FLIGHT

@@ -1,4 +1,5 @@
-"""Query search: of each tuple the queries that its tests leave, once, whatever else is in the ring (P9)."""
+"""Proves the query search: for each tuple the queries that its tests leave, once, whatever else is
+in the ring (P9)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from tests.formal.harness import (
 
 QUERIES, TESTS, SETS, PLACES = 2, 2, 2, 4
 SMALL = {"TEST_BITS": 1, "SET_BITS": 1, "STEP_BITS": 1, "PLACES": PLACES, "PLACE_BITS": 2}
-"""So that the memories are small."""
+"""Narrow, so that the memories are small."""
 
 
 def tiny() -> DeviceConfig:
@@ -41,7 +42,7 @@ def tiny() -> DeviceConfig:
 
 
 class SearchFinds(Specification):
-    """Any tables in which tests lead to later ones; one tuple is followed, any, among any others."""
+    """Any tables in which tests lead to later ones; any one tuple is followed, among any others."""
 
     def __init__(self, *fault: tuple[str, str]) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class SearchFinds(Specification):
             layouts.window_test(constant(m, layouts.window_test.size, f"test{number}"))
             for number in range(TESTS)
         ]
-        # All but whether a look follows, which is the search's to see.
+        # All but the bit that tells whether a look follows, which the search has to see for itself.
         size = layouts.query_set.size - 1
         sets = [constant(m, size, f"set{number}") for number in range(SETS)]
         writes: list[tuple] = []
@@ -85,7 +86,7 @@ class SearchFinds(Specification):
                 m.d.comb += [bus.target.eq(target), bus.address.eq(address), bus.data.eq(word)]
         self._acyclic(m, tests, sets)
 
-        # Tuples come while a place is free, and go in order when they are found.
+        # Tuples come while a place is free, and leave in order when they are found.
         came, gone, followed = Signal(4), Signal(4), constant(m, 4, "followed")
         known = Signal(PLACES)
         comes = anything(m, 1, "comes") & loaded & ((came - gone)[:4] < PLACES)
@@ -134,11 +135,11 @@ class SearchFinds(Specification):
         ends = present & found & at
         self.reach(m, ends & two & (sets[0][QUERIES:] == 1) & (expected == 1) & (followed == 1))
         self.reach(m, ends & (expected == 0) & (mine["queries"] == 3) & (followed == 2))
-        # One that came later is found sooner.
+        # A tuple that came later is found sooner.
         self.reach(m, found & (search.place == 1) & waiting[0] & (gone == 0) & (came == 2))
 
     def _acyclic(self, m: Module, tests: list, sets: list[Signal]) -> None:
-        """The first test may lead to the second one, and that to none."""
+        """Assumes that the first test may lead to the second one, and that one to none."""
         for number, test in enumerate(tests):
             for step in test.steps:
                 last = number == TESTS - 1
@@ -148,7 +149,7 @@ class SearchFinds(Specification):
                     self.assume(m, (step.then != Then.SET) | (onward == 0))
 
     def _leaves(self, m: Module, key: object, tests: list, sets: list[Signal]) -> list[Signal]:
-        """By the definition, of each test the queries that are left from it on."""
+        """Returns, by the definition, the queries that are left from each test on."""
         everything = Const((1 << QUERIES) - 1, QUERIES)
         leave: list[Signal] = []
         for number, test in reversed(list(enumerate(tests))):

@@ -1,4 +1,5 @@
-"""Router: every joined tuple to all its destinations, once, where there is room (P7, P11)."""
+"""Proves the router: every joined tuple goes to all its destinations, once, where there is room
+(P7, P11)."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ LATE = 3
 
 
 class RouterRoutes(Specification):
-    """Any of the senders is followed; those beyond the areas lead to the output alone. A sender
-    holds what it emits until it is granted, and may emit the next at once, which it must where it
-    said so, or takes it back while it cannot be: not roomy, not granted. What it says of the next two
-    stays so until then."""
+    """Any one of the senders is followed; those beyond the areas lead to the output alone. A sender
+    holds what it emits until it is granted, and may then emit the next at once, as it must where it
+    announced that; or it takes it back while it cannot be granted: not roomy, not granted. Its
+    announcement of the next two stays until then."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -75,7 +76,7 @@ class RouterRoutes(Specification):
                 as_said = wants & same_level & (what[size : size + n + 1] == before(m, to[0]))
                 self.assume(m, ~(got & said) | as_said)
                 self.assume(m, ~(~had & said & wants) | as_said)
-                # What is second is first once that one is offered.
+                # The second one announced is the first once that one is offered.
                 moved = got | (~had & wants)
                 still = follows[0] & (to[0] == before(m, to[1]))
                 self.assume(m, ~(moved & said & then) | still)
@@ -91,7 +92,7 @@ class RouterRoutes(Specification):
         what = Array(offered)[who]
         areas, output = what[size : size + n], what[size + n]
         level = Mux(who >= n, 0, what[size + n + 1 :] + 1)[:level_bits]
-        # A grant goes by the rooms of that time.
+        # A grant depends on the rooms of that time.
         rooms, output_room = Cat(router.rooms), router.output_room
         for _ in range(LATE):
             rooms, output_room = before(m, rooms), before(m, output_room)
@@ -104,12 +105,12 @@ class RouterRoutes(Specification):
 
         self.claim(m, (router.granted & (router.granted - 1)) == 0)
         self.claim(m, (router.granted & ~router.emit) == 0)
-        # Room everywhere, or it waits.
+        # There is room everywhere, or it waits.
         fits = ((areas & ~room) == 0) & (~output | output_room)
         wants, roomy = router.emit.bit_select(who, 1), router.roomy.bit_select(who, 1)
         self.claim(m, ~granted | (wants & fits & before(m, wants & roomy)))
         self.claim(m, ~roomy | before(m, wants) | what_follows)
-        # Then, all destinations at once, and nothing that was not granted.
+        # Then all destinations get it at once, and nothing that was not granted.
         with m.If(before(m, granted)):
             places = Mux(who >= n, 0, sum(Cat(areas, output)))
             self.claim(m, router.sent == before(m, places))
@@ -120,7 +121,7 @@ class RouterRoutes(Specification):
             self.claim(m, router.push_level == before(m, level))
         none = before(m, router.granted == 0, init=1)
         self.claim(m, ~none | ((router.sent == 0) & (router.push == 0) & ~router.output))
-        # Who always has room waits for each of the others once at most.
+        # A sender that always has room waits for each of the others at most once.
         waits, others = Signal(3), n + OFFERS - 1
         taken = router.taking.bit_select(who, 1)
         with m.If(wants & roomy & ~taken):

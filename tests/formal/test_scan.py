@@ -1,5 +1,5 @@
-"""Scanner: each probe is led past every window tuple it may meet, once, and comes to one end
-(P5, P1, P11); with an index, past every one of its bucket."""
+"""Proves the scanner: each probe is led past every window tuple that it may meet, once, and comes
+to one end (P5, P1, P11); with an index, past every one of its bucket."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ again."""
 
 
 class ScannerMeetsAll(Specification):
-    """One slot of the window is followed, any; what is in the others is anything.
+    """Any one slot of the window is followed; the others contain anything.
 
     A loader puts comparisons only where those of a probe are no longer needed, those of some
-    probes ahead, and the last of a probe's as it is staged; the execution unit takes up three
-    probes at most.
+    probes ahead, and the last one of a probe as that is staged; the execution unit takes up at most
+    three probes.
     """
 
     indexes = 0
@@ -87,7 +87,7 @@ class ScannerMeetsAll(Specification):
         )
         m.d.comb += scanner.worth.eq(worths[before(m, scanner.tag)[0]])
 
-        # The window: 3 cycles to a row, if it is not to wait.
+        # The window: a row takes 3 cycles, if it is not to wait.
         wait = anything(m, 1, "wait")
         m.d.comb += scanner.wait.eq(wait)
         slot = constant(m, bits, "slot")
@@ -102,7 +102,7 @@ class ScannerMeetsAll(Specification):
         factors = constant(m, scanner.factors.as_value().shape(), "factors")
         used = constant(m, range(self.factors + 1), "used")
         m.d.comb += scanner.factors.as_value().eq(factors)
-        # A load gives it some time before the first probe. There is one comparator.
+        # A load leaves some time before the first probe. There is one comparator.
         self.assume(m, used <= self.factors)
         m.d.comb += scanner.last_turn.eq(Mux(used == 0, 0, used - 1))
         for number in range(self.factors):
@@ -112,7 +112,7 @@ class ScannerMeetsAll(Specification):
         m.d.sync += awake.eq(1)
 
         # The loader: a probe, and what it is compared by, in one of the buffers. After a flush it
-        # goes on with any of them.
+        # may go on with any of them.
         size = scanner.staged.payload.as_value().shape()
         payload = anything(m, size, "payload")
         shape = scanner.staged.payload.shape()
@@ -145,9 +145,9 @@ class ScannerMeetsAll(Specification):
         m.d.comb += [scanner.staged.valid.eq(valid), scanner.staged.payload.as_value().eq(payload)]
         self.assume(m, (probe.count <= self.depth) & ~(probe.plan.indexed & (config.indexes == 0)))
 
-        # Probes begun and not ended, first the oldest: whether they are to meet the slot, and
-        # what the factor says of it.
-        # What begins or is taken in the cycle of a flush does not count.
+        # Probes begun and not ended, the oldest first: whether they are to meet the slot, and the
+        # outcome of the factor for it. A probe that begins or is taken in the cycle of a flush does
+        # not count.
         held, begin = Signal(3), scanner.begin & ~flush
         entry = data.StructLayout(
             {"meets": 1, "outcome": self.factors, "compared": self.factors, "must": 1}
@@ -172,7 +172,7 @@ class ScannerMeetsAll(Specification):
                 for term in range(TERMS):
                     self.assume(m, ~each.terms[term][number] | (number < used))
         outcome, worth = Cat(outcomes), worths[probe.reference.tag[0]]
-        # Its turns are those of all that it is decided by; a factor's turn is its number.
+        # Its turns are those of all factors that decide it; a factor's turn is its number.
         compared = Signal(self.factors)
         first, last = (
             (probe.plan.turns[name] if self.factors > 1 else 0) for name in ("first", "last")
@@ -230,7 +230,7 @@ class ScannerMeetsAll(Specification):
         what = pairs.payload.as_value()
         self.claim(m, ~waits | (pairs.valid & (what == before(m, what))))
 
-        # Every pair of a probe without index is counted.
+        # Every pair of a probe without an index is counted.
         counts = Array(Signal(len(scanner.tally), name=f"count{i}") for i in range(4))
         first, last = Signal(2), Signal(2)
         with m.If(scanner.begin):
@@ -260,8 +260,8 @@ class ScannerMeetsAll(Specification):
 
 
 class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
-    """With an equality index, into which tuples go all the while, but to no slot that the probe
-    begun can see. Of other buckets a tuple may be met or not."""
+    """With an equality index, into which tuples go all the while, but to no slot that the current
+    probe can see. Tuples of other buckets may be met or not."""
 
     indexes = 1
 
@@ -287,13 +287,13 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
     ) -> Value:
         m.submodules.index = index = altered(EqualityIndex, *self.index)(config)
         bits, depth = len(slot), self.depth
-        # The ring: where it ends, how much of it was written; how far back the view begins.
+        # The ring: where it ends, how much of it was written, how far back the view begins.
         head, filled = Signal(bits), Signal(bits + 1)
         back = Signal(bits + 1)
         insert = anything(m, 1, "insert") & ((held == 0) | (back != depth)) & ~scanner.begin
         this, key = anything(m, 1, "this"), anything(m, 1, "key")
         here = insert & (head == slot)
-        known = Signal()  # what is in the slot followed is `stored`
+        known = Signal()  # the followed slot contains `stored`
         with m.If(here):
             m.d.sync += known.eq(this)
         with m.If(insert):
@@ -342,7 +342,7 @@ ALWAYS_WALKS = (
     ("~staged.count[bank_bits + 1 :].any() if self.config.lanes else Const(0)", "Const(0)"),
     ("_LONG_BITS = 3", "_LONG_BITS = 0"),
 )
-"""In windows of two, which are scanned otherwise; and a chain of two is remembered."""
+"""For windows of two, which would otherwise be scanned; and a chain of two is remembered."""
 
 
 PAIR_TWICE = scans(4, 2, 1, ("one.eq(lowest(rest))", "one.eq(one)"))

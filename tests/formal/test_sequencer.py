@@ -1,6 +1,7 @@
-"""Sequencer: a raw tuple is stored and sent once, to areas at once and to the output by an offer, and a
-context is used again only when nothing of it is in flight (P7, P1); raw tuples flow only while all
-windows are calm, and are followed by a check. What `test_window` takes for granted of it."""
+"""Proves the sequencer: a raw tuple is stored and sent once, to areas at once and to the output by
+an offer, and a context is used again only when nothing of it is in flight (P7, P1). Raw tuples flow
+only while all windows are calm, and are followed by a check. These are also the properties that
+`test_window` assumes of it."""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ _WITHIN = CONTEXT_BITS - EPOCH_BITS
 
 
 class SequencerSends(Specification):
-    """Any tables. One context is followed, any; what is in flight of it is counted, and of its epoch.
-    Times and numbers have fewer bits than `near` compares, so that what flows has those of the one before.
+    """Any tables. Any one context is followed; what is in flight of it, and of its epoch, is counted.
 
-    The router counts a joined tuple a cycle after it was granted, in which the probe it came from may
+    Times and numbers have fewer bits than `near` compares, so that a flowing tuple has those of the one before.
+    The router counts a joined tuple a cycle after it was granted, when the probe it came from may already
     be done. A tuple in flight may become any number of tuples before it is done.
     """
 
@@ -67,14 +68,14 @@ class SequencerSends(Specification):
         self.assume(m, ~(came.raw.filler & came.admitted))
         comes = valid & unit.selected.ready
         takes, goes = inside(made, "takes"), inside(made, "goes")
-        checked = before(m, unit.check)  # windows hear of it a cycle later
+        checked = before(m, unit.check)  # windows see it a cycle later
         flowing, flows_on, closes = (
             in_state(made, "FLOW"),
             inside(made, "flows_on"),
             inside(made, "closes"),
         )
-        closing = Signal()  # what is dealt with is no raw tuple
-        owes = Signal()  # what was taken last flows, and no check came since
+        closing = Signal()  # the one dealt with is no raw tuple
+        owes = Signal()  # the one taken last flows, and no check came since
         with m.If(takes | closes):
             m.d.sync += [closing.eq(closes), owes.eq(flows_on)]
         # The two that wait, the one dealt with, and the one that went to the windows.
@@ -98,10 +99,10 @@ class SequencerSends(Specification):
         with m.If(takes | goes):
             m.d.sync += deals.eq(takes)
         self.claim(m, ~takes | (have & (~deals | goes)))
-        # A check of its own: nothing else is there, and after it nothing is owed.
+        # A separate check: nothing else is there, and after it none is owed.
         self.claim(m, ~closes | (owes & ~have & ~deals & ~takes & ~goes))
         self.claim(m, ~unit.idle | ~owes)
-        # The windows know of it in this cycle, and, if it does not flow, in the two before.
+        # The windows see it in this cycle, and, unless it flows, in the two before.
         known = [unit.now, unit.counters.as_value(), unit.wanted]
         had = [have, before(m, have)]
         had.append(before(m, had[-1]))
@@ -110,7 +111,7 @@ class SequencerSends(Specification):
             still = (earlier == each) & (before(m, earlier) == each)
             self.claim(m, ~takes | flows_on | (Cat(had).all() & still))
             self.claim(m, ~closes | still)
-        # Where there is none they know of that before.
+        # Where there is none they see the values of the one before.
         self.claim(m, have | ((unit.wanted == 0) & (~some | (unit.now == tuple_.raw.timestamp))))
         self.claim(m, have | (unit.counters.as_value() == inside(made, "last_ones")))
         with m.If(have):
@@ -133,7 +134,8 @@ class SequencerSends(Specification):
                     its_leads.eq(Array(d.as_value() for d in unit.destinations)[what.raw.stream]),
                 ]
 
-        # A window that was told to look is settled some time, maybe at once, and stays so (see `test_window`).
+        # A window that was told to check settles some time, maybe at once, and stays settled (see
+        # `test_window`).
         m.d.comb += [
             unit.rests.eq(anything(m, n, "rests")),
             unit.passes.eq(anything(m, n, "passes")),
@@ -141,7 +143,7 @@ class SequencerSends(Specification):
         settled = unit.passes | (unit.rests & ~checked.replicate(n))
         self.assume(m, checked | ((before(m, settled) & ~settled) == 0))
 
-        # Those flow that are near the one before, while all windows are calm; each other one waits for all.
+        # Tuples near the one before flow while all windows are calm; each other one waits for all.
         calm, rooms = anything(m, n, "calm"), anything(m, n, "rooms")
         m.d.comb += [unit.calm.eq(calm), unit.rooms.eq(rooms)]
         lasts = Array(inside(made, "last_ones").word_select(s, 4) for s in range(n))
@@ -150,7 +152,7 @@ class SequencerSends(Specification):
         self.claim(m, ~flows_on | (have & before(m, calm.all()) & close & ~coming.raw.filler))
         strict = (takes & ~flows_on) | closes
         self.claim(m, ~strict | settled.all())
-        # They are told as long as it may be stored, and not when the next one is judged.
+        # The windows are told as long as it may be stored, and not when the next one is judged.
         self.claim(m, ~(flows_on | flowing) | unit.flow)
         told = flowing
         for _ in range(4):
@@ -159,7 +161,8 @@ class SequencerSends(Specification):
             self.claim(m, ~(told & (in_state(made, "WAIT"))) | ~strict)
         self.claim(m, ~strict | ~(unit.flow | before(m, unit.flow)))
 
-        # What is in flight of the context followed, and of its epoch, once an area or the router took it.
+        # Tuples in flight of the followed context, and of its epoch, once an area or the router
+        # took them.
         context = constant(m, CONTEXT_BITS, "followed")
         epoch = context[_WITHIN:]
         flying, together = Signal(4), Signal(4)
@@ -177,7 +180,7 @@ class SequencerSends(Specification):
             done.append(pulse & (of == context))
             done_together.append(pulse & (of[_WITHIN:] == epoch))
         offers = [(unit.emit[i], unit.emitted[i]) for i in range(OFFERS)]
-        # An offer may follow another at once where the router took that one.
+        # An offer may follow another at once if the router took that one.
         begins = [
             emit & (~before(m, emit) | before(m, granted[i])) for i, (emit, _) in enumerate(offers)
         ]
@@ -219,11 +222,12 @@ class SequencerSends(Specification):
         self.claim(m, unit.busy == before(m, active.any()))
         self.claim(m, ~unit.idle | ~(flies | unit.store.any() | unit.snapshot))
 
-        # Once it is stored where it should be and seen, both at once, while the next is taken.
+        # It is stored where it should be and its view is taken, once and both together, while the
+        # next is taken.
         leaves = unit.store.any() | unit.snapshot
         went = before(m, goes & ~closing)
         self.claim(m, leaves == (went & ((kept != 0) | (led != 0))))
-        # Nothing is stored before every window has dropped its dead, unless it flows.
+        # Nothing is stored before every window has dropped its dead tuples, unless it flows.
         self.claim(m, ~goes | flowing | (settled.all() & ~checked))
         with m.If(leaves):
             self.claim(m, unit.store == kept)
@@ -246,7 +250,8 @@ class SequencerSends(Specification):
         self.claim(m, unit.taken == (took & ~raw.filler))
         self.claim(m, unit.tick == (took & ~raw.filler & ~raw.admit))
         self.claim(m, unit.dropped == (took & raw.admit & ~tuple_.admitted))
-        # Then sent once where it leads to: to areas that had room when last seen, and to the output.
+        # Then it is sent once to where it leads: to areas that had room when last seen, and to the
+        # output.
         self.claim(m, unit.probe == Mux(unit.snapshot, led[:n], 0))
         had_room = before(m, before(m, before(m, rooms)))
         self.claim(m, (unit.probe & ~had_room) == 0)
@@ -277,7 +282,7 @@ class SequencerSends(Specification):
             place = (number - oldest)[:EPOCH_BITS]
             self.claim(m, active[number] == (full | (place < used)))
         self.claim(m, ~open_ | active.bit_select(epoch_ahead, 1))
-        # Whether there is a context is known by registers.
+        # Registers show whether there is a context.
         next_epoch = (epoch_ahead + 1)[:EPOCH_BITS]
         self.claim(m, inside(counts, "here") == 1 << epoch_ahead)
         self.claim(m, ~inside(counts, "free") | open_ | ~active.bit_select(epoch_ahead, 1))
@@ -294,14 +299,14 @@ class SequencerSends(Specification):
         self.claim(m, ~((together != 0) | of_epoch) | active.bit_select(epoch, 1))
         self.claim(m, flying <= together)
         self.claim(m, ~flies | given(context))
-        # The rest of an epoch is left out only when nothing is in flight.
+        # The rest of an epoch is skipped only when nothing is in flight.
         self.claim(m, ~flies | (ahead == (unit.context + 1)[:CONTEXT_BITS]))
         counted, change, begun_then = (
             Array(inside(counts, f"{name}_{e}") for e in range(1 << EPOCH_BITS))[epoch]
             for name in ("in_flight", "change", "began")
         )
-        # What was sent is counted four cycles after the grant, what is done five; a raw tuple in the
-        # third cycle in which it is offered.
+        # A tuple that was sent is counted four cycles after the grant, one that is done after five;
+        # a raw tuple in the third cycle in which it is offered.
         less_late, more_late = Signal(5), Signal(5)
         lately, sent_lately = [before(m, less_together)], [before(m, more_together)]
         for _ in range(3):
@@ -319,10 +324,10 @@ class SequencerSends(Specification):
         self.claim(m, counted + more_late + placed_late == together + less_late + offered)
         self.claim(m, ~unit.snapshot | (numbers.places == sum(led)))
         self.claim(m, sum(own) <= 1)
-        # Told by a register that an epoch is finished, nothing of it has come since.
+        # When a register reports that an epoch is finished, nothing of it has come since.
         finished = inside(counts, "finished")
         its_end = (finished & active).bit_select(epoch, 1)
-        # ... but for one that was given meanwhile.
+        # ... except for one that was given meanwhile.
         self.claim(m, ~its_end | its_begins | ~((together != 0) | of_epoch | (more_late != 0)))
         self.claim(m, inside(counts, "gave") == unit.snapshot)
         self.claim(
@@ -354,7 +359,7 @@ class SequencerSends(Specification):
         self.claim(m, ~flowing | owes)
         self.claim(m, owes == inside(made, "owes"))
         self.claim(m, closing == inside(made, "closing"))
-        # Attributes wait elsewhere, in the order in which they came.
+        # Attributes wait elsewhere, in order of arrival.
         put, got = inside(made, "put"), inside(made, "got")
         self.claim(m, (put - got)[: len(put)] == deals + have + have_after)
         waiting = (deals, tuple_, 0), (have, coming, deals), (have_after, after, deals + have)
@@ -386,7 +391,7 @@ class SequencerSends(Specification):
         self.reach(m, unit.snapshot & its & (keeps != 0))
         self.reach(m, takes & ~goes & some & (flying == 2))
         self.reach(m, unit.snapshot & unit.store.any() & checked)
-        # Two that flow, one cycle after the other; their check; one that waits for all follows them.
+        # Two that flow in successive cycles; their check; one that waits for all and follows them.
         self.reach(m, unit.snapshot & before(m, unit.snapshot) & before(m, unit.store.any()))
         self.reach(m, closing & goes)
         self.reach(
@@ -447,7 +452,7 @@ def sends(*fault: tuple[str, str], contexts: tuple[tuple[str, str], ...] = ()) -
             24,
             "FAIL",
         ),
-        # What flows.
+        # Flowing tuples.
         proof(
             "flows-by-one-calm",
             sends(("calm.eq(self.calm.all())", "calm.eq(self.calm.any())")),

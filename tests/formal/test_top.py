@@ -1,9 +1,9 @@
-"""The whole processor, from the commands that load it to its ports: of a few raw tuples every
-result once (P12), and in the end nothing in flight, whoever waited before (P10).
+"""Proves the whole processor, from the commands that load it to its ports: every result of a few raw
+tuples comes once (P12), and in the end nothing is in flight, whatever waited before (P10).
 
-The smallest build that does all of it, loaded as a host loads it. What is free is how far apart
-in time the raw tuples are and with what attributes, and in every cycle whether a result, or a tuple
-handed over, is taken. A case says of which streams they are, and how many cycles after the one
+It is the smallest build that does all of this, loaded as a host loads it. Free are the distances in
+time between the raw tuples, their attributes, and in every cycle whether a result, or a tuple
+handed over, is taken. A case gives the streams of the raw tuples, and how many cycles after the one
 before each comes: the first in which it may, or later.
 """
 
@@ -42,13 +42,13 @@ EVERYWHERE = {
     "CONTEXT_BITS": 2, "EPOCH_BITS": 1, "CONTEXTS": 4, "TAG_BITS": 2, "TEST_BITS": 2, "SET_BITS": 1, "STEP_BITS": 2,
     "PLACES": 4, "PLACE_BITS": 2,
 }  # fmt: skip
-"""Fewer contexts, route tags, tests of windows and tuples at the output than a build has."""
+"""Fewer contexts, route tags, tests of windows and tuples at the output than in a build."""
 ADDRESSES = {"ADDRESS_BITS": 2}
 """Programs of 4 instructions, in memories of as many."""
 LOADED = 358
-"""Cycles until the tables are loaded; a pair's first result is there 106 later, and nothing in flight
-112 later. A bound that is less says nothing of either: the planted faults, to be found by the same
-bound, tell when it has become too small."""
+"""Cycles until the tables are loaded. A pair's first result is there 106 cycles later, and nothing
+is in flight 112 later. A smaller bound would show neither: the planted faults, which must be found
+within the same bound, reveal when it has become too small."""
 BOUND = LOADED + 152
 JOINED = 2
 """Route tag of a pair."""
@@ -56,11 +56,11 @@ WINDOWS = (
     (Window(WindowKind.ROWS, 2), Window(WindowKind.RANGE, 3)),
     (Window(WindowKind.ROWS, 1), Window(WindowKind.RANGE, 1)),
 )
-"""Of each query, over each stream."""
+"""Windows of each query, over each stream."""
 
 
 def tables() -> Tables:
-    """Pairs of both streams with the same attribute 0, for both queries."""
+    """Returns tables for both queries: pairs of both streams with the same attribute 0."""
     programs = [
         (isa.Cmp(0, 1 - s, 0, isa.Condition.EQ, 0), isa.Emit(0, JOINED), isa.Nop())
         for s in range(2)
@@ -86,10 +86,10 @@ def tables() -> Tables:
 
 
 class WholeJoins(Specification):
-    """Raw tuples of these streams, and what becomes of them by the definition of the queries. `gaps`
-    says how many cycles each waits after the one before; after `drained` cycles in which whatever was
-    offered was taken, nothing is in flight. It is taken in any cycle or, `steadily`, each after
-    the same number of cycles, which is any up to 15."""
+    """Raw tuples of these streams, and what becomes of them by the definition of the queries.
+    `gaps` gives how many cycles each waits after the one before. After `drained` cycles in which
+    every offer was taken, nothing is in flight. An offer is taken in any cycle or, with `steadily`,
+    always after the same number of cycles, which is any up to 15."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class WholeJoins(Specification):
                     raw.payload.attributes[0].eq(values[k]),
                 ]
 
-        # By the definition: of each query, each pair of an earlier and a later one.
+        # By the definition: for each query, each pair of an earlier and a later tuple.
         results = top.results
         self._takes(m, results, "results")
         handed = results.valid & results.ready
@@ -202,7 +202,7 @@ class WholeJoins(Specification):
             self.claim(m, mark.any() & ((mark & ~(wanted & ~got)) == 0))
             self.claim(m, result.carries == 0b11)
 
-        # The third of stream 1 finds its window full of those that are still wanted.
+        # The third tuple of stream 1 finds its window full of tuples that are still wanted.
         left = top.handed_over
         self._takes(m, left, "left")
         overflows = Const(0)
@@ -216,7 +216,7 @@ class WholeJoins(Specification):
             self.claim(m, (left.payload.stream == 1) & (left.payload.sequence == sequence[0]))
             self.claim(m, (left.payload.taker == 1) & (left.payload.taken_by == sequence[-1]))
 
-        # With nothing in flight everything has come; and with willing takers that is soon so.
+        # When nothing is in flight everything has come; with willing takers that is soon so.
         all_came = came == n
         self.claim(m, ~(all_came & top.idle) | ((got == wanted) & (displaced == overflows)))
         willing = Signal(range(self.drained + 1))
@@ -226,7 +226,7 @@ class WholeJoins(Specification):
         with m.Elif(willing != self.drained):
             m.d.sync += willing.eq(willing + 1)
         self.claim(m, (willing != self.drained) | top.idle)
-        # What waits stays as it is.
+        # A waiting output does not change.
         self._stable(m, results)
         self._stable(m, left)
 
@@ -241,7 +241,7 @@ class WholeJoins(Specification):
         self.reach(m, (willing == self.drained) & (waited == 11))
 
     def _load(self, m: Module, config: DeviceConfig, top: Wjasip) -> Value:
-        """Gives the commands of the tables; gives whether all were answered."""
+        """Sends the commands that load the tables; returns whether all were answered."""
         commands = [
             Command(ControlOperation.BEGIN),
             *load_commands(tables(), config),
@@ -273,7 +273,7 @@ class WholeJoins(Specification):
         return answered == size
 
     def _takes(self, m: Module, stream: object, name: str) -> None:
-        """When it is taken: in any cycle, or each after the same number of cycles, any."""
+        """Takes from a stream: in any cycle, or always after the same number of cycles, any."""
         if not self.steadily:
             m.d.comb += stream.ready.eq(anything(m, 1, f"{name}_ready"))
             return
@@ -308,7 +308,7 @@ NEVER_DONE = (
     Contexts, "number) for i in range(config.streams + 1)",
     "number) for i in range(config.streams)"
 )  # fmt: skip
-"""What the output is done with stays in flight."""
+"""A tuple that the output is done with stays in flight."""
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ NEVER_DONE = (
         proof("pair", joins(), "search", BOUND),
         proof("pair", joins(), "meet", BOUND + 120),
         proof("pair-turned", joins(streams=(1, 0), gaps=(0, 9)), "search", BOUND + 10),
-        # Of three that come at once, the last is begun when the first two are through.
+        # Of three that come at once, the last begins when the first two are through.
         proof("three", joins(streams=(0, 1, 0), drained=160), "search", BOUND + 40, limit=1800),
         proof("overflow", joins(streams=(1, 1, 1), drained=160), "search", BOUND + 40),
         proof("overflow", joins(streams=(1, 1, 1)), "meet", BOUND + 40),

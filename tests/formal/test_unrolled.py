@@ -1,4 +1,4 @@
-"""The search in one piece, on circuits whose answers are known."""
+"""Tests the search as a whole, on circuits whose answers are known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.formal.unrolled import Circuit, Unrolled, solve
 
 
 def counter(constraint: str = "") -> Circuit:
-    """Of two bits, which an input lets go on; bad when it is 3. Next of bit 0: changes with the input; of bit 1: changes with input and bit 0."""
+    """Returns a counter of two bits, which an input lets advance; it is bad when it is 3. Bit 0
+    changes with the input; bit 1 with the input and bit 0."""
     text = "\n".join(
         [
             f"aag 12 1 2 0 7 1 {1 if constraint else 0}",
@@ -45,7 +46,7 @@ def test_a_counter_is_3_in_its_fourth_cycle(cycles: int, can: bool, tmp_path: Pa
 
 
 def test_what_is_assumed_holds_in_every_cycle(tmp_path: Path) -> None:
-    # Never both bits at once: then it is not 3. Never bit 1 alone: nor can it come to be 3.
+    # Never both bits at once: then it is not 3. Never bit 1 alone: then it cannot become 3 either.
     assert not reached(counter("9"), 8, tmp_path)
     assert not reached(counter("7"), 8, tmp_path)
 
@@ -66,7 +67,7 @@ def test_from_any_state_what_was_so_is_supposed(tmp_path: Path) -> None:
     unrolled = Unrolled(counter(), anywhere=True)
     bads = [bad for _ in range(2) for bad in unrolled.cycle()]
     assert solve(unrolled.question([bads[:1], bads[1:]]), tmp_path, False, 60) == [True, True]
-    # From 2 it comes to be 3; where it is never to be 3 that is all that is known of a state.
+    # From 2 it can become 3; of a state that is supposed not to be 3, nothing more is known.
     unrolled = Unrolled(counter(), anywhere=True)
     (first,) = unrolled.cycle()
     unrolled.suppose(first ^ 1)

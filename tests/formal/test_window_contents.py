@@ -1,5 +1,6 @@
-"""Window buffer: what is stored stays as it was, and each context in flight sees what was there when
-its raw tuple came (P4); and with it everything of `test_window.py`. What flows is not proved but searched."""
+"""Proves the window buffer: a stored tuple stays as it was, and each context in flight sees what
+was there when its raw tuple came (P4); with it, everything of `test_window.py`. Flowing tuples are
+not proved but searched."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tests.formal.window import (
 
 class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
     def describe(self, m: Module) -> None:
-        """One tuple is followed from its arrival on, as long as anyone may look at it."""
+        """Follows one tuple from its arrival on, as long as anything may look at it."""
         super().describe(m)
         window, env = self.window, self.env
         bits = len(window.written)
@@ -33,11 +34,11 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         m.d.comb += place.eq((slot - window.first)[:bits])
         there = followed & (place < window.occupancy)
 
-        # The context is any: what was there when its view was taken is seen, nothing else.
+        # Any context: it sees what was there when its view was taken, and nothing else.
         context = constant(m, CONTEXT_BITS, "context")
         seen = Signal()
         flies = env.in_flight(context)
-        # Those of which there are more than ranks are dead, and not looked at.
+        # Tuples whose rank is beyond the limit are dead, and not looked at.
         _, rows, kind = self.limits
         cut = Signal(range(window.config.depth + 1))
         with m.If(before(m, kind == RangeKind.NONE.value) & (window.occupancy > rows)):
@@ -64,7 +65,7 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         kept = followed & (there | looks)
         self.claim(m, ~(kept & window.store & (window.written == slot)))
 
-        # New selection bits only while nothing is in flight.
+        # New selection bits come only while nothing is in flight.
         rewrite = anything(m, 1, "rewrite")
         m.d.comb += window.rewrite.eq(rewrite & env.quiet)
         with m.If(window.rewrite & (window.rewrite_slot == slot)):
@@ -73,7 +74,7 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
         stamp = self.made.submodules.stamps.read_port(domain="comb")
         chosen = self.made.submodules.selections.read_port(domain="comb")
         m.d.comb += [stamp.addr.eq(slot), chosen.addr.eq(slot)]
-        # All is written a cycle later, from registers; nobody may look so soon.
+        # Everything is written a cycle later, from registers; no reader may look so soon.
         stamped = written_or(self.made.submodules.stamps, slot, stamp.data)
         self.claim(m, ~kept | (stamped == component[: 2 * WIDTH]))
         (port,) = self.made.submodules.selections.write_ports
@@ -110,8 +111,8 @@ class WindowShowsWhatItKeeps(WindowKeepsWhatItMust):
             self.claim(m, ~there_in | (held == attributes))
         found = Array(window.tuples[b].as_value() for b in range(window.banks))[slot[:bank_bits]]
         self.claim(m, ~read | (found == attributes))
-        # Its view by a context: counted from the tail of that time.
-        # Two cycles after it was noted, at the earliest.
+        # The view of a context, counted from the tail of that time, is read at the earliest two
+        # cycles after it was recorded.
         asked = (window.context == context) & flies & before(m, flies) & followed & ~stored
         asked = before(m, before(m, asked) & flies & kept & ~stored)
         offset = (slot - window.tail)[:bits]

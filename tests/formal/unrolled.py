@@ -1,8 +1,9 @@
-"""A bounded search in one piece: the circuit, cycle after cycle, as one question to a SAT solver.
+"""Searches a bounded number of cycles in one piece: the circuit, cycle after cycle, as one question to a
+SAT solver.
 
-What is known, of tables and of what goes on before anything free comes in, is worked out on the
-way, so a circuit of known tables can be followed for some hundred cycles, where a search cycle by
-cycle with all of the circuit in it sees a few dozen. It takes the and-inverter graph that yosys
+Known values, of tables and of everything before a free input arrives, are worked out on the
+way, so a circuit with known tables can be followed for some hundred cycles, where a search cycle by
+cycle with the whole circuit in it reaches a few dozen. The input is the and-inverter graph that yosys
 writes (AIGER 1.9, in text).
 """
 
@@ -34,18 +35,18 @@ write_aiger -ascii top.aag
 @dataclass(frozen=True, slots=True)
 class Circuit:
     """A sequential and-inverter graph. A literal is twice a variable, plus 1 if inverted; 0 and 1
-    are constants. `bads` must never be 1 as long as `constraints` always were."""
+    are constants. `bads` must never be 1 as long as `constraints` have always been 1."""
 
     variables: int
     inputs: list[int]
-    latches: list[tuple[int, int, int]]  # itself, next, first: 0, 1, or itself if it is any
+    latches: list[tuple[int, int, int]]  # itself, next, first: 0, 1, or itself if it may be either
     bads: list[int]
     constraints: list[int]
     gates: list[tuple[int, int, int]]  # in order: each after those it reads
 
     @classmethod
     def read(cls, text: str) -> Circuit:
-        """Of AIGER text, what the bads and constraints depend on."""
+        """Reads the part of AIGER text that the bads and constraints depend on."""
         lines = iter(text.splitlines())
         header = [int(word) for word in next(lines).split()[1:]]
         variables, inputs, latches, outputs, gates, bads, constraints = (*header, 0, 0)[:7]
@@ -82,17 +83,17 @@ class Circuit:
 
 
 class Unrolled:
-    """The gates of all cycles, each made once, none where the outcome is known."""
+    """The gates of all cycles, each made once, and none where the outcome is known."""
 
     def __init__(self, circuit: Circuit, anywhere: bool = False) -> None:
-        """`anywhere`: it begins in any state."""
+        """With `anywhere`, begins in any state."""
         self.circuit = circuit
         self.reads: list[tuple[int, int] | None] = [None]  # by variable
         self._made: dict[tuple[int, int], int] = {}
         self._alive = 1  # all constraints held so far
-        # An input that must be so is so: the reset, above all.
+        # An input that a constraint fixes has its value: the reset, above all.
         self._fixed = {each & ~1: 1 - (each & 1) for each in circuit.constraints}
-        # By literal of the circuit, that of this cycle.
+        # By literal of the circuit, its literal in this cycle.
         self._now = [0] * (2 * circuit.variables + 2)
         self._now[1] = 1
         self._state = [
@@ -117,11 +118,11 @@ class Unrolled:
         return made
 
     def suppose(self, literal: int) -> None:
-        """From now on it is so."""
+        """Assumes a literal from now on."""
         self._alive = self.both(self._alive, literal)
 
     def cycle(self) -> list[int]:
-        """One cycle more; gives its bads."""
+        """Adds one more cycle; returns its bads."""
         circuit, now, both = self.circuit, self._now, self.both
         for (itself, _, _), value in zip(circuit.latches, self._state, strict=True):
             now[itself], now[itself ^ 1] = value, value ^ 1
@@ -137,8 +138,8 @@ class Unrolled:
         return [both(self._alive, now[bad]) for bad in circuit.bads]
 
     def question(self, asked: Iterable[Sequence[int]]) -> str:
-        """DIMACS text that asks, of each of these, whether one of its literals can be 1: see
-        `tests.formal.answers`."""
+        """Returns DIMACS text that asks, for each of these, whether one of its literals can be 1:
+        see `tests.formal.answers`."""
         names: dict[int, int] = {}
         clauses: list[str] = []
         left: list[int] = []
@@ -157,7 +158,8 @@ class Unrolled:
             if 1 not in any_of:
                 wanted = [str(name(literal)) for literal in any_of if literal]
                 clauses.append(" ".join([str(-head), *wanted]))
-            # What an answer of no says of each is found again when the next ones are looked for.
+            # An answer of no then holds for each literal, and helps when the next ones are looked
+            # for.
             clauses += [f"{head} {-name(literal)}" for literal in any_of if literal > 1]
         while left:
             variable = left.pop()
@@ -170,7 +172,8 @@ class Unrolled:
 
 
 def solve(question: str, directory: Path, until: bool, limit: int) -> list[bool] | None:
-    """Whether each can be, up to the first answer that is `until`; None if that was not known in time."""
+    """Returns whether each can be, up to the first answer that is `until`; None if that was not
+    known in time."""
     file = directory / "question.cnf"
     file.write_text(question)
     try:

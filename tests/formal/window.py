@@ -1,4 +1,5 @@
-"""A window buffer, and who stays in it (P3, P6): what the specifications of the window share."""
+"""A window buffer, and which tuples stay in it (P3, P6): the part that the specifications of the
+window share."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ NEAR = ("_PLACES, _AT_HAND = 3, 4, 8", "_PLACES, _AT_HAND = 3, 4, 4")
 
 
 class WindowKeepsWhatItMust(Specification):
-    """Every tuple stored, and its true age and rank, against what the window does with it."""
+    """Compares every tuple stored, by its true age and rank, with what the window does with it."""
 
     depth, lanes = 2, 1
     margin = 0
-    """Slots to spare that make a window calm; without them nothing flows."""
+    """Spare slots that make a window calm; without them nothing flows."""
     induces = True
-    """With what makes it provable by induction, if nothing flows."""
+    """Includes the invariants that make it provable by induction, if nothing flows."""
 
     def __init__(self, *fault: tuple[str, str]) -> None:
         super().__init__()
@@ -75,23 +76,23 @@ class WindowKeepsWhatItMust(Specification):
 
         head, tail = window.end, window.first
         pointer = len(head)
-        # How many have just left, of which the tail does not tell yet.
+        # Number of tuples that have just left, which the tail does not show yet.
         gone = inside(made, "gone_now")
         m.d.comb += window.forget.eq(anything(m, 1, "forget") & env.quiet)
-        # Who is taken leaves in the cycle after.
+        # A tuple that is taken leaves in the next cycle.
         handed = window.leaving.valid & window.leaving.ready
         self.tells = before(m, handed)
         told = before(m, self.tells)
         self.limits = (ticks, rows, kind)
 
-        # By the rules: age and rank of what is in each place.
+        # By the rules: age and rank of the tuple in each place.
         self.ages = [Signal(WIDTH + 1, name=f"true_age{i}") for i in range(depth)]
         self.ranks = [Signal(WIDTH + 1, name=f"true_rank{i}") for i in range(depth)]
         self.there = [Signal(name=f"there{i}") for i in range(depth)]
         self.places = [Signal(pointer, name=f"place{i}") for i in range(depth)]
         for i in range(depth):
             age, rank, there = self.ages[i], self.ranks[i], self.there[i]
-            place = self.places[i]  # from the oldest on
+            place = self.places[i]  # counted from the oldest
             m.d.comb += place.eq((i - tail)[: pointer - 1])
             m.d.comb += there.eq(place < window.occupancy)
             with m.If(window.store & (window.written == i)):
@@ -114,28 +115,29 @@ class WindowKeepsWhatItMust(Specification):
             stays = there & (place >= gone + inside(made, "leave"))
             with m.If(stays & env.settling & ~env.flowing & env.settled):
                 self.claim(m, ~dead & ~uncountable)
-            # What flows may find some dead ones, but none whose age or rank it cannot tell.
+            # A flowing tuple may find some dead ones, but none whose age or rank cannot be told.
             with m.If(there & env.flowing):
                 self.claim(m, (age < HALF) & (rank < HALF))
-            # Nothing dead stays; but of itself one may be dead at once.
+            # Nothing dead stays, except that the last tuple may be dead at once.
             with m.If(there & env.quiet):
                 self.claim(m, (~dead | (rank == 0)) & ~uncountable)
             with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
-        # Of those that only their rank keeps, some dead ones may be there, too.
+        # If rank alone keeps tuples, some dead ones may be there, too.
         bounded = (kind == RangeKind.NONE.value) & (rows <= config.capacity)
         self.claim(m, (window.occupancy <= config.capacity) | (bounded if self.margin else 0))
         if self.margin:
             self.claim(m, window.occupancy <= depth)
             self.claim(m, ~env.quiet | (window.occupancy <= config.capacity))
-        # It waits for what is to be stored after it settled, no longer.
+        # It waits for a tuple that is to be stored after it settled, no longer.
         due = (env.settling & ~env.flowing & env.stores) | window.store
         self.claim(m, ~inside(made, "_due") | due)
         self.claim(m, ~told | (gone == 1))
         self.claim(m, ~window.leaving.valid | (env.settling & ~env.flowing))
-        # Who is stored, or looks, finds everyone gone; those whom the next one makes leave are seen.
+        # When a tuple is stored or a view is taken, everything that leaves is gone; tuples that the
+        # next one makes leave are seen.
         self.claim(m, ~(window.store | window.snapshot) | env.check | window.flow | (gone == 0))
-        # What waits to leave stays as it is.
+        # A waiting output does not change.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
         self.claim(m, ~waits | (window.leaving.valid & (window.leaving.payload == payload)))
@@ -143,7 +145,8 @@ class WindowKeepsWhatItMust(Specification):
         if self.induces:
             self.invariants(m)
         if self.margin:
-            # Dead ones leave while others flow; one is stored while others are looked at; the last check.
+            # Dead ones leave while others flow; one is stored while others are judged; the last
+            # check.
             self.reach(m, (gone != 0) & env.flowing & env.snapshot)
             self.reach(m, window.store & env.flowing & in_state(made, "JUDGE"))
             self.reach(m, (gone != 0) & env.closing & (window.occupancy == 2))
@@ -154,7 +157,7 @@ class WindowKeepsWhatItMust(Specification):
         self.reach(m, handed & env.settling & (window.occupancy == config.capacity) & env.busy)
         self.reach(m, (gone == 2) & (env.now < 3))
         for which in RangeKind:
-            # A tuple past half of what the counter counts is handed over, or dropped.
+            # A tuple past half of the counter's range is handed over, or dropped.
             self.reach(m, (kind == which.value) & handed & (self.ages[0] > HALF))
 
     @staticmethod
@@ -166,7 +169,8 @@ class WindowKeepsWhatItMust(Specification):
         return dead, ~dead & ((age >= HALF) | (rank >= HALF))
 
     def invariants(self, m: Module) -> None:
-        """Nothing anyone was promised; what makes the promises provable by induction."""
+        """Claims the invariants: they are promised to no one, but make the promises provable by
+        induction."""
         window, env, made, depth = self.window, self.env, self.made, self.depth
         capacity = window.config.capacity
         head, stored = window.end, window.occupancy
@@ -177,14 +181,14 @@ class WindowKeepsWhatItMust(Specification):
         def state(name: str) -> Value:
             return in_state(made, name)
 
-        # Tail and number without those who have just left; with what is to be stored.
+        # Tail and number without the tuples that have just left, and with the one to be stored.
         left = inside(made, "gone_now")
         tail, remain = (_few(m, it, len(head)) for it in (window.first + left, stored - left))
         to_be = _few(m, remain + window.store, len(head))
         self.claim(m, (left <= 2) & (left <= stored))
         # Nothing flows.
         self.claim(m, ~(env.flowing | env.owes | env.closing | env.lately.any() | window.flow))
-        # What is stored, and in which order it came.
+        # The stored tuples, and their order of arrival.
         stamps = []
         for i in range(depth):
             port = made.submodules.stamps.read_port(domain="comb")
@@ -202,18 +206,19 @@ class WindowKeepsWhatItMust(Specification):
                 before_it = there & self.there[j] & (self.places[i] < self.places[j])
                 self.claim(m, ~before_it | ((ages[i] >= ages[j]) & (ranks[i] >= ranks[j])))
 
-        # The oldest, as far as they have places; those that wait; and those on their way from the memory.
+        # The oldest, as far as they have places; those that wait; and those on the way from the
+        # memory.
         at = Array(stamps)
         ticks, rows, _ = self.limits
 
         def is_at(it: Value, offset: Value) -> Value:
-            """An entry is that of the tuple so far from the oldest."""
+            """Returns whether an entry is that of the tuple at this distance from the oldest."""
             stamp = at[(tail + offset)[:bits]]
             time, number = stamp[:WIDTH], stamp[WIDTH:]
             dead = Cat((time + ticks + 1)[:WIDTH], (number + rows)[:WIDTH])
             return it == Cat(stamp, dead)
 
-        # Places from that of the oldest on.
+        # Places, counted from that of the oldest.
         first, following = inside(made, "first_place"), inside(made, "next_place")
         oldest = [inside(made, f"oldest{i}") for i in range(_PLACES)]
 
@@ -252,7 +257,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~way[1] | (window._stamp.as_value() == at_stamp))
         offset = there + way[2] + way[1]
         self.claim(m, ~way[0] | (inside(made, "stamp_slot") == (tail + offset)[:bits]))
-        # What is just being written is not read.
+        # A stamp that is just being written is not read.
         (write,) = made.submodules.stamps.write_ports
         just = before(m, window.store)
         self.claim(m, write.en == just)
@@ -264,7 +269,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~(out | displaced) | (has_place[0] & (left == 0)))
         self.claim(m, self.tells == inside(made, "taken"))
         self.claim(m, ~self.tells | out | displaced)
-        # Everyone who is still there stays, but for who makes room.
+        # Every tuple that is still there stays, except one that makes room.
         decided = state("SETTLED") | state("ROOM") | displaced
         for i in range(depth):
             fate = self.fate(ages[i], ranks[i], *self.limits)
@@ -278,13 +283,14 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~out | uncountable)
         self.claim(m, ~displaced | (env.stores & (stored == capacity) & ~dead & ~uncountable))
 
-        # What is judged by. Of all the same, but in the first cycle, in which there is nothing to be judged.
+        # The values judged by: the same for all, except in the first cycle, in which there is
+        # nothing to be judged.
         began = before(m, Const(1))
         sure = inside(made, "sure")
         judged = Cat(inside(made, "judged_now0"), inside(made, "judged_counter0"))
         for i in range(1, _PLACES):
             its = Cat(inside(made, f"judged_now{i}"), inside(made, f"judged_counter{i}"))
-            # Two are kept the other way round.
+            # Two of them are kept inverted.
             self.claim(m, ((~its if i & 2 else its) == judged) | ~began)
         self.claim(m, began | ~(sure.any() | here.any()))
         current, shown = Cat(env.now, env.counter), env.shown[: 2 * WIDTH]
@@ -302,7 +308,7 @@ class WindowKeepsWhatItMust(Specification):
         self.claim(m, ~(env.heard_once | env.heard) | env.have)
         self.claim(m, ~env.heard | env.heard_once)
         self.claim(m, env.step <= HALF)
-        # What was found in the cycle before was found by this.
+        # What was found in the cycle before was found by these values.
         by = before(m, judged)
         masked = before(m, fresh & judging)
         self.claim(m, ~masked | (sure == 0))
@@ -351,7 +357,7 @@ class WindowKeepsWhatItMust(Specification):
             self.claim(m, ~flies[n] | ((starts[n] <= depth) & (starts[n] >= newer)))
             newer = Mux(flies[n + 1], ends[n + 1], 0) if n + 1 < CONTEXTS else 0
             self.claim(m, ~flies[n] | ((ends[n] <= starts[n]) & (ends[n] >= newer)))
-        # What may not be written, as it is and as the window has heard of it.
+        # Slots that must not be written, as they are and as the window knows of them.
         pointer = len(head)
         held = Mux(env.viewed != 0, starts[0], stored)
         heard = (head - inside(made, "kept_from"))[:pointer]
@@ -371,14 +377,15 @@ class WindowKeepsWhatItMust(Specification):
 
 
 def _few(m: Module, value: Value, bits: int) -> Signal:
-    """So many bits of a difference."""
+    """Returns this many bits of a difference."""
     it = Signal(bits)
     m.d.comb += it.eq(value)
     return it
 
 
 def written_or(memory: object, address: Value | int, data: object) -> Value:
-    """What a memory has at an address, where it was read, or is just about to have."""
+    """Returns the content of a memory at an address that was read, or the content that is just
+    being written."""
     (port,) = memory.write_ports
     writes = port.en & (port.addr == address)
     return Mux(writes, Value.cast(port.data), Value.cast(data))
@@ -393,6 +400,6 @@ def deeper(specification: type, depth: int, lanes: int) -> type:
 
 
 def flowing(specification: type, depth: int, margin: int) -> type:
-    """What is not proved, only searched."""
+    """Returns a specification that is not proved, only searched."""
     members = {"depth": depth, "margin": margin, "induces": False}
     return type("Flowing", (specification,), members)

@@ -1,4 +1,4 @@
-"""What the tests of components share: from Amaranth to a simulation that cocotb drives.
+"""Shared by the tests of components: from Amaranth to a simulation that cocotb drives.
 
 A test file `test_<component>.py` is read twice. pytest finds its `test_...` functions, each of
 which calls `simulate`: component -> Verilog -> Verilator, built once for every state of the
@@ -6,8 +6,8 @@ sources, then run. The simulator reads the file again and finds its `cocotb.test
 each of which makes a `Bench` of the same component and drives it.
 
 A cycle has two halves. After the rising edge inputs are set (`Bench.set`, or by a `Driver` or
-`Monitor`); at the falling edge all has settled and is looked at (`Bench.get`). So `tick` is:
-inputs hold, look, clock.
+`Monitor`); at the falling edge everything has settled and is sampled (`Bench.get`). So `tick` is:
+inputs hold, sample, clock.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def simulate(module: str, cases: Cases, case: str, tests: Sequence[str] | None =
     seed = os.environ.get(_SEED, "1")
     print(f"seed {seed}: set {_SEED} for another")
     build = _built(cases[case]())
-    # What is built knows cocotb where it was built, which may be gone by now.
+    # A build refers to cocotb where it was built, which may be gone by now.
     libraries = os.pathsep.join(filter(None, (str(libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         try:
@@ -73,15 +73,15 @@ def simulate(module: str, cases: Cases, case: str, tests: Sequence[str] | None =
                     "LD_LIBRARY_PATH": libraries,
                 },
             )
-        except SystemExit:  # the runner's way of saying that a test failed
+        except SystemExit:  # the runner's way to report a failed test
             raise AssertionError("failed in the simulator, whose output says why") from None
 
 
 def _built(component: wiring.Component) -> Path:
-    """The folder of a component's simulation, named by a hash of what it is made of."""
+    """Returns the folder of a component's simulation, named by a hash of what it is made of."""
     from amaranth.back import rtlil, verilog
 
-    # A prefix, for some names mean something in C++.
+    # A prefix, because some names mean something in C++.
     ports = {
         _PREFIX + "__".join(map(str, path)): (
             Value.cast(value),
@@ -96,7 +96,7 @@ def _built(component: wiring.Component) -> Path:
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / hashlib.sha256(about.encode()).hexdigest()[:32]
-    # Who comes second, from another worker, waits for the first.
+    # A second worker waits for the first.
     with open(cache / f"{folder.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _TOP).exists():
@@ -119,7 +119,7 @@ def _verilate(source: Path, folder: Path) -> None:
     wanted = {
         "PATH": f"{package / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "VERILATOR_ROOT": str(package),
-        # Little is gained by better code, most of the time is spent in Python.
+        # Better code gains little, because most of the time is spent in Python.
         "MAKEFLAGS": f"-s OPT_FAST=-O0 OPT_SLOW=-O0 VM_GLOBAL_FAST="
         f" LOADLIBES={_support(package / 'include')}",
     }
@@ -149,7 +149,8 @@ def _verilate(source: Path, folder: Path) -> None:
 
 
 def _support(include: Path) -> Path:
-    """Verilator's own part of every simulation: most of what there is to compile, so once."""
+    """Builds Verilator's own part of every simulation: it is most of what there is to compile, so
+    it is built once."""
     sources = [f"verilated{part}.cpp" for part in ("", "_dpi", "_vpi", "_threads")]
     about = json.dumps([importlib.metadata.version("verilator"), sys.version, sources])
     folder = _cache() / f"support-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
@@ -178,7 +179,7 @@ def _cache() -> Path:
 
 
 def pack(shape: object, value: Any) -> int:
-    """Bits of a payload: dicts for structures, lists for arrays; what is left out is 0."""
+    """Packs a payload into bits: dicts for structures, lists for arrays; members left out are 0."""
     if not isinstance(shape, data.Layout):
         return int(value) & (1 << Shape.cast(shape).width) - 1
     bits = 0
@@ -200,7 +201,7 @@ def unpack(shape: object, bits: int) -> Any:
 
 NONE, SOME, MUCH = 0.0, 0.3, 0.9
 PACES = [(idle, pressure) for idle in (NONE, SOME, MUCH) for pressure in (NONE, SOME, MUCH)]
-"""How often inputs are idle and outputs held back: every combination."""
+"""Rates at which inputs are idle and outputs held back: every combination."""
 
 
 LATE = IN_FLIGHT - 2
@@ -249,7 +250,7 @@ class Bench:
         return self._shapes[port].shape
 
     async def reset(self, **inputs: Any) -> None:
-        """A fresh component: all inputs 0 but those named, no agents."""
+        """Makes the component fresh: all inputs 0 except those named, no agents."""
         from cocotb.clock import Clock
         from cocotb.triggers import FallingEdge, RisingEdge
 
@@ -273,7 +274,7 @@ class Bench:
         return agent
 
     async def settle(self) -> None:
-        """Agents set their inputs; on return everything has settled and can be looked at."""
+        """Lets agents set their inputs; on return everything has settled and can be sampled."""
         for agent in self._agents:
             agent.drive()
         await self._falling
@@ -289,7 +290,7 @@ class Bench:
         await self.clock()
 
     async def until(self, done: Callable[[], bool], limit: int = 20_000) -> None:
-        """Cycles until it is so; `done` is asked when all has settled."""
+        """Runs cycles until `done` holds; it is asked when everything has settled."""
         for _ in range(limit):
             await self.settle()
             finished = done()
@@ -333,7 +334,7 @@ class Agent:
 
 
 class Driver(Agent):
-    """Offers items on a stream, in order; before each it may be idle. `sent` are those taken."""
+    """Offers items on a stream, in order; before each it may be idle. `sent` holds those taken."""
 
     def __init__(self, bench: Bench, stream: str, idle: float = NONE) -> None:
         self.bench, self.stream, self.idle = bench, stream, idle
@@ -361,7 +362,7 @@ class Driver(Agent):
 
 
 class Monitor(Agent):
-    """Takes what a stream gives, holding it back now and then; whatever is offered must stay."""
+    """Takes what a stream offers, holding it back now and then; an offer must stay."""
 
     def __init__(
         self,
@@ -395,7 +396,8 @@ class Monitor(Agent):
 
 
 class Scoreboard:
-    """What must come out, in order, or per `key` in order; nothing may be lost or repeated."""
+    """Holds what must come out, in order, or in order per `key`; nothing may be lost or
+    repeated."""
 
     def __init__(self, name: str, key: Callable[[Any], Any] | None = None) -> None:
         self.name, self.key = name, key or (lambda item: None)
@@ -423,14 +425,15 @@ class Scoreboard:
 
 
 class Load:
-    """Words for the tables of a component, through its `write` port."""
+    """Writes words to the tables of a component, through its `write` port."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.half = 0
 
     async def words(self, words: Sequence[Any]) -> None:
-        """Commands of `seustream.hdl.control_words`; they go into the half not in use, which then is."""
+        """Writes commands of `seustream.hdl.control_words` into the half not in use, which then is
+        in use."""
         for word in words:
             for name in ("target", "unit", "address", "data"):
                 self.bench.set(f"write.{name}", getattr(word, name))

@@ -45,7 +45,7 @@ CONFIG = dataclasses.replace(
     streams=3, timestamp_width=16, sequence_width=8,
     factors=8, comparators=4, tags=64, queries=8, comparisons=32, selectors=2,
 )  # fmt: skip
-"""The tiny configuration, with counters that come round within a case and tables that are soon
+"""The tiny configuration, with counters that wrap around within a case and tables that are soon
 loaded."""
 
 
@@ -67,14 +67,14 @@ _AGAIN = re.compile(r"__02[4e]|__05b")  # of a net: another name for it; a part 
 
 
 def read(data: Path) -> dict[Point, int]:
-    """The counters of a file; the same component in several areas is one."""
+    """Reads the counters of a file; a component that is in several areas counts as one."""
     counts: dict[Point, int] = defaultdict(int)
     for line in data.read_text().splitlines():
         record = _RECORD.match(line)
         if record is None:
             continue
         fields = dict(pair.split("\x02", 1) for pair in record[1].split("\x01") if "\x02" in pair)
-        # What a part of the hierarchy is an instance of: area1.scanner is a scanner.
+        # The component that a part of the hierarchy is an instance of: area1.scanner is a scanner.
         path = fields["h"].split(".")
         names = [_INSTANCE.sub("", part) for part in path[1:]]
         kind = "toggle" if "toggle" in fields["page"] else "line"
@@ -90,7 +90,7 @@ def read(data: Path) -> dict[Point, int]:
 
 
 class Bins:
-    """Named events, how often each was met."""
+    """Named events, and how often each was met."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _compared(condition: Condition, held: bool) -> str:
 
 @contextlib.contextmanager
 def watched(bins: Bins) -> Iterator[None]:
-    """The golden model compares factors; meanwhile it tells."""
+    """Records the factors that the golden model compares meanwhile."""
     holds = pairs.holds
 
     def telling(condition: Condition, *values: Codes) -> Bools:
@@ -146,7 +146,7 @@ def _image(
     config: DeviceConfig,
     keep: bool,
 ) -> bytes:
-    """What `random_queries` makes, with constants as `values` has them, and longer programs."""
+    """Returns an image of `random_queries`, with constants from `values`, and longer programs."""
     while True:
         queries = random_queries(chance, groups)
         if keep or chance.random() < 0.3:
@@ -184,10 +184,10 @@ def _image(
 
 
 def _more(chance: random.Random, program: tuple[int, ...]) -> tuple[int, ...]:
-    """The same program, with instructions at its end that change nothing."""
+    """Returns the same program, with instructions at its end that change nothing."""
     code = [isa.decode(word) for word in program[:-1]]
     at = len(code)
-    first = at  # jumps to what was the last instruction lead here
+    first = at  # jumps to the former last instruction lead here
     code += [isa.OrRegisters(63, 63, 31), isa.Nop(), isa.Jmp(at + 4), isa.Nop()]
     if sum(isinstance(i, isa.Cmp) for i in code) + 2 <= CONFIG.factors:
         code += [isa.Cmp(0, 0, 0, condition, 7) for condition in (Condition.TRUE, Condition.FALSE)]
@@ -199,9 +199,9 @@ def _more(chance: random.Random, program: tuple[int, ...]) -> tuple[int, ...]:
 def _raws(
     chance: random.Random, groups: tuple[int, ...], values: list[int], n: int, seldom: bool
 ) -> list[Raw]:
-    """Arrivals in which the clock leaps now and then, also further than it can count; in some
-    cases the clock goes slowly and `seldom` is a tuple more than a tick, so that what is stored
-    grows old by rank."""
+    """Returns arrivals in which the clock leaps now and then, also further than it can count. With
+    `seldom` the clock goes slowly and most arrivals are ticks, so that stored tuples grow old by
+    rank."""
     raws, ahead, source = [], 0, None
     for raw in random_arrivals(chance, groups, n):
         if (groups[raw.stream], raw.sequence) != source and chance.random() < 0.02 * (not seldom):
@@ -218,7 +218,7 @@ def _raws(
 
 
 def run_case(seed: int, device: VerilatedDevice, bins: Bins) -> str | None:
-    """A case on the device and on the golden model; what differs, if anything does."""
+    """Runs a case on the device and on the golden model; returns what differs, or None."""
     chance = random.Random(seed)
     config = device.config
     groups = chance.choice(GROUPS)
@@ -274,7 +274,7 @@ def _count(device: VerilatedDevice, raws: list[Raw], results: Results, bins: Bin
         instruction = isa.decode(int(word))
         bins.meet(f"executed {instruction.MNEMONIC}", int(times))
         match instruction:
-            # Queries have no constant comparisons, programs may.
+            # Queries have no constant comparisons, but programs may.
             case isa.Cmp(condition=(Condition.TRUE | Condition.FALSE) as condition):
                 bins.meet(_compared(Condition(condition), condition == Condition.TRUE), int(times))
     at = {(raw.stream, raw.sequence): raw for raw in raws}
@@ -296,12 +296,13 @@ def _count(device: VerilatedDevice, raws: list[Raw], results: Results, bins: Bin
 
 
 def _full(left: Raw, came: Raw, config: DeviceConfig) -> bool:
-    """Whether a tuple that left for one of its own stream was in its way: its rank was small."""
+    """Returns whether a tuple that left for one of its own stream was in its way: its rank was
+    small."""
     return came.sequence - left.sequence <= config.longest_rows
 
 
 def refusals(device: VerilatedDevice, bins: Bins) -> None:
-    """Every verdict once."""
+    """Provokes every verdict once."""
 
     def ask(wanted: Verdict, *commands: Command) -> None:
         for command in commands:

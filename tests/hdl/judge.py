@@ -1,6 +1,6 @@
-"""Whether a device does as the golden model, on one random case with everything in it: guards,
-selections, swaps of the image between two tuples, leaps of the clock, full windows, held ports.
-"""
+"""Judges whether a device does the same as the golden model, on one random case with everything in
+it: guards, selections, swaps of the image between two tuples, leaps of the clock, full windows,
+held ports."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ SMALL = DeviceConfig(
     selectors=2,
     indexes=1,
 )
-"""Narrow and shallow, so that all that can come round or fill up soon does; quick to build."""
+"""Narrow and shallow, so that everything that can wrap around or fill up soon does; quick to
+build."""
 
 GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2), (0, 0), (0, 0, 2), (0, 1, 0)]
 
 
 def random_image(chance: random.Random, groups: tuple[int, ...], config: DeviceConfig) -> bytes:
-    """An image the configuration can take."""
+    """Returns an image that the configuration accepts."""
     while True:
         queries = random_queries(chance, groups)
         if chance.random() < 0.3:
@@ -68,8 +69,8 @@ def _guarded(tables: Tables, config: DeviceConfig) -> Tables:
 
 
 def _impossible(chance: random.Random, tables: Tables) -> Tables:
-    """With a combination that can never hold: its factor is of a stream the probe lacks, or it
-    asks a joined tuple for a selection bit, of which only raw ones have any."""
+    """Adds a combination that can never hold: its factor is of a stream that the probe lacks, or it
+    asks a joined tuple for a selection bit, which only raw tuples have."""
     places = [
         (number, row.pre_tag, factor, row.post_tag)
         for number, area in enumerate(tables.areas)
@@ -103,9 +104,9 @@ def _impossible(chance: random.Random, tables: Tables) -> Tables:
 
 
 def random_raws(chance: random.Random, groups: tuple[int, ...], n: int) -> list[Raw]:
-    """Arrivals in which the clock leaps now and then, also further than it can count."""
+    """Returns arrivals in which the clock leaps now and then, also further than it can count."""
     raws, ahead, source = [], 0, None
-    quiet = chance.random() < 0.3  # hardly any tuple comes in, so that those stored grow old
+    quiet = chance.random() < 0.3  # hardly any tuple comes in, so that stored ones grow old
     for raw in random_arrivals(chance, groups, 2 * n if quiet else n):
         # Copies of a tuple arrive at the same time.
         if (groups[raw.stream], raw.sequence) != source and chance.random() < 0.02:
@@ -117,7 +118,7 @@ def random_raws(chance: random.Random, groups: tuple[int, ...], n: int) -> list[
 
 
 def disagreement(seed: int, device: VerilatedDevice) -> str | None:
-    """What the device does otherwise than the golden model, None if nothing."""
+    """Returns what the device does differently from the golden model; None if nothing."""
     chance = random.Random(seed)
     config = device.config
     groups = chance.choice([g for g in GROUPS if len(g) <= config.streams])
@@ -145,5 +146,5 @@ def disagreement(seed: int, device: VerilatedDevice) -> str | None:
 
 
 def _without_pairs(status: Status) -> Status:
-    # An indexed probe is compared with fewer.
+    # A probe with an index is compared in fewer pairs.
     return dataclasses.replace(status, pairs=0)

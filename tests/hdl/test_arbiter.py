@@ -1,4 +1,5 @@
-"""RoundRobin against the rule in words: of those who want, the first after the one served last."""
+"""Tests RoundRobin against the rule in words: the grant goes to the first requester after the one
+served last."""
 
 from __future__ import annotations
 

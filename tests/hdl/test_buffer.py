@@ -1,4 +1,5 @@
-"""Buffers on a stream: all comes through in order, at full speed, and nothing goes through within a cycle."""
+"""Tests buffers on a stream: everything comes through in order, at full speed, and nothing passes
+within a cycle."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from seustream.hdl.buffer import BlockBuffer, StreamBuffer
 def through(
     dut: StreamBuffer | BlockBuffer, idle: float, pressure: float, count: int, seed: int
 ) -> tuple[list[int], int]:
-    """What comes of the numbers up to `count`, and in how many cycles."""
+    """Sends the numbers up to `count`; returns what came through, and in how many cycles."""
     chance = random.Random(seed)
     got: list[int] = []
     cycles = 0

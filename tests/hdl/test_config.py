@@ -1,4 +1,4 @@
-"""Every parameter a device cannot be built with is refused, quoting its value."""
+"""Tests that every parameter value that a device cannot be built with is refused and quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""ControlUnit against the rules of `seustream.hdl.control_words`: verdicts, tables' halves, counters."""
+"""Tests ControlUnit against the rules of `seustream.hdl.control_words`: verdicts, halves of tables,
+counters."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_control_unit(case: str) -> None:
 
 
 class _Rules:
-    """What the control unit must answer, and what it then has loaded."""
+    """Computes what the control unit must answer, and what it then has loaded."""
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
@@ -165,7 +166,7 @@ class _Rules:
 
 
 def random_instruction(chance: random.Random, at: int) -> isa.Instruction:
-    """Often good."""
+    """Returns an instruction that is often good."""
     return chance.choice(
         [
             isa.AndRegisters(chance.randrange(64), 63, chance.choice([15, 16, 18, 20, 21, 40])),
@@ -198,7 +199,7 @@ def random_command(chance: random.Random, rules: _Rules, config: DeviceConfig) -
         at = chance.choice([*[at] * 20, 0, at + 1, chance.randrange(1024)])
         word = random_instruction(chance, at).encode() if chance.random() < 0.95 else 0
         if chance.random() < 0.03:
-            word = chance.getrandbits(18)  # most of these mean nothing
+            word = chance.getrandbits(18)  # most of these are undefined
         last = chance.random() < 0.3
         if last and chance.random() < 0.8:
             word = 0
@@ -222,14 +223,14 @@ async def verdicts_tables_and_halves(dut: object) -> None:
         tally = dict.fromkeys((*COUNTED, *METERS), 0)
         occupancy = [chance.getrandbits(4) for _ in range(CONFIG.streams)]
         bench.set("occupancy", occupancy)
-        for _ in METERS:  # they begin anew
+        for _ in METERS:  # the meters begin anew
             await bench.clock()
         responses, writes = Scoreboard("responses"), Scoreboard("writes")
         commands = Driver(bench, "commands", idle)
 
         def answered(response: dict, responses: Scoreboard = responses) -> None:
             if response["verdict"]:
-                response["data"] = 0  # means nothing then
+                response["data"] = 0  # it means nothing then
             responses.came(response)
 
         Monitor(bench, "responses", pressure, answered)
@@ -243,7 +244,7 @@ async def verdicts_tables_and_halves(dut: object) -> None:
             else:
                 command = random_command(chance, rules, CONFIG)
             if rules.loading and chance.random() < 0.04:
-                # Ends what has none, so that a COMMIT is possible.
+                # Ends tables that have no end, so that a COMMIT is possible.
                 for unit in range(CONFIG.streams):
                     for target, data in ((Target.INSTRUCTION, LAST_WORD), (Target.SELECTION, 1)):
                         end = Command(ControlOperation.WRITE, target, unit, 0, data)
@@ -258,7 +259,7 @@ async def verdicts_tables_and_halves(dut: object) -> None:
 
 
 _LATE = len(METERS) + 8
-"""Cycles until what was counted can be read."""
+"""Cycles until the counts can be read."""
 
 
 def _spread(meters: int) -> list[dict[str, int]]:
@@ -270,7 +271,7 @@ async def _one(
     bench: Bench, rules: _Rules, command: Command, commands: Driver, responses: Scoreboard,
     writes: Scoreboard, tally: dict, seen: Tally, occupancy: list[int] | None = None,
 ) -> None:  # fmt: skip
-    """One command to its answer; events are counted meanwhile, until it is read."""
+    """Takes one command to its answer; events are counted meanwhile, until a READ."""
     chance = bench.chance
     before = len(rules.written)
     old_half = rules.half
@@ -293,7 +294,7 @@ async def _one(
     answered = False
     was_half, was_paused = bench.bits("half"), rules.paused
     for cycle in range(5_000):
-        # Events stop before a READ, so that it is known what it must give.
+        # Events stop before a READ, so that its answer is known.
         busy = not reading and not drains and chance.random() < 0.5
         events = {}
         if busy:
@@ -309,7 +310,7 @@ async def _one(
         bench.set("quiet", quiet)
         bench.set("replaying", was_replaying if late else replaying > 0)
         was_replaying = replaying > 0
-        if reading and cycle < _LATE:  # what was counted before arrives
+        if reading and cycle < _LATE:  # earlier counts are still arriving
             commands.enabled = False
         else:
             commands.enabled = True
@@ -362,7 +363,7 @@ async def _one(
     seen["reset"] += resets
     if resets:
         tally.update(dict.fromkeys(tally, 0))
-    for _ in range(_LATE if resets else 3):  # meters forget one after the other
+    for _ in range(_LATE if resets else 3):  # meters are cleared one after the other
         bench.set("events", {})
         bench.set("meters", _spread(0))
         bench.set("quiet", 0)

@@ -1,4 +1,5 @@
-"""The words a host loads tables with, against the layouts the processor reads them by."""
+"""Tests the words that a host loads tables with against the layouts by which the processor reads
+them."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def test_a_comparison_is_less_or_equal_or_not(condition: Condition) -> None:
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 @pytest.mark.parametrize("seed", range(5))
 def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
-    """Read as the processor does; what has a place for each tag or stream gets one for all."""
+    """Reads them as the processor does; a table with a place for each tag or stream gets one entry
+    for all."""
     config, chance = CONFIGURATIONS[name], random.Random(seed)
     groups = chance.choice([(0, 1), (0, 1, 2), (0, 0, 2)])
     while True:
@@ -149,7 +151,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
                 {"needs": sum(1 << n for n in row.needs), "tag": row.tag, "first": row.first}
                 for row in rows
             ]
-        else:  # there is no room for what it joins, it joins nothing, or there are no factors
+        else:  # no room for what it joins, it joins nothing, or there are no factors
             led = c.address in tables.routes and c.unit in tables.routes[c.address].probes
             assert not (led and config.lanes and AreaProgram(area.program).rows(c.address, 4))
 
@@ -189,7 +191,8 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
 
 
 def _check_turns(plan: dict, program: AreaProgram, tag: int, config: DeviceConfig) -> None:
-    """From the first to the last turn with a factor that the tag's pairs are decided by."""
+    """Asserts that turns go from the first to the last one with a factor that decides the tag's
+    pairs."""
     places = places_of([compare.window_attribute for compare in program.compares], config)
     needed = {*range(len(places))}
     if plan["rows"]:
@@ -200,7 +203,7 @@ def _check_turns(plan: dict, program: AreaProgram, tag: int, config: DeviceConfi
 
 
 def _tests_of_windows(tables: Tables, commands: list[Command], config: DeviceConfig) -> None:
-    """What the words say is what was made of the windows (`test_window_tests`)."""
+    """Asserts that the words say what was made of the windows (`test_window_tests`)."""
     wanted, layouts = WindowTests.of(tables, config.streams), Layouts(config)
     parts = {Target.TEST: 2, Target.SET: 1, Target.QUERIES: 1}
     kept: list[int] = []

@@ -1,4 +1,4 @@
-"""The parts of `tests/hdl/coverage.py` that need no simulator."""
+"""Tests the parts of `tests/hdl/coverage.py` that need no simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns and fields against the words that `isa` encodes."""
+"""Tests patterns and fields against the words that `isa` encodes."""
 
 from __future__ import annotations
 

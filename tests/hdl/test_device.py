@@ -1,4 +1,4 @@
-"""The plain parts of the device contract: tables' helpers, batches, results, refusals."""
+"""Tests the plain parts of the device contract: tables' helpers, batches, results, refusals."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_load_refusals_say_where(refusal: LoadRefused, text: str) -> None:
 
 
 def test_selection_entries_are_comparisons_and_masks() -> None:
-    """An empty selection takes an entry, too: it is a bit that is always or never set. Masks of one bit
-    take one together, in the last place of a row, where the last row may have room."""
+    """An empty selection takes an entry, too: it is a bit that is always or never set. Masks of one
+    bit share an entry, in the last place of a row, where the last row may have room."""
     test = Comparison(0, Condition.EQ, 1)
     bits = (Selection(True, (test, test)), Selection(False, ()), Selection(True, (test,)))
     tables = Tables((0, 1, 2), (bits, bits[:1], ()), ((1, 2), (), (0,)), (), {}, ())

@@ -1,4 +1,4 @@
-"""ExecutionUnit on random programs: each pair against `programs.execute`, instruction by
+"""Tests ExecutionUnit on random programs: each pair against `programs.execute`, instruction by
 instruction; and joined tuples exactly once, also where a probe is left and taken up again."""
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ async def every_pair_runs_the_program(dut: object) -> None:
     bench = Bench(dut, CASES)
     seen: Counter = Counter()
     for run in range(54):
-        # In a third of the runs the router never has to be waited for long, so that no probe
-        # is left and every instruction can be foreseen. In another there is no room for long.
+        # In a third of the runs there is never a long wait for the router, so that no probe is left
+        # and every instruction can be foreseen. In another third there is no room for long.
         await _run(bench, seen, changes=(0, 0.03, 0.006)[run % 3], idle=(0, 0.3, 0.9)[run // 3 % 3])
     for kind in isa.INSTRUCTIONS:
         assert seen[kind.MNEMONIC] > 20, f"{kind.MNEMONIC}: {seen[kind.MNEMONIC]}"
@@ -68,7 +68,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
     program = random_program(chance, chance.choice([2, 6, 15, 30]), config.factors)
     words = [instruction.encode() for instruction in program]
     last = len(words) - 1
-    own: dict[int, dict] = {}  # by tag, the rows of a pair that is joined by them
+    own: dict[int, dict] = {}  # by tag, the rows of a pair that is joined by rows
     in_rows: list[Command] = []
     by_tag = AreaProgram(tuple(words))
     for tag in range(0 if serial else 4):
@@ -99,7 +99,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         ]
         + in_rows
     )
-    # Not for this area; must change nothing.
+    # They are not for this area, and must change nothing.
     bench.set("write.unit", 2)
     leading = next(at for at, i in enumerate(program) if not isinstance(i, isa.Cmp))
     start = 0 if serial else leading
@@ -160,10 +160,11 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
         unborn.append(probe)
 
     pairs = Driver(bench, "pairs", idle)
-    to_come: deque[tuple[int, list[dict]]] = deque()  # and in which cycle
+    to_come: deque[tuple[int, list[dict]]] = deque()  # with the cycle of each
     entered: deque[dict] = deque()  # not committed yet, in order
     taken = [0] * levels  # of each queue, how many are entered
-    # The router: there is room; a register says so of this request; it was taken, and so granted.
+    # The router: there is room; a register says so for the present request; it was taken, and so
+    # granted.
     room, roomy, granted, taking = True, False, False, False
     follows: tuple[int, dict] | None = None  # the level and destination of the next request
     then: dict | None = None  # where the one after that goes
@@ -200,7 +201,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
             assert (bench.bits("level"), bench.get("destination")) == follows
         waited = offer if emit and not granted else None
         seen["blocked"] += bench.bits("blocked")
-        # Others have their turn, too.
+        # Others get their turn, too.
         taking = bool(emit and roomy and chance.random() < 0.8)
         said, to = bench.bits("follows"), bench.get("follows_to")
         assert said in (0, 1, 3)
@@ -288,7 +289,8 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
                 coming.append({"some": 1, "slot": slot} | its)
                 for at in () if enter["reference"]["tag"] in own else addresses:
                     steps.expect((slot, at, enter["number"]))
-            # The end comes with the last pair, or alone, as where that pair is not the last in its row.
+            # The end comes with the last pair, or by itself, for instance if that pair is not the
+            # last in its row.
             if not coming or chance.random() < 0.4:
                 coming.append({})
             coming[-1]["end"] = 1
@@ -309,7 +311,7 @@ async def _run(bench: Bench, seen: Counter, changes: float, idle: float) -> None
 
 
 async def _moment() -> None:
-    """Until what was set in the second half of a cycle has settled."""
+    """Waits until inputs set in the second half of a cycle have settled."""
     from cocotb.triggers import Timer
 
     await Timer(1, unit="ns")

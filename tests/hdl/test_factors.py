@@ -1,4 +1,4 @@
-"""FactorArray against the comparisons of Python, in every cycle, all conditions and widths."""
+"""Tests FactorArray against Python's comparisons, in every cycle, for all conditions and widths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CASES = {
 
 
 def attributes_of(comparator: int, config: DeviceConfig) -> list[int]:
-    """Those it can compare with."""
+    """Returns the attributes that a comparator can compare."""
     return [a for a in range(4) if a % min(4, config.comparators) == comparator % 4]
 
 
@@ -51,7 +51,7 @@ def test_factor_array(case: str) -> None:
 
 
 def value(chance: random.Random, width: int) -> int:
-    """Near each other, near the ends, or anything; equal ones are common."""
+    """Returns a value near others, near the ends, or anywhere; equal ones are common."""
     top = 1 << width
     near = [0, 1, 2, top // 2 - 1, top // 2, top // 2 + 1, top - 2, top - 1]
     return chance.choice([*near, chance.randrange(top)])
@@ -90,7 +90,7 @@ async def every_pair_is_compared(dut: object) -> None:
             for number, its in enumerate(comparisons):
                 condition = Condition(its["condition"])
                 outcome = HOLDS[condition](its["operand"], tuples[lane][its["window_attribute"]])
-                # A probe that lacks the stream satisfies nothing but TRUE.
+                # A probe that lacks the stream satisfies only TRUE.
                 outcome &= bool(its["carried"]) or condition is Condition.TRUE
                 held |= outcome << number
                 seen.add((condition, outcome))

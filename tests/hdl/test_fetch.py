@@ -1,4 +1,5 @@
-"""TupleFetch between window memories that answer three cycles late, and only what it fetches."""
+"""Tests TupleFetch between window memories that answer three cycles late, and only for what it
+fetches."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         board = Scoreboard("responses", key=lambda answer: answer[0])
 
         def asked_for(who: int, reference: dict) -> list[int]:
-            """The windows that are read: those of what has joined, but for the last one all."""
+            """Returns the windows that are read: those of the joined streams, but for the last
+            requester all."""
             if who == _REQUESTERS - 1:
                 return list(range(n))
             own = reference["stream"]
@@ -81,11 +83,12 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         def promised(
             who: int, reference: dict, parts: list[dict], all_whole: bool = all_whole
         ) -> dict[int, dict]:
-            """What the requester may look at, by window: the raw tuple, and what was read of the others."""
+            """Returns what the requester may look at, by window: the raw tuple, and what was read
+            of the others."""
             shown = {s: parts[s] for s in asked_for(who, reference)}
             if who == _REQUESTERS - 1:
                 return shown
-            if who == _REQUESTERS - 2 and not all_whole:  # of stored tuples, stamps alone
+            if who == _REQUESTERS - 2 and not all_whole:  # only the stamps of stored tuples
                 names = ("timestamp", "sequence")
                 shown = {s: {name: part[name] for name in names} for s, part in shown.items()}
             own = reference["stream"]
@@ -94,7 +97,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
         def answer(who: int, reference: dict, windows=windows, raws=raws) -> tuple:
             raw = raws[reference["context"]]
             parts = [windows[s][reference["slots"][s]] for s in range(n)]
-            if who != _REQUESTERS - 1:  # the last one asks for what is stored
+            if who != _REQUESTERS - 1:  # the last one asks for stored tuples
                 parts[raw["stream"]] = raw["component"]
             return who, {
                 "reference": reference,
@@ -105,7 +108,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 "counters": raw["counters"],
             }
 
-        # By window, how often it is asked, and how often for attributes.
+        # By window: number of reads, and of reads of attributes.
         reads, whole_reads = [0] * n, [0] * n
         since = [deque() for _ in range(_REQUESTERS)]
         drivers = [Driver(bench, f"requests.{who}", idle) for who in range(_REQUESTERS)]
@@ -114,7 +117,8 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 context = chance.randrange(CONTEXTS)
                 own = raws[context]["stream"]
                 carries = 1 << own
-                # What an area asks for has joined something. The output may be sent a raw tuple, too.
+                # A tuple that an area asks for has joined something. The output may also be sent a
+                # raw tuple.
                 others = [s for s in range(n) if s != own]
                 fewest = int(who < _REQUESTERS - 2)
                 for s in chance.sample(others, chance.randrange(fewest, n)):
@@ -124,7 +128,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                         "context": context,
                         "tag": chance.getrandbits(8),
                         "stream": own,
-                        # Replay says nothing of what is carried.
+                        # Replay does not say what is carried.
                         "carries": carries if who < _REQUESTERS - 1 else chance.getrandbits(n),
                         "slots": [chance.randrange(depth) for _ in range(n)],
                     }
@@ -157,7 +161,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                 came = bench.get("fetched")
                 came["components"] = promised(who, came["reference"], came["components"])
                 board.came((who, came))
-                # Everyone else comes once before each of the two that wait.
+                # Every other requester may come once before each of the two that wait.
                 assert 7 <= bench.cycle - since[who].popleft() <= 7 + 2 * (_REQUESTERS - 1) + 1
             slots = bench.get("slots")
             fetching, whole = bench.bits("fetching"), bench.bits("whole")

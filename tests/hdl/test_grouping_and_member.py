@@ -1,4 +1,5 @@
-"""GroupingUnit against a dictionary of groups in whole numbers, and GroupMember against the tables it was loaded with."""
+"""Tests GroupingUnit against a dictionary of groups in unbounded numbers, and GroupMember against
+the tables loaded into it."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_group_member(case: str) -> None:
 
 
 class Places:
-    """What a grouping unit keeps: by place, a group. Times are whole here."""
+    """Models what a grouping unit keeps: a group per place. Times do not wrap here."""
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config, self.layouts = config, Layouts(config)
@@ -68,7 +69,7 @@ class Places:
         return query % self.config.groups
 
     def take(self, result: dict, member: dict) -> dict | None:
-        """Adds a result to its group; gives what is delivered."""
+        """Adds a result to its group; returns what is delivered."""
         query, queries = member["query"], result["queries"]
         if not member["grouped"] or not queries >> query & 1:
             self.seen["of no group"] += 1
@@ -96,7 +97,7 @@ class Places:
         return self._shown(result, queries) if queries else None
 
     def leave(self) -> list[dict]:
-        """All groups, in parts; none is left."""
+        """Drops all groups; returns them in parts."""
         n, size, parts = self.config.streams, self.config.sequence_width, []
         for group in self.groups.values():
             bits = pack(
@@ -116,7 +117,7 @@ class Places:
 
 
 class Results(Driver):
-    """Offers results, each with its member; between them there is any."""
+    """Offers results, each with its member; between them the inputs are random."""
 
     def drive(self) -> None:
         bench, noise = self.bench, self.bench.chance.getrandbits
@@ -138,7 +139,7 @@ class Watched(Agent):
     def __init__(self, bench: Bench, idle: float, pressure: float) -> None:
         self.bench, self.model = bench, Places(bench.component.config)
         self.wanted: deque[dict] = deque()
-        self.on_its_way: dict | None = None  # when all was to be forgotten
+        self.on_its_way: dict | None = None  # when the groups were cleared
         self.late = 0  # how often that came
         bench.add(self)
         self.driver = Results(bench, "found", idle)
@@ -164,14 +165,15 @@ class Watched(Agent):
         self.on_its_way = None
 
     async def cycle(self, drains: bool = False, clears: bool = False) -> None:
-        """One cycle; a drain begins, and goes on until it is done."""
+        """Runs one cycle; a drain that begins goes on until it is done."""
         bench, model = self.bench, self.model
         drains |= self.held > 0
         bench.set("drain", drains)
         bench.set("clear", clears)
         self.held = self.held + 1 if drains else 0
         if self.held == 2:
-            # What came in the cycle in which it began was taken; nothing is from now on.
+            # A result that came in the cycle in which the drain began was taken; none is from now
+            # on.
             self.wanted.extend(model.leave())
         before = len(self.wanted)
         await bench.settle()
@@ -179,7 +181,7 @@ class Watched(Agent):
             assert not before, "idle, but something is to come"
         if bench.bits("drained"):
             assert self.held > 1, "drained unasked"
-            # The last of it may wait to be taken.
+            # The last part may wait to be taken.
             assert len(self.wanted) <= 1, "drained, but groups are left"
             self.held, self.drains = 0, self.drains + 1
         if clears:
@@ -187,7 +189,7 @@ class Watched(Agent):
             model.seen["cleared in a drain"] += bool(parts)
             model.seen["cleared"] += bool(model.groups)
             model.groups.clear()
-            # A part that is offered stays; else one may be offered in the next cycle.
+            # A part that is offered stays; otherwise one may be offered in the next cycle.
             offered = bench.bits("results.valid") and not self.results.ready
             if parts and parts[0] is self.wanted[0] and not offered:
                 self.on_its_way = parts[0]
@@ -199,7 +201,8 @@ class Watched(Agent):
 
 
 def _item(bench: Bench, now: int, mode: str) -> tuple[dict, dict]:
-    """A result, and its member; no time is further from another of its group than half of what is counted."""
+    """Returns a result and its member. No time is further from another of its group than half of
+    the counter's range."""
     chance, config = bench.chance, bench.component.config
     far = ((1 << config.timestamp_width - 1) - 1) // 3
     newest = now + chance.choice([0, 1, far, chance.randrange(far)])
@@ -212,7 +215,7 @@ def _item(bench: Bench, now: int, mode: str) -> tuple[dict, dict]:
         "one place": 0,
     }[mode]
     if mode == "one place":
-        # Whatever query and the higher bits of the key are, the lowest bits make up for it.
+        # The lowest bits of the key make up for the query and its higher bits.
         high = chance.randrange(4) * config.groups
         key = high | Places(config).place(query, high) ^ 3
     queries = 1 << query if chance.random() < 0.5 else chance.getrandbits(_QUERIES) or 1 << query
@@ -251,7 +254,7 @@ async def groups_of_random_results(dut: object) -> None:
                     mode = chance.choice(["one key", "few keys", "any key", "one place"])
                     of_mode = chance.randrange(1, 60)
                 of_mode -= 1
-                if watched.drains > drained:  # times go on, and come round
+                if watched.drains > drained:  # times go on, and wrap around
                     now, drained = now + half // 7, watched.drains
                 driver.queue.append(_item(bench, now, mode))
             stuck = watched.held and chance.random() < 0.02
@@ -265,10 +268,10 @@ async def groups_of_random_results(dut: object) -> None:
         seen["time came round"] += now > 2 * half
         seen["forgotten too late"] += watched.late
         if run % 2:
-            # Groups that are there meet a reset.
+            # Existing groups meet a reset.
             seen["reset"] += len(watched.model.groups)
             continue
-        # One more drain, alone; nothing is left then.
+        # One more drain, by itself; nothing is left after it.
         before = watched.drains
         for _ in range(3_000):
             await watched.cycle(drains=watched.drains == before)
@@ -293,11 +296,12 @@ async def groups_of_random_results(dut: object) -> None:
 
 @cocotb.test()
 async def a_result_a_cycle(dut: object) -> None:
-    """Nothing holds results up, whatever becomes of them; groups alone are not held up by what is not taken."""
+    """Results are never held up, whatever becomes of them; those that only go into groups not even
+    when the output is not taken."""
     bench = Bench(dut, CASES)
     config, parts = bench.component.config, bench.component.layouts.group_parts
     n, mask = config.streams, (1 << _QUERIES) - 1
-    # Queries of a result, how often it is grouped, whether results are taken.
+    # Queries of a result, how often it is grouped, and whether results are taken.
     for queries, grouped, pressure in (
         (mask, 0, 0.0),
         (mask, 1, 0.0),
@@ -332,7 +336,7 @@ async def a_result_a_cycle(dut: object) -> None:
                 first = bench.cycle
             elif first is not None:
                 assert len(watched.results.got) == before[1] + 1, "a result a cycle is promised"
-        # The clock went on once after the cycle in which it was taken, or came.
+        # The clock advanced once more after the cycle in which it was taken, or came.
         assert pressure or first == taken + 7, first - taken
         for _ in range(10):
             await watched.cycle()
@@ -349,7 +353,7 @@ async def a_result_a_cycle(dut: object) -> None:
 
 @cocotb.test()
 async def a_full_group_takes_no_more(dut: object) -> None:
-    """A result for as many cycles as a group counts, for which the clock needs no help."""
+    """A result comes in as many cycles as a group counts, for which the clock needs no help."""
     from cocotb.triggers import ClockCycles, FallingEdge
 
     bench = Bench(dut, CASES)
@@ -371,7 +375,7 @@ async def a_full_group_takes_no_more(dut: object) -> None:
     group |= {"count": FULL - few, "total": (FULL - few) * top}
     assert not watched.results.got
     for number in range(few + 3):
-        # Neither those of another key nor those that are too many are lost.
+        # Neither results of another key nor those beyond the limit are lost.
         value = top - number
         more = result | {"newest": 71 + number, "oldest": 59 - number}
         watched.driver.queue.append((more, member | {"value": value}))
@@ -391,7 +395,7 @@ async def a_full_group_takes_no_more(dut: object) -> None:
 
 
 def _tables(bench: Bench, some: float) -> Tables:
-    """Tables of which some route tags are grouped, each in any way."""
+    """Returns tables in which some route tags are grouped, each in any way."""
     chance, config = bench.chance, bench.component.config
     n = config.streams
 
@@ -411,7 +415,8 @@ def _tables(bench: Bench, some: float) -> Tables:
 
 
 class Asker(Agent):
-    """Asks for tuples, and gives them some cycles later; sees each member two cycles after that."""
+    """Asks for tuples, and supplies them some cycles later; sees each member two cycles after
+    that."""
 
     def __init__(self, bench: Bench, load: Load, often: float) -> None:
         self.bench, self.load, self.often = bench, load, often

@@ -1,4 +1,5 @@
-"""The hash of the equality indexes: even for keys that follow each other, seeded, as hardware has it."""
+"""Tests the hash of the equality indexes: even for consecutive keys, seeded, and as hardware
+computes it."""
 
 from __future__ import annotations
 

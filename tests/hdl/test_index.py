@@ -1,4 +1,4 @@
-"""EqualityIndex: a walk meets every tuple of its bucket that was stored when it began."""
+"""Tests EqualityIndex: a walk meets every tuple of its bucket that was stored when it began."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seustream.hdl.layouts import MARK_BITS
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
 _APART = 5
-"""Cycles between two tuples that go into it."""
+"""Cycles between two tuples that go into the index."""
 
 CASES = {
     f"depth {depth}, {width} bits": (
@@ -49,13 +49,13 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
         keys: list[int] = []  # of every tuple ever stored, in order
         head = tail = 0
         inserted = bench.cycle
-        keep = 0  # the first tuple that must stay: what the walk under way sees
+        keep = 0  # the first tuple that must stay, because the present walk sees it
         kinds = [chance.getrandbits(width) for _ in range(6)]
 
         async def step(
             walking: bool, rate: float = rate, kinds: list = kinds, keys: list = keys
         ) -> None:
-            """A cycle in which a tuple may be stored: one that a walk does not see any more."""
+            """Runs a cycle in which a tuple may be stored, in a slot that a walk no longer sees."""
             nonlocal head, during, inserted
             oldest = keep if walking else tail  # noqa: B023
             apart = bench.cycle > inserted
@@ -83,7 +83,7 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
             tail = max(tail, head - depth, chance.randrange(tail, head + 1) - 2)
             keep, count = tail, head - tail
             key = chance.choice([*kinds, chance.getrandbits(width)])
-            # Wanted: newest first, all that are in view.
+            # Wanted: all that are in view, the newest first.
             wanted = [i for i in reversed(range(tail, head)) if bucket(keys[i]) == bucket(key)]
             visited: list[int] = []
             newest, after, before = True, 0, depth
@@ -95,7 +95,7 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
                 bench.set("bucket", bucket(key))
                 bench.set("after", after)
                 while True:
-                    # It says so a cycle before.
+                    # It announces this a cycle before.
                     ready = inserted < bench.cycle - 1 or not newest
                     await step(True)
                     assert bench.bits("ready") == (inserted < bench.cycle)
@@ -112,7 +112,7 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
                 after = bench.bits("newest") if newest else link["slot"]
                 await bench.clock()
                 if not newest and link["mark"] != bucket(key) % (1 << MARK_BITS):
-                    foreign += 1  # what was met last is of another bucket
+                    foreign += 1  # the last one met is of another bucket
                     visited = [at for at in visited if at != keep + before]
                     break
                 offset = (after - keep) % depth

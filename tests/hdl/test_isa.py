@@ -1,4 +1,5 @@
-"""The instruction words, against words worked by hand: the listing of the worked example."""
+"""Tests the instruction words against words worked out by hand: the listing of the worked
+example."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ LISTING: list[tuple[Instruction, int]] = [
     (Nop(), 0x00000),
 ]
 
-# Not in the listing; every field at its largest, or one bit of each field.
+# Not in the listing: every field at its largest, or one bit of each field.
 BY_HAND: list[tuple[Instruction, int]] = [
     (AndRegisters(63, 63, 63), 0b10_111111_111111_111111),
     (OrRegisters(1, 2, 4), 0b11_000001_000010_000100),
@@ -102,8 +103,8 @@ def test_undefined_words_are_refused(word: int) -> None:
 
 
 def test_a_word_means_one_instruction_or_none() -> None:
-    """All words that begin with 00, where the undefined ones are, and a sample of AND, OR and
-    JMPCT, which use every bit."""
+    """Decodes all words that begin with 00, where the undefined ones are, and a sample of AND, OR
+    and JMPCT, which use every bit."""
     seed = 20
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -128,7 +129,7 @@ def test_a_layout_fills_the_word(kind: type[Instruction]) -> None:
 
 
 def test_the_operands_of_every_kind_are_told_apart() -> None:
-    """Each operand changes the word in bits of its own."""
+    """Each operand changes bits of its own in the word."""
     for kind in isa.INSTRUCTIONS:
         members = [part for part in kind.LAYOUT if isinstance(part, tuple)]
         blank = {name: 0 for name, _ in members}

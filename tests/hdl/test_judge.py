@@ -1,4 +1,4 @@
-"""A slice of what `nox -s campaign` and `nox -s mutants` do at length: the processor with
+"""Runs a slice of what `nox -s campaign` and `nox -s mutants` do at length: the processor with
 everything in one case, and two faults that must not go unnoticed."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Layouts of what travels in a processor: what the thesis counts, and that nothing is too narrow."""
+"""Tests layouts of what travels in a processor: the sizes that the thesis counts, and that nothing
+is too narrow."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def test_numbers_have_room_for_all_there_are(config: DeviceConfig) -> None:
 
 @pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=lambda config: config.name)
 def test_a_reference_is_narrower_than_what_it_stands_for(config: DeviceConfig) -> None:
-    """So that queues stay narrow; and a context has all of its raw tuple."""
+    """This keeps queues narrow; and a context has all of its raw tuple."""
     layouts = Layouts(config)
     components = layouts.component.size * config.streams
     assert layouts.reference.size < components
@@ -44,7 +45,7 @@ def test_a_reference_is_narrower_than_what_it_stands_for(config: DeviceConfig) -
 
 @pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=lambda config: config.name)
 def test_a_raw_tuple_brings_what_an_area_looks_at(config: DeviceConfig) -> None:
-    """So that it is not fetched; its time, and the counters of its time, stay with its context."""
+    """So it is not fetched; its time, and the counters of its time, stay with its context."""
     layouts = Layouts(config)
     members = {name: field.shape for name, field in layouts.raw_probe}
     for name in ("context", "stream"):
@@ -58,8 +59,8 @@ def test_a_raw_tuple_brings_what_an_area_looks_at(config: DeviceConfig) -> None:
 
 @pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=lambda config: config.name)
 def test_a_step_along_a_chain_bears_a_mark(config: DeviceConfig) -> None:
-    """No more bits than its bucket has; with the slot they fill two block RAMs, nine bits wide, where there
-    are as many slots as fit into one."""
+    """The mark has no more bits than its bucket. With the slot it fills two block RAMs, nine bits
+    wide, where there are as many slots as fit into one."""
     layouts = Layouts(config)
     assert layouts.link["slot"].width == layouts.slot_bits
     assert 0 < layouts.link["mark"].width <= layouts.bucket_bits

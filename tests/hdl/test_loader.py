@@ -1,4 +1,5 @@
-"""ProbeLoader: the probe of the highest level next, whole, however late its parts come."""
+"""Tests ProbeLoader: the next probe is one of the highest level, and whole, however late its parts
+come."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ CASES = {
     "serial": lambda: ProbeLoader(dataclasses.replace(_CONFIG, lanes=0, indexes=0), _OWN),
 }
 _LOADS = [(16, 4), (16, 2), (1, 4), (16, 1), (8, 4), (5, 4), (16, 4), (8, 1), (0, 4)]
-"""Of each pace, factors and of how many window attributes. Where more are of one attribute a row takes
-more turns, and comparisons of fewer probes are kept."""
+"""For each pace, the number of factors and of their window attributes. Where several factors are of
+one attribute a row takes more turns, and comparisons of fewer probes are kept."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -40,7 +41,8 @@ def test_a_probe_a_cycle() -> None:
 
 
 class _Probes:
-    """The probe FIFO: raw tuples with what they carry, the first time; what is fetched of others."""
+    """Models the probe FIFO: raw tuples with what they carry, the first time; of others, what is
+    fetched."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -51,8 +53,8 @@ class _Probes:
         self.again = 0  # raw tuples that were fetched
         self.by_slots: dict[tuple[int, int], dict] = {}  # for the tuple fetch
         self.read: dict = {}
-        self.brings = False  # what was taken last is a raw tuple, the first time
-        self.brought: deque[dict] = deque()  # by those that were, and is not given yet
+        self.brings = False  # the last one taken is a raw tuple, the first time
+        self.brought: deque[dict] = deque()  # brought by those, and not given yet
         self.took_now = False
 
     def make(self, level: int) -> None:
@@ -73,7 +75,7 @@ class _Probes:
                 "slots": [*slots, 0, 0],
             },
             "bits": chance.getrandbits(16),
-            # Of a stream that it does not carry there is anything.
+            # A stream that it does not carry has any content.
             "components": [{"attributes": attributes()} for _ in range(config.streams)],
         }
         self.by_slots[slots] = probe
@@ -81,7 +83,7 @@ class _Probes:
         self.made += 1
 
     def fetched(self, request: dict) -> dict:
-        """What the tuple fetch answers. Selection bits are those of the raw tuple."""
+        """Returns the answer of the tuple fetch. Selection bits are those of the raw tuple."""
         probe = self.by_slots[tuple(request["slots"][:2])]
         assert request == probe["reference"], "asks for another"
         assert probe["level"] or probe.get("again"), "asks for what it brings"
@@ -93,7 +95,7 @@ class _Probes:
         return sum(more << level for level, more in enumerate(there))
 
     def offer(self) -> None:
-        """What was taken is there until the next is."""
+        """Offers the probe taken last, until the next is taken."""
         self.bench.set("reference", self.read)
         self.bench.set("brings", self.brings)
         self.bench.set(
@@ -101,7 +103,8 @@ class _Probes:
         )
 
     def answer(self, flush: bool) -> tuple[int, dict] | None:
-        """What is taken in this cycle; what is available but for that is known in it."""
+        """Returns what is taken in this cycle; what else is available is known in the same
+        cycle."""
         took = None
         if self.bench.bits("give"):
             self.brought.popleft()
@@ -137,7 +140,8 @@ class _Probes:
 
 
 def _factors(bench: Bench, used: int, window_attributes: int) -> tuple[list[dict], int]:
-    """Factors, the first `used` of so many attributes, in turn; and the last turn."""
+    """Returns factors, the first `used` of which have this many attributes in turn, and the last
+    turn."""
     chance, config = bench.chance, bench.component.config
     attributes = [n % window_attributes for n in range(config.factors)]
     first = attributes[:used]
@@ -207,38 +211,40 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         put: dict = {}  # by buffer, comparator and turn
         done = 0
         last: deque[dict] = deque()  # taken, not staged yet
-        respond, answers = -1, deque[tuple[dict, int]]()  # and when it may come
+        respond, answers = -1, deque[tuple[dict, int]]()  # and when each may come
         answer: dict = {}
         view, next_view, plan = (0, 0), (0, 0), plans[0]
         hold = late = 0
         frozen: dict[int, list[int]] | None = None
         in_use: deque[int] = deque()  # buffers of the probes staged
-        ahead: set[int] = set()  # ... of those whose comparisons were put before they are
+        ahead: set[int] = set()  # ... of probes whose comparisons were put before they are staged
         told, taken_before = 0, False
         since_flush = 9
         for cycle in range(40_000):
             if probes.made < _MADE and chance.random() >= idle:
-                # In turn the FIFO has probes of all levels, and of one.
+                # In turn the FIFO has probes of one level and of all levels.
                 phase = probes.made // 12 % 3
                 probes.make((0, levels - 1, chance.randrange(levels))[phase])
             probes.offer()
-            # Its answer comes in the cycle after it is announced.
+            # The answer comes in the cycle after its announcement.
             bench.set("answering", respond == 0)
             bench.set("fetched", answer)
             bench.set("tail", view[0])
             bench.set("count", view[1])
             bench.set("plan", plan)
-            # The area may take a cycle to say so.
+            # The area may take a cycle to report it.
             holds = serial and hold > 0 and late <= 0
             bench.set("hold", holds)
-            # The oldest of the probes that the area has, whenever it is done. At times that takes it long.
+            # Frees the oldest of the probes that the area has, whenever it is done. At times that
+            # takes long.
             crowded = number < 5
             long = crowded and cycle // 400 % 2 == 0
             frees = bool(in_use) and chance.random() < (0.002 if long else 0.2)
             bench.set("freed", frees)
             ready = chance.random() >= pressure and not (serial and hold)
             bench.set("staged.ready", ready)
-            # Now and then another comes in the first cycle in which a probe may be taken again.
+            # Now and then another flush comes in the first cycle in which a probe may be taken
+            # again.
             rare = 0.001 if crowded else 0.01
             flush = chance.random() < (0.2 if since_flush == 1 else rare)
             bench.set("flush", flush)
@@ -251,7 +257,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             if requests:
                 answers.append((probes.fetched(requests.pop()), cycle + 2))
             may = bool(answers) and answers[0][1] <= cycle + 1
-            # At times it is slow, so that its answer comes when its place would be needed again.
+            # At times the fetch is slow, so that its answer comes when its place would be needed
+            # again.
             fast = cycle // 100 % 2 == 0
             respond = 0 if may and chance.random() < (0.7 if fast else 0.01) else -1
             staged = bench.get("staged.payload") if bench.bits("staged.valid") else None
@@ -259,8 +266,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             if its["valid"]:
                 at = its["buffer"]
                 put[at, its["comparator"], its["turn"]] = its["comparison"]
-                if since_flush > 2:  # else it may be of a probe that was forgotten
-                    # Its last may come when it is staged.
+                if since_flush > 2:  # otherwise it may be of a forgotten probe
+                    # The last one of a probe may come when that is staged.
                     needed = {*in_use, *ahead, *([staged["buffer"]] if staged else [])} - {at}
                     places = {buffer % most_compared for buffer in needed}
                     assert len(places) == len(needed)
@@ -275,7 +282,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             took = probes.answer(flush)
             if took is not None:
                 level, probe = took
-                # The level is chosen a cycle before.
+                # The level is chosen a cycle earlier.
                 assert level == told.bit_length() - 1, "not of the highest level"
                 assert since_flush > 0, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
@@ -295,7 +302,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert staged["bits"] == (0 if level else probe["bits"])
                 assert (staged["tail"], staged["count"]) == views[reference["context"]]
                 assert staged["plan"] == expected_plan
-                if expected_plan["stream"] in carried:  # else it looks into no index
+                if expected_plan["stream"] in carried:  # otherwise it looks into no index
                     key = attributes[expected_plan["stream"]][expected_plan["attribute"]]
                     assert staged["bucket"] == bucket(key)
                 if serial:
@@ -359,7 +366,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
 
 @cocotb.test()
 async def as_soon_and_as_often_as_promised(dut: object) -> None:
-    """From a full probe FIFO, by a tuple fetch that answers at once, to an area that waits for nothing."""
+    """Takes probes from a full probe FIFO, by a tuple fetch that answers at once, to an area that
+    waits for nothing."""
     bench = Bench(dut, CASES)
     levels = bench.component.layouts.levels
     for used, level in itertools.product((0, 1, 2, 5), (0, levels - 1)):
@@ -388,7 +396,7 @@ async def as_soon_and_as_often_as_promised(dut: object) -> None:
             plan = plans[bench.bits("tag") & 15]
             fetched = answers.popleft()[1] if answering else {}
             if requests:
-                # 7 cycles to the answer, as it promises.
+                # 7 cycles to the answer, as the tuple fetch promises.
                 answers.append((cycle + 6, probes.fetched(requests.pop())))
             probes.answer(False)
             frees = bool(bench.bits("staged.valid"))

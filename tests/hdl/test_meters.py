@@ -1,4 +1,4 @@
-"""Meters against plain counts: every event is counted once, and none after it was forgotten."""
+"""Tests meters against plain counts: every event is counted once, and none after it was cleared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def every_event_is_counted(dut: object) -> None:
     bench = Bench(dut, CASES)
     n = len(bench.component.events)
     await bench.reset()
-    for _ in range(n + 4):  # a reset forgets, too
+    for _ in range(n + 4):  # a reset clears them, too
         await bench.clock()
     chances = [0, 1, *(bench.chance.random() for _ in range(n - 2))]  # never, always, sometimes
     counted = [0] * n
@@ -47,7 +47,7 @@ async def every_event_is_counted(dut: object) -> None:
             bench.set("forget", 1)
             await bench.clock()
             bench.set("forget", 0)
-            for number in bench.chance.sample(range(n), 3):  # at once, to who asks
+            for number in bench.chance.sample(range(n), 3):  # at once, to any reader
                 bench.set("address", number)
                 await bench.clock()
                 await bench.clock()

@@ -1,4 +1,5 @@
-"""Output against the windows of each query (`seustream.hdl.device`, rule 5), worked out in whole numbers."""
+"""Tests Output against the windows of each query (`seustream.hdl.device`, rule 5), worked out in
+unbounded numbers."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
             for tag in range(_TAGS)
         }
         routes[n] = {0, queries - 1}
-        # The first tags are those of raw tuples, whose queries are none of the others'.
+        # The first tags are those of raw tuples, which share no query with the others.
         for tag in range(_TAGS):
             half = range(32) if tag < n else range(32, queries)
             routes[tag] = {half[query % len(half)] for query in routes[tag]}
@@ -84,7 +85,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
         Monitor(bench, "results", pressure, results.came)
         asked: list[dict] = []
         Monitor(bench, "request", idle, asked.append)
-        tuples: dict[int, dict] = {}  # by reference, told apart by its slots
+        tuples: dict[int, dict] = {}  # by reference, identified by its slots
         rooms: deque[bool] = deque([False] * LATE, maxlen=LATE)
         answers: deque[tuple[int, dict]] = deque()
         delivered, wanted, pushed, rate, most = 0, 0, 0, idle, 0
@@ -101,7 +102,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                 bits = chance.choice([0, (1 << SELECTIONS) - 1, chance.randrange(1 << SELECTIONS)])
                 if chance.random() < 0.5:  # all but one
                     bits = (1 << SELECTIONS) - 1 ^ 1 << chance.randrange(SELECTIONS)
-                # Each component's age and rank; the latest has none.
+                # Age and rank of each component; the latest has none.
                 ages = [chance.choice([0, 1, 5, 6, 101, config.longest_range]) for _ in range(n)]
                 ranks = [chance.choice([0, 1, 2, 3, 100, config.longest_rows]) for _ in range(n)]
                 ages[latest] = ranks[latest] = 0
@@ -151,7 +152,7 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
                     results.expect(result)
                     wanted += has.bit_count()
                 commits.expect(reference["context"])
-            # The fetch answers in order, each some cycles after it was asked.
+            # The fetch answers in order, each request some cycles later.
             now_answered = answers and answers[0][0] <= bench.cycle and chance.random() < 0.7
             bench.set("response", bool(now_answered))
             bench.set("fetched", answers.popleft()[1] if now_answered else {})

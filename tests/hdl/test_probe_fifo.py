@@ -1,4 +1,4 @@
-"""ProbeFifo against lists: one a level, each with what was taken of it."""
+"""Tests ProbeFifo against lists: one per level, each with what was taken of it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
         }
 
     def reference_of(raw: dict) -> dict:
-        """Of a raw tuple: all but the slots, for it needs none."""
+        """Returns the reference of a raw tuple: all but the slots, which it does not need."""
         stream = raw["stream"]
         return {
             "context": raw["context"],
@@ -66,16 +66,16 @@ async def every_probe_comes_out_in_order(dut: object) -> None:
 
     for idle, pressure in PACES:
         await bench.reset()
-        kept: list[list[dict]] = [[] for _ in range(levels)]  # pushed and not let go
+        kept: list[list[dict]] = [[] for _ in range(levels)]  # pushed and not released
         taken = [0] * levels  # how many of them were taken
         known = 0  # how many of the raw tuples in it were taken once
         brought: deque[dict] = deque()  # what all others brought, and those whose is not given yet
         to_give: deque[int] = deque()  # cycles in which these were taken
-        # A sender sees room late: of each level, what it saw in the last cycles.
+        # A sender sees room late: for each level, what it saw in the last cycles.
         seen = [[False] * LATE for _ in range(levels)]
-        wanted: tuple[int, dict] | None = None  # level, and what was taken in the cycle before
+        wanted: tuple[int, dict] | None = None  # level, and what was taken in the previous cycle
         taken_now = given_before = False
-        brings = False  # what was taken last is a raw tuple, the first time
+        brings = False  # the last one taken is a raw tuple, the first time
         was_below, was_waiting = [False] * levels, [False] * levels
         pushed_before = [False] * levels
         for cycle in range(800):

@@ -1,4 +1,4 @@
-"""ProbeQueue against a list, and a note a level of where its probe was left."""
+"""Tests ProbeQueue against a list, and a note per level of where its probe was left."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         queue: list[dict] = []
-        decided_of = 0  # of these, so many are decided
-        # Whether the probe of each pointer was it two cycles ago.
+        decided_of = 0  # number of these that are decided
+        # Whether each pointer had its present probe two cycles ago.
         may_enter, decides, sends = False, False, False
         committed: dict | None = None  # sent a cycle ago
         had_decided = had_entered = fresh = False
         left: dict[int, dict] = {}  # by level
         pending: set[int] = set()
         for cycle in range(1200):
-            busy = cycle // 150 % 4 == 1  # with something else, so that it fills
+            busy = cycle // 150 % 4 == 1  # busy with something else, so that the queue fills
             level = chance.randrange(levels)
             entering = {
                 "reference": {

@@ -1,4 +1,4 @@
-"""ProgramStore on random programs: every word and what is known of it, in both halves."""
+"""Tests ProgramStore on random programs: every word and what is known of it, in both halves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def every_word_and_what_is_known_of_it(dut: object) -> None:
         program = random_program(chance, chance.choice([2, 6, 15, 30]), config.factors)
         leads = [{"areas": chance.randrange(16), "output": chance.getrandbits(1)} for _ in range(8)]
         await load.words(_commands(program, leads))
-        # Not for this area; must change nothing.
+        # They are not for this area, and must change nothing.
         bench.set("write.unit", 2)
         if before:
             await _exchange(bench, load)

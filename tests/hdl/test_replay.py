@@ -1,4 +1,4 @@
-"""Replay: every stored tuple, of every window, gets its new bits once."""
+"""Tests Replay: every stored tuple, of every window, gets its new bits once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def every_stored_tuple_is_worked_out_once(dut: object) -> None:
             if rewrite:
                 s = rewrite.bit_length() - 1
                 assert rewrite == 1 << s
-                # An index takes so long for what it is given.
+                # An index takes this long for a tuple.
                 assert cycle - written >= 5
                 written = cycle
                 slot = bench.bits("slot")

@@ -1,4 +1,5 @@
-"""Router: everything granted goes where its destination says, once, and to no place without room."""
+"""Tests Router: everything granted goes where its destination says, once, and to no place without
+room."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ async def to_all_destinations_once(dut: object) -> None:
     n, levels = router.config.streams, router.layouts.levels
     senders = n + OFFERS
     used = set()
-    soonest = [9] * senders  # after the grant before
+    soonest = [9] * senders  # cycles after the grant before, at least
     withdrawn = 0
     alone = [0] * n  # followed where there was no offer
 
@@ -42,7 +43,8 @@ async def to_all_destinations_once(dut: object) -> None:
         if level is None:
             level = chance.randrange(levels)
         places = chance.randrange(1, 2 << n)
-        # What the highest level makes goes to the output, and so do the raw tuples that come here.
+        # Tuples made by the highest level go to the output, and so do the raw tuples that come
+        # here.
         if level == levels - 1 or sender >= n:
             places = 1 << n
         return {
@@ -66,7 +68,7 @@ async def to_all_destinations_once(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         offers = [offer(sender) for sender in range(senders)]
-        following: list[list[dict]] = [[] for _ in range(n)]  # what areas say they will make
+        following: list[list[dict]] = [[] for _ in range(n)]  # what areas announce as the next ones
         last_grant = [-9] * senders
         emit = [False] * senders
         resting = [0] * senders  # cycles, after it was taken back
@@ -76,7 +78,7 @@ async def to_all_destinations_once(dut: object) -> None:
         taking = 0
         for cycle in range(1_000):
             calm = cycle > 950
-            # For a while one alone has something to send.
+            # For a while only one sender has something to send.
             lone = cycle // 40 % senders if 500 < cycle < 900 else None
             for sender in range(senders):
                 if emit[sender] or resting[sender]:
@@ -89,7 +91,7 @@ async def to_all_destinations_once(dut: object) -> None:
                     may = not calm and lone in (None, sender)
                     emit[sender] = may and chance.random() >= idle
             for sender in range(n):
-                if resting[sender] == 1:  # what was to follow is forgotten, too
+                if resting[sender] == 1:  # the announced ones are forgotten, too
                     following[sender].clear()
                 elif not resting[sender] and len(following[sender]) < FOLLOWING and not calm:
                     level = offers[sender]["level"]
@@ -132,7 +134,7 @@ async def to_all_destinations_once(dut: object) -> None:
                     free = all(room(each, *look) for look in looks)
                     waited[sender] = waited[sender] + 1 if emit[sender] and free else 0
                     assert waited[sender] <= senders + _LATE, "others are served again and again"
-                    # Who is stuck may take it back, while it cannot be the turn's.
+                    # A sender that is stuck may withdraw its offer, while it cannot be its turn.
                     if emit[sender] and not roomy >> sender & 1 and chance.random() < 0.05:
                         emit[sender], resting[sender], waited[sender] = False, 2, 0
                         withdrawn += 1
@@ -144,14 +146,14 @@ async def to_all_destinations_once(dut: object) -> None:
                 last_grant[sender] = cycle
                 pushes.expect((each["areas"], each["output"], each["reference"], each["level"] + 1))
                 places = each["areas"].bit_count() + each["output"]
-                if sender < n:  # a raw tuple is counted by who sends it
+                if sender < n:  # the sender of a raw tuple counts it
                     sends.expect((places, each["reference"]["context"]))
                 used.add(sender)
                 if sender < n and following[sender]:
                     offers[sender], emit[sender] = following[sender].pop(0), True
             if bench.bits("push") or bench.bits("output"):
                 pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
-                # Of what goes to the output alone, the level means nothing.
+                # The level of a tuple that goes to the output alone means nothing.
                 level = bench.bits("push_level") if pushed[0] else pushes.waiting[None][0][3]
                 pushes.came((*pushed, level))
             if bench.bits("sent"):

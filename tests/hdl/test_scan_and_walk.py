@@ -1,4 +1,5 @@
-"""Scanner between a window memory and an index: which pairs come out of each probe, in which order."""
+"""Tests Scanner between a window memory and an index: which pairs come out of each probe, in which
+order."""
 
 from __future__ import annotations
 
@@ -43,13 +44,14 @@ def test_scanner(case: str) -> None:
 
 
 def _worth(bench: Bench, used: list[dict]) -> dict:
-    """Which pairs of a route tag are of interest, by factors of some turns; these, as a mask, and the turns."""
+    """Returns which pairs of a route tag are of interest, by factors of some turns; these factors,
+    as a mask, and the turns."""
     chance, factors = bench.chance, bench.component.config.factors
     last_turn = max((factor["turn"] for factor in used), default=0)
     first = chance.randint(0, last_turn)
     turns = range(first, chance.randint(first, last_turn) + 1)
     of_used = sum(1 << n for n, factor in enumerate(used) if factor["turn"] in turns)
-    # Mostly of few factors, for many hold together seldom.
+    # Mostly few factors, because many seldom hold together.
     terms = [
         chance.getrandbits(factors) & chance.getrandbits(factors) & of_used or of_used & -of_used
         for _ in range(TERMS)
@@ -67,19 +69,20 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
     config = scanner.config
     depth, lanes, factors = config.depth, config.lanes, config.factors
     banks = max(lanes, 1)
-    # The deep one goes on until a long chain is tried again.
+    # The deep one runs until a long chain is tried again.
     most_probes, flushes = (160, 0.0001) if depth == 64 else (40, 0.003)
     seen: Counter = Counter()
     kept: set[int] = set()  # probes whose comparisons there is room for
-    # Whether a bucket's chain was too long when it was last walked; none, where a flush came
+    # Whether a bucket's chain was too long when it was last walked; None if a flush came in
     # between. A reset clears no memory.
     long: dict[int, bool | None] = dict.fromkeys(range(depth), False)
     for number, (idle, pressure) in enumerate(PACES):
         same = number // 4 % 2 and depth < 64  # deep in turns takes long
         window = [[chance.randrange(3) for _ in range(4)] for _ in range(depth)]
-        # The index: by age the oldest first, from a slot on, each of a bucket; most of a few.
+        # The index: the bucket of each tuple by age, the oldest first, from a slot on; mostly one
+        # of a few.
         start = chance.randrange(depth)
-        # In the deep one they are long, and come often enough to be tried again.
+        # In the deep one chains are long, and come often enough to be tried again.
         told = [bucket for bucket in range(depth) if long[bucket] is not None]
         few = chance.sample(told, min(3 if depth == 64 else 4, len(told)))
         bucket_of = [chance.choice([*few * 3, -1]) for _ in range(depth)]
@@ -123,8 +126,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         rows: deque = deque([{}, {}, {}])
         newest: deque = deque([0, 0])  # what the index answers, later
         older: deque = deque([{}, {}])
-        times = 0  # a bucket was known
-        under_way: deque[int | None] = deque()  # their buckets, if they walk
+        times = 0  # how often a bucket was known
+        under_way: deque[int | None] = deque()  # the buckets of probes that walk
         compared: deque[int] = deque()  # where their comparisons are
         held_back = 0  # cycles until the next probe is staged
         offered: dict | None = None
@@ -137,7 +140,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
                 operands = [chance.randrange(3) for _ in range(factors)]
                 carried = chance.getrandbits(factors) | chance.getrandbits(factors)
-                # Each of one probe at a time, for it may come to be known as long.
+                # Each bucket is of one probe at a time, because it may come to be known as long.
                 certain = [b for b in [*few, *range(depth)] if long[b] is not None]
                 certain = certain[: 3 if depth == 64 else 6]
                 certain = [bucket for bucket in certain if bucket not in under_way]
@@ -190,7 +193,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             bench.set("tuples", rows[0])
             if lanes:
                 bench.set("worth", worths[asked])
-            # Of the two indexes the second is asked.
+            # The second of the two indexes is asked.
             ready, others_ready = chance.random() >= idle, chance.random() >= idle / 2
             takes, takes_next = takes_next, ready
             if config.indexes:
@@ -198,7 +201,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 bench.set("older", [{}, older[0]])
                 bench.set("ready", ready << 1 | others_ready)
             flush = chance.random() < flushes and probes < most_probes - 2
-            if flush:  # what begins or is taken in this cycle does not count
+            if flush:  # a probe that begins or is taken in this cycle does not count
                 bench.dut.rst.value = 1
             waited, waits = waits, chance.random() < idle
             bench.set("wait", waits)
@@ -209,7 +212,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             seen["flush"] += flush
             asked = bench.bits("tag")
             row = bench.bits("row") * banks
-            # A fetch takes the memories in the cycle after it said so.
+            # A fetch takes the memories in the cycle after its announcement.
             rows.append({} if waited else [window[row + bank] for bank in range(banks)])
             rows.popleft()
             newest.append(chance.randrange(depth))
@@ -229,7 +232,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 assert item["some"] or item["end"]
                 seen["an end with a pair"] += item["some"] and item["end"]
                 if item["some"]:
-                    # Of the other factors it is whatever was found before.
+                    # For the other factors it is whatever was found before.
                     wanted = next(iter(board.waiting.get(None, ())), {})
                     known = wanted.get("compared", 0)
                     in_use = item["held"] & known
@@ -243,7 +246,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 probe = offered["probe"]
                 seen["resume" if offered["resume"] else "whole"] += 1
                 seen["indexed"] += offered["walk"] is not None
-                # From the newest to the oldest, whichever way.
+                # From the newest to the oldest, either way.
                 count, bucket = probe["count"], offered["bucket"]
                 order, tally = list(reversed(range(count))), count
                 under_way.append(None if offered["walk"] is None else bucket)
@@ -251,11 +254,11 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     known, tried = long[bucket], times == 15
                     times = (times + bool(known)) % 16
                     candidates = offered["walk"]
-                    # What was never written may look like an older one still.
+                    # A slot that was never written may still look like an older one.
                     last = (probe["tail"] + candidates[-1]) % depth if candidates else 0
                     after = (before_it[last] - probe["tail"]) % depth
                     goes_on = bool(candidates) and after < candidates[-1]
-                    # More candidates than a scan takes time for: it scans what is left.
+                    # More candidates than a scan takes time for: the rest is scanned.
                     quarter = count // banks // 4
                     most = (quarter >> 4 | 7 if known else quarter) + 1
                     seen["tried again"] += bool(known and tried)

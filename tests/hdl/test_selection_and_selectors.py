@@ -1,4 +1,5 @@
-"""SelectionUnit against selections and masks as the contract has them (`seustream.hdl.device`)."""
+"""Tests SelectionUnit against selections and masks as the contract defines them
+(`seustream.hdl.device`)."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def test_selection_unit(case: str) -> None:
 
 
 def random_tables(chance: random.Random, streams: int, width: int) -> Tables:
-    """Selections and admission masks; all else is empty."""
+    """Returns tables with random selections and admission masks; everything else is empty."""
 
     def constant() -> int:
         return chance.choice([0, 1, 2, (1 << width) - 1, chance.getrandbits(width)])
@@ -84,7 +85,8 @@ def bits_of(tables: Tables, stream: int, attributes: list[int]) -> int:
 
 
 class Feed:
-    """Raw tuples for the unit, and what must come of them by the tables of their round."""
+    """Feeds raw tuples to the unit, and expects what must come of them by the tables of their
+    round."""
 
     EACH = 40
 
@@ -126,14 +128,14 @@ class Feed:
             self.board.expect(
                 {"raw": raw, "bits": bits if deals else 0, "admitted": int(deals and lets_in)}
             )
-            # A tick goes by as if it had one row.
+            # A tick passes as if it had one row.
             selectors = config.selectors
             entries = tables.selection_entries(raw["stream"], selectors) if deals else 1
             self.rows.append(max(-(-entries // selectors), 1))
 
 
 def words_of(tables: Tables, config: DeviceConfig) -> list[Command]:
-    wanted = (Target.SELECTION, Target.ROWS)  # ROWS is for others
+    wanted = (Target.SELECTION, Target.ROWS)  # ROWS is for other units
     return [word for word in load_commands(tables, config) if word.target in wanted]
 
 
@@ -147,14 +149,14 @@ async def bits_and_admission(dut: object) -> None:
         await bench.reset(pause=1)
         load, feed = Load(bench), Feed(bench, idle, pressure)
         sent, board = feed.driver.sent, feed.board
-        # The tables are exchanged, twice; raw tuples wait meanwhile.
+        # The tables are exchanged twice; raw tuples wait meanwhile.
         rounds = [random_tables(chance, config.streams, config.attribute_width) for _ in range(3)]
         feed.offer(rounds[0], admitted)
         for number, tables in enumerate(rounds):
             await load.words(words_of(tables, config))
             assert len(sent) == number * feed.EACH, "taken in a pause"
             for _ in range(20_000):
-                # A pause keeps new tuples out and lets go on what is in.
+                # A pause keeps new tuples out and lets those inside go on.
                 pause = chance.random() < 0.2
                 before = len(sent)
                 bench.set("pause", pause)
@@ -171,7 +173,7 @@ async def bits_and_admission(dut: object) -> None:
             bench.set("pause", 1)
             if number + 1 < len(rounds):
                 feed.offer(rounds[number + 1], admitted)
-            for _ in range(10):  # stored tuples, worked out anew
+            for _ in range(10):  # stored tuples, evaluated anew
                 stream, stored = chance.randrange(config.streams), feed.attributes()
                 bench.set("again", 1)
                 bench.set("stream", stream)
@@ -198,7 +200,7 @@ async def bits_and_admission(dut: object) -> None:
 
 @cocotb.test()
 async def a_row_a_cycle(dut: object) -> None:
-    """Raw tuples that are offered in every cycle, and taken at once."""
+    """Offers raw tuples in every cycle, and takes the results at once."""
     bench = Bench(dut, CASES)
     chance, config = bench.chance, bench.component.config
     rows: Counter = Counter()

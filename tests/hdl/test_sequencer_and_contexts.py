@@ -1,5 +1,5 @@
-"""Sequencer between windows that take their time, or are calm, areas and a router that may be full,
-and probes that end whenever they like."""
+"""Tests Sequencer between windows that take their time, or are calm, areas and a router that may be
+full, and probes that end at any time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.hdl.bench import PACES, Bench, Driver, Scoreboard, simulate
 
 _N = 3
 _PLACES = 3
-"""Probes that wait in an area while it says that it has room."""
+"""Places for probes in an area: it reports room while fewer wait."""
 CASES = {
     "three streams": lambda: Sequencer(dataclasses.replace(CONFIGURATIONS["tiny"], streams=_N))
 }
@@ -33,11 +33,11 @@ async def one_after_the_other(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance = bench.chance
     seen: Counter = Counter()
-    # The raw tuple before, and the highest bits of each stream's last number. A reset leaves them, for
-    # then nothing is stored.
+    # The raw tuple before, and the highest bits of each stream's last number. A reset leaves them,
+    # because nothing is stored then.
     before, lasts = {"timestamp": 0}, [0] * _N
     for number, (idle, pressure) in enumerate(PACES * 4):
-        # Windows that are never calm, mostly, and now and then.
+        # Windows that are never calm, mostly calm, or calm now and then.
         calm_rate, drains = (0, 0.97, 0.5, 0.9)[number % 4], (0.1, 0.9, 0.3)[number % 3]
         groups = [[0, 1, 2], [0, 0, 2], [0, 0, 0]][number % 3]
         stores = [True, number % 2 == 0, True]
@@ -75,14 +75,14 @@ async def one_after_the_other(dut: object) -> None:
         events, emitted = Scoreboard("events"), Scoreboard("emitted", lambda item: item[0])
         stored = wanted = snapped = led = 0
         counters = [0] * _N
-        flight: dict[int, int] = {}  # of each context, in order, how much is on its way
-        late: deque[tuple[int, int, int]] = deque()  # when what is sent is counted
+        flight: dict[int, int] = {}  # by context, in order: how much is in flight
+        late: deque[tuple[int, int, int]] = deque()  # when sent tuples are counted
         uncounted: Counter = Counter()  # by context
         settling = was_settling = [0] * _N  # cycles until windows are ready
         shown: deque[tuple] = deque(maxlen=3)  # to the windows, in the last three cycles
         checked = 0
         look = next_look = 0
-        flowed, was_flow = False, False  # it that is dealt with; the next one
+        flowed, was_flow = False, False  # whether the one dealt with flows; the next one
         coming: deque[tuple[int, dict]] = deque()  # taken at the door, and when
         current: dict | None = None  # dealt with
         finished = True  # it went to the windows, or nowhere
@@ -107,7 +107,8 @@ async def one_after_the_other(dut: object) -> None:
             coming.append((bench.cycle, item))
 
         def show(settling: list[int], unheard: int) -> None:
-            """Says of each window that it is settled, one way or the other; `unheard` rest as they did before a check."""
+            """Shows which windows are settled, each in one of the two ways; the `unheard` ones rest
+            as they did before a check."""
             settled, one_way = (
                 sum((not each) << s for s, each in enumerate(settling)),
                 chance.randrange(8),
@@ -117,7 +118,7 @@ async def one_after_the_other(dut: object) -> None:
 
         arriving.taken = taken
         for cycle in range(20_000):
-            # Of what is in flight some ends; some is sent on, and counted a cycle later, while its
+            # Some of what is in flight ends; some is sent on, and counted a cycle later, while its
             # probe may end.
             alive = [c for c, count in flight.items() if count > uncounted[c]]
             bench.set("sent", 0)
@@ -151,7 +152,7 @@ async def one_after_the_other(dut: object) -> None:
             waiting = [each - bool(each and chance.random() < drains) for each in waiting]
             bench.set("rooms", sum((each < _PLACES) << a for a, each in enumerate(waiting)))
             await bench.settle()
-            # A window hears of it in the cycle after.
+            # A window sees it in the next cycle.
             look, next_look = next_look, bench.bits("check")
             if look:
                 # A window may be settled at once.
@@ -159,7 +160,7 @@ async def one_after_the_other(dut: object) -> None:
                 show(settling, 7)
             settling_now, settling = settling, [max(each - 1, 0) for each in settling]
             happened = tuple(bench.bits(name) for name in ("taken", "tick", "dropped"))
-            # Who goes to the windows may do so while they look for the next one.
+            # A tuple may go to the windows while they check for the next one.
             store, snapshot = bench.bits("store"), bench.bits("snapshot")
             if store or snapshot:
                 assert not finished, "twice, or where it should not be"
@@ -202,7 +203,7 @@ async def one_after_the_other(dut: object) -> None:
                 )
             else:
                 assert not bench.bits("probe")
-            # A check of what flowed, or one of the next.
+            # A check of what flowed, or one for the next tuple.
             closes = look and not (coming and coming[0][0] <= bench.cycle - 2)
             if closes:
                 assert owes, "nothing to look for"
@@ -280,7 +281,7 @@ async def one_after_the_other(dut: object) -> None:
             on_its_way = [c for c, count in flight.items() if count]
             if on_its_way:
                 assert bench.bits("busy") or not flew
-                # The oldest may be called busy longer than it is, never shorter.
+                # The oldest context may be called busy longer than it is, never shorter.
                 first, head = bench.bits("oldest"), on_its_way[0]
                 newest = list(flight)[-1]
                 assert (head - first) % CONTEXTS <= (newest - first) % CONTEXTS

@@ -1,4 +1,4 @@
-"""The table bus has room for what a command says."""
+"""Tests that the table bus has room for what a command says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole processor, all its ports driven cycle by cycle, against the golden model: random
+"""Tests the whole processor, all its ports driven cycle by cycle, against the golden model: random
 queries and arrivals, random stalls at every port, programs exchanged while tuples are in flight."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_top(case: str) -> None:
 
 
 def with_guards(chance: random.Random, tables: Tables) -> Tables:
-    """Some probes are served by an index, where the first factor of their tag is an equality."""
+    """Lets an index serve some probes, where all combinations of their tag share an equality."""
     areas = []
     for area in tables.areas:
         guards = {}
@@ -65,7 +65,8 @@ def with_guards(chance: random.Random, tables: Tables) -> Tables:
 @cocotb.test()
 async def results_as_of_the_golden_model(dut: object) -> None:
     bench = Bench(dut, CASES)
-    # Apart from the drivers', so that what is drawn does not depend on the processor's pace.
+    # Separate from the drivers' chance, so that what is drawn does not depend on the processor's
+    # pace.
     chance = random.Random(bench.chance.getrandbits(64))
     seen: Tally = Tally()
     paces = [(NONE, NONE), (SOME, SOME), (NONE, MUCH), (MUCH, NONE)]
@@ -83,15 +84,15 @@ async def results_as_of_the_golden_model(dut: object) -> None:
         for _ in range(2):
             while True:
                 queries = random_queries(chance, groups)
-                # Some tuples leave for the counters alone, so that not their own stream takes
-                # their place.
+                # Some tuples leave for the counters alone, so that it is not their own stream that
+                # takes their place.
                 queries[0].windows[0] = UNBOUNDED
                 tables = build(queries, groups)
                 if len(tables.routes) <= CONFIG.tags:
                     break
             images.append(encode(with_guards(chance, tables), CONFIG))
         rows = random_arrivals(chance, groups, 90)
-        # Counters come round: time and sequence numbers have few bits inside.
+        # Counters wrap around: inside, time and sequence numbers have few bits.
         leaps = sorted(chance.sample([i for i, each in enumerate(rows) if each.stream == 1], 3))
         rows = [
             each._replace(
@@ -113,16 +114,17 @@ async def results_as_of_the_golden_model(dut: object) -> None:
                 *load_commands(decode(image, CONFIG), CONFIG),
                 Command(ControlOperation.COMMIT, data=int(number == 0)),
             ]
-            # The second image comes while tuples of the first are under way.
+            # The second image comes while tuples of the first are in flight.
             seen["in flight at a swap"] += number and not bench.bits("idle")
             await ask(*loading)
             assert not number or not raw.queue, "a swap waits for what is at the door"
             for each in rows[:swap] if number == 0 else rows[swap:]:
                 raw.queue.append(_raw(each))
             if number == 0:
-                # A COMMIT must find the last of them taken, else they would meet the new image.
+                # A COMMIT must find the last of them taken, otherwise they would meet the new
+                # image.
                 await bench.until(lambda raw=raw: not raw.queue, 200_000)
-        # Idle must mean that nothing comes any more.
+        # Idle must mean that nothing more comes.
         await bench.until(lambda raw=raw: not raw.queue and bool(bench.bits("idle")), 200_000)
         came = len(results.got), len(handed.got)
         for _ in range(50):
@@ -227,7 +229,7 @@ async def a_drain_is_of_all_before_it_and_of_nothing_behind(dut: object) -> None
         quiet = 0
         for _ in range(60_000):
             await bench.settle()
-            # All was taken, and it is idle: nothing comes any more.
+            # Everything was taken, and it is idle: nothing more comes.
             quiet = quiet + 1 if bench.bits("idle") else 0
             before = len(events)
             await bench.clock()
@@ -254,7 +256,7 @@ async def a_drain_is_of_all_before_it_and_of_nothing_behind(dut: object) -> None
             if what == "part":
                 assert not left["taken", of], "a group left before all of it was there"
                 assert not left["result", of], "a group left before a result"
-        # Each result is in a group or delivered; the golden model knows how many there are.
+        # Each result is in a group or delivered; the golden model knows their number.
         golden = GoldenDevice(CONFIG)
         golden.load(encode(tables, CONFIG))
         for at, (begins, end) in enumerate(zip([0, *ends], ends, strict=False)):
@@ -271,7 +273,8 @@ async def a_drain_is_of_all_before_it_and_of_nothing_behind(dut: object) -> None
 
 
 async def _ask(bench: Bench, commands: Driver, answers: Monitor, *words: Command) -> int:
-    """All are answered with OK; gives the data of the last answer."""
+    """Sends commands, all of which must be answered with OK; returns the data of the last
+    answer."""
     before = len(answers.got)
     for word in words:
         members = Command.__dataclass_fields__
@@ -294,7 +297,7 @@ def _raw(each: Raw) -> dict:
 
 
 def _compare(want: Results, results: list[dict], handed: list[dict]) -> None:
-    """As far as the processor's counters go."""
+    """Compares the outputs, as far as the processor's counters go."""
     n = CONFIG.streams
     time, number = (1 << CONFIG.timestamp_width) - 1, (1 << CONFIG.sequence_width) - 1
     wanted = sorted(

@@ -1,4 +1,5 @@
-"""WindowBuffer against a list: who stays, who leaves and how, and what readers see meanwhile."""
+"""Tests WindowBuffer against a list: which tuples stay, which leave and how, and what readers see
+meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_window_buffer(case: str) -> None:
 
 
 class _Ring:
-    """Tuples by the order in which they were stored; a slot is that modulo the depth."""
+    """Tuples in the order in which they were stored; a slot is a tuple's number modulo the
+    depth."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
@@ -55,12 +57,13 @@ class _Ring:
 
     @property
     def kept(self) -> range:
-        """Those that no one may write over: stored, or in some context's view."""
+        """Returns the tuples that must not be overwritten: stored, or in the view of some
+        context."""
         first = self.contexts[0][1] if self.contexts else self.tail
         return range(first, len(self.tuples))
 
     def at(self, slot: int) -> dict | None:
-        """The tuple that must be in a slot."""
+        """Returns the tuple that must be in a slot."""
         return next((self.tuples[i] for i in self.kept if i % self.depth == slot), None)
 
 
@@ -83,7 +86,7 @@ class _Reader(Agent):
         self.slot = chance.randrange(ring.depth)
         self.row = chance.randrange(ring.depth // self.unit.banks)
         self.hit_slot, self.take = chance.randrange(ring.depth), chance.random() < 0.5
-        # A view that was noted in the cycle before is not there yet.
+        # A view that was recorded in the cycle before is not there yet.
         views = [each for each in ring.contexts if each in self.noted]
         self.view, self.noted = chance.choice(views) if views else None, list(ring.contexts)
         self.fetches_now = chance.random() < self.fetching
@@ -124,7 +127,7 @@ class _Reader(Agent):
         if self.hit is not None:
             assert bench.bits("hit_bits") == self.hit
             self.seen["hit"] += 1
-        # Bits are in the memory a cycle after they came.
+        # Bits are in the memory a cycle after they arrived.
         if self.take:
             bits = self.bits.get(self.hit_slot)
             there = ring.at(self.hit_slot)
@@ -147,7 +150,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
     longest_range, longest_rows = window.config.longest_range, window.config.longest_rows
     seen: Counter = Counter()
     for number, (kind, ticks, rows) in enumerate(RETENTIONS):
-        hurry = 0.05 if number % 2 else 0.5  # of contexts to retire
+        hurry = 0.05 if number % 2 else 0.5  # how likely a context retires
         pressure = chance.choice([NONE, SOME, MUCH])
         await bench.reset(kind=kind.value, ticks=ticks, rows=rows)
         ring = _Ring(depth)
@@ -155,7 +158,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         Monitor(bench, "leaving", pressure, lambda item, board=board: board.came(item))
         reader = _Reader(bench, ring, chance.choice([NONE, SOME, MUCH]))
         now, counter, next_context = chance.getrandbits(16), chance.getrandbits(8), 0
-        # What the window is told of contexts may be so many cycles late.
+        # The window may learn of contexts this many cycles late.
         flights = deque([(False, 0)] * chance.randrange(3))
 
         def retire(ring: _Ring = ring, hurry: float = hurry) -> None:
@@ -172,7 +175,8 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         for _ in range(3):
             await bench.tick()
         bench.add(reader)
-        # What is on its way into the window, with a view or not; maybe while it looks for the next.
+        # The tuple on its way into the window, with a view or not; maybe while the window checks
+        # for the next one.
         arriving: dict | None = None
         snapshot, together = False, False
 
@@ -216,7 +220,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             await bench.clock()
         for _ in range(200):
             now, counter, wanted = next_one
-            # Who must be gone once it has settled.
+            # The tuples that must be gone once it has settled.
             leavers, there = 0, [*ring.tuples, *([arriving] if together and arriving else [])]
             staying = len(ring.tuples) - ring.tail  # while it is stored
             tail = ring.tail
@@ -237,7 +241,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 board.expect(there[tail]["component"]["sequence"])
                 tail += 1
                 seen["displaced"] += 1
-            # The next one is known already, or not before this one has settled.
+            # The next one is known already, or only after this one has settled.
             next_one, early = after(now, counter, kind), chance.random() < 0.7
             if early:
                 show(*next_one)
@@ -287,7 +291,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
             bench.set("store", wanted)
             bench.set("snapshot", snapshot)
             bench.set("snapshot_context", next_context)
-            # Whoever stores has heard that the window is settled a cycle ago.
+            # A tuple is stored only when the window was seen to be settled, a cycle ago.
             bench.set("store", 0)
             bench.set("snapshot", 0)
             show(*next_one)

@@ -1,4 +1,5 @@
-"""Tests of windows against the definition: a query has a tuple that is in all of its windows."""
+"""Checks tests of windows against the definition: a query has a tuple that is in all of its
+windows."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ RANGE, ROWS, UNBOUNDED = WindowKind.RANGE, WindowKind.ROWS, WindowKind.UNBOUNDED
 def walk(
     tests: WindowTests, tag: int, queries: int, carries: int, ages: list[int], ranks: list[int]
 ) -> tuple[int, int]:
-    """The queries of a tuple, and in how many tests they are found."""
+    """Returns the queries of a tuple, and in how many tests they are found."""
     number = tests.first[tag]
     for taken in range(1, 1 << TEST_BITS):
         test = tests.tests[number]
@@ -44,7 +45,7 @@ def walk(
 
 
 def tables(windows: list[tuple[Window, ...]], routes: dict[int, set[int]], raw: int = 0) -> Tables:
-    """The first `raw` route tags are those of raw tuples."""
+    """Returns tables whose first `raw` route tags are those of raw tuples."""
     return Tables(
         groups=tuple(range(raw)),
         selections=(),
@@ -118,8 +119,8 @@ def _has_room(tests: WindowTests) -> None:
 def test_the_most_limits_that_there_can_be_have_room(
     kinds: tuple[WindowKind, ...], own: bool
 ) -> None:
-    """64 queries over four streams, no two windows of the same size; a tag for all, or many tags for
-    some of them each, which cannot all have tests of their own."""
+    """64 queries over four streams have no two windows of the same size. A tag is for all of them,
+    or there are also many tags for some of them each, which cannot all have tests of their own."""
     chance = random.Random(1)
     drawn = iter(chance.sample(range(1000), QUERIES * 4))
     windows = [
@@ -144,14 +145,16 @@ def test_the_most_limits_that_there_can_be_have_room(
     ("sizes", "most"), [(1, 1), (2, 1), (3, 2), (8, 2), (9, 3), (26, 3), (27, 4), (64, 4)]
 )
 def test_a_test_finds_one_of_three(sizes: int, most: int) -> None:
-    """So that of 64 windows a tuple's are found in four looks; what has two windows takes one."""
+    """Therefore a tuple's queries are found in four looks among 64 windows; two windows take one
+    look."""
     windows = [(Window(ROWS, 16 * (n + 1)),) * 2 for n in range(sizes)]
     tests = WindowTests.of(tables(windows, {5: set(range(sizes))}), 2)
     looks = {
         walk(tests, 5, (1 << sizes) - 1, 3, [0, 0], [0, rank])[1] for rank in range(16 * sizes + 1)
     }
     assert max(looks) == most
-    # No test with one limit where there could be one with two; the first is of those without windows.
+    # No test has one limit where it could have two; the first test is that of the queries without
+    # windows.
     assert len(tests.tests) == 1 + -(-sizes // 2)
 
 

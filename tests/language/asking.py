@@ -1,4 +1,4 @@
-"""Asking DuckDB: the values of an expression, written as `judge` writes it, over rows of the core."""
+"""Asks DuckDB for the values of an expression, as `judge` writes it, over rows of the core."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.language.spelling import MILLISECOND
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """A connection with the macros."""
+    """Returns a connection with the macros."""
     found = connect()
     found.execute(MACROS)
     return found
 
 
 def cells(of: Type, values: Sequence[Any]) -> pa.Array:
-    """A column as DuckDB takes it."""
+    """Returns a column in the form that DuckDB takes."""
     if of.kind is Kind.INTERVAL:
         return pa.array([None if v is None else v // MILLISECOND for v in values], pa.int64())
     return pa.array(values, arrow_type(of))
@@ -37,7 +37,7 @@ def load(
     columns: Iterable[x.ColumnReference],
     rows: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Makes the table `cells` of these columns of the rows."""
+    """Makes the table `cells` from these columns of the rows."""
     found = {c.name: cells(c.type, [row[c.name] for row in rows]) for c in columns}
     arrow = pa.table({"row": pa.array(range(len(rows))), **found})
     connection.register("arrow_cells", arrow)
@@ -46,7 +46,7 @@ def load(
 
 
 def ask(connection: duckdb.DuckDBPyConnection, text: str, of: Type) -> list[Any]:
-    """The values of an expression over the rows of `cells`, as the core has them."""
+    """Returns the values of an expression over the rows of `cells`, in the core's form."""
     found = connection.execute(f"SELECT {text} FROM cells").fetchall()
     return [_back(value, of) for (value,) in found]
 
@@ -68,7 +68,7 @@ def _back(value: Any, of: Type) -> Any:
 
 
 def near(a: Any, b: Any) -> bool:
-    """Whether two doubles are so close that only the library differs."""
+    """Returns whether two doubles are so close that only the mathematical library differs."""
     if not isinstance(a, float) or not isinstance(b, float):
         return a is None and b is None
     return a == b or math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-300)

@@ -21,7 +21,8 @@ MOST_SHOWN = 40
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the campaign; 1 if anything differs or an entry of the registry was never reached."""
+    """Runs the campaign; returns 1 if anything differs or an entry of the registry was never
+    reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000, help="how many expressions")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -66,7 +66,7 @@ class CaseError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault that is counted: a part of its reason, its place from 1, and in how many rows."""
+    """A counted fault: part of its reason, its place from 1, and the number of rows."""
 
     reason: str
     line: int
@@ -76,8 +76,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. `line` is that of its title in the file; `columns` are names with types; `value` is
-    met nearly where `nearly` says so; `aggregate` cases have any number of rows, others one."""
+    """One case. `line` is the line of its title in the file; `columns` are names with types; if
+    `nearly`, the value need only be close; `aggregate` cases have any number of rows, others
+    one."""
 
     section: str
     name: str
@@ -104,10 +105,10 @@ class Case:
         return f"{self.title} (line {self.line}): {self.expression}"
 
     def spelled(self, spell: Callable[[str], str]) -> Case:
-        """The case with each of its columns spelled as `spell` has it, `e.a` for `a`, and the
-        places of its faults moved with the text."""
+        """Returns the case with each of its columns spelled by `spell`, such as `e.a` for `a`, and
+        the places of its faults moved along."""
         parts: list[str] = []
-        moved: list[tuple[int, int]] = []  # offsets before and after
+        moved: list[tuple[int, int]] = []  # offsets before and after the replacement
         names = {name for name, _ in self.columns}
         end = length = 0
         for found in _WORD.finditer(self.expression):
@@ -134,24 +135,24 @@ _WORD = re.compile(r"'(?:[^']|'')*'|(?<![\w.:$\"])(?P<name>[A-Za-z_]\w*)(?!\w*\s
 
 
 def offset(text: str, line: int, column: int) -> int:
-    """The offset of a place in a text; lines and columns count from 1."""
+    """Returns the offset of a place in a text; lines and columns count from 1."""
     lines = text.split("\n")
     return sum(len(each) + 1 for each in lines[: line - 1]) + column - 1
 
 
 def place(text: str, at: int) -> tuple[int, int]:
-    """Line and column, from 1, of an offset in a text."""
+    """Returns line and column, from 1, of an offset in a text."""
     before = text[:at]
     return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
 
 
 def read(path: Path = CASES) -> list[Case]:
-    """All cases of a file."""
+    """Reads all cases of a file."""
     return parse(path.read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> list[Case]:
-    """All cases of a text; a mistake in it is a `CaseError`."""
+    """Parses all cases of a text; raises `CaseError` for a mistake in it."""
     cases: list[Case] = []
     seen: dict[str, int] = {}
     for section, title, line, lines in _blocks(text):
@@ -170,7 +171,7 @@ _KEYS = (
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str, int, _Lines]]:
-    """The cases as sections, titles, lines of titles, and keys with their values."""
+    """Yields the cases as sections, titles, lines of titles, and keys with their values."""
     section, title, start = "", "", 0
     lines: _Lines = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -247,7 +248,7 @@ def _case(section: str, title: str, line: int, lines: _Lines) -> Case:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts between separators outside quotes, parentheses and brackets."""
+    """Splits at separators outside quotes, parentheses and brackets."""
     parts, depth, quoted = [""], 0, False
     for letter in text:
         if letter == "'":
@@ -366,7 +367,7 @@ _LIST = re.compile(r"list\((.+)\)")
 
 
 def value_of(text: str, type_: str, line: int) -> Value:
-    """A value of a type from its text."""
+    """Returns a value of a type from its text."""
     of = _LIST.fullmatch(type_)
     if of is None:
         return _scalar(text, type_, line)

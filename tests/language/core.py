@@ -1,6 +1,7 @@
-"""The language core by itself: expressions over named, typed columns, by rows and by columns.
+"""The language core by itself: expressions over named, typed columns, evaluated by rows and by
+columns.
 
-A row is a mapping from names to Python values, NULL as None.
+A row is a mapping from names to Python values; NULL is None.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def bind(
     columns: Mapping[str, Type],
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> x.Expression:
-    """The bound expression; a `CompileError` where it has no meaning."""
+    """Returns the bound expression; raises `CompileError` if it has no meaning."""
     try:
         bound = plain.bind(text, columns, parameters, aggregates=True)
     except UnexpectedInput as error:
@@ -48,21 +49,21 @@ def bind(
 
 
 def type_named(name: str) -> Type:
-    """A type from its name, `list(int)` and `null` among them."""
+    """Returns a type by its name, including `list(int)` and `null`."""
     if name.startswith("list("):
         return types.list_of(type_named(name[5:-1]))
     return types.NULL if name == "null" else plain.type_named(name)
 
 
 def read(value: Any, of: Type) -> Any:
-    """A value as it enters: NaN is NULL, a real has 24 bits."""
+    """Returns a value as it enters the engine: NaN becomes NULL, a real is rounded to 24 bits."""
     if isinstance(value, float) and math.isnan(value):
         return None
     return to_real(value) if of.kind is Kind.REAL and value is not None else value
 
 
 def by_rows(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any]:
-    """The value in each row, by the row reference."""
+    """Returns the value in each row, by the row reference."""
     value = compile_row(e, _cell, faults)
     return [value(row) for row in rows]
 
@@ -74,7 +75,7 @@ def _cell(e: x.Leaf) -> Callable[[Row], Any]:
 
 
 def by_columns(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any]:
-    """The value in each row, by the evaluator by columns."""
+    """Returns the value in each row, by the evaluator by columns."""
 
     def column(of: x.Leaf) -> pa.Array:
         assert isinstance(of, x.ColumnReference)
@@ -87,8 +88,8 @@ def by_columns(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any
 def aggregated(
     e: x.Expression, rows: Sequence[Row], faults: Faults, each: Evaluate = by_rows
 ) -> Any:
-    """The value of an expression of aggregates over all rows, by the definitions of the registry;
-    arguments and filters are evaluated by `each`."""
+    """Returns the value of an expression of aggregates over all rows, by the definitions of the
+    registry; `each` evaluates arguments and filters."""
     values: dict[str, Any] = {}
 
     def replaced(part: x.Expression) -> x.Expression:

@@ -1,4 +1,5 @@
-"""One random expression: columns against rows against DuckDB, and what it is shown as.
+"""Checks one random expression: columns against rows against DuckDB, and that its shown text reads
+back.
 
     found = check(random.Random(7), asking.connection())
     found.difference                           None, or what differs where
@@ -27,13 +28,13 @@ ROWS = 12
 MOST_DEPTH = 6
 
 JUDGED = frozenset({*judge.SPELLINGS, *judge.ALONE})
-"""What every second expression is made of, so that DuckDB is asked often."""
+"""The functions of every second expression, so that DuckDB is asked often."""
 
 
 @dataclass
 class Found:
-    """What was made of a case: the text, whether it was bound and DuckDB asked, which entries of the
-    registry stand in it, how many faults it has, and what differs."""
+    """The outcome of a case: the text, whether it was bound and DuckDB asked, the registry entries
+    in it, its number of faults, and the difference."""
 
     text: str
     bound: bool = False
@@ -47,7 +48,7 @@ class Found:
 
 
 def check(rng: random.Random, connection: duckdb.DuckDBPyConnection) -> Found:
-    """A random expression, everywhere."""
+    """Evaluates a random expression everywhere."""
     kind = rng.randrange(8)
     writer = Writer(rng, JUDGED if kind % 2 else None)
     aggregate = kind == 0
@@ -67,13 +68,13 @@ def check(rng: random.Random, connection: duckdb.DuckDBPyConnection) -> Found:
     ]
     try:
         found.difference = _compare(found, e, rows, connection, aggregate)
-    except Exception as error:  # whatever it is, it is a difference
+    except Exception as error:  # any error is a difference
         found.difference = f"{type(error).__name__}: {error}"
     return found
 
 
 def _is_checked(error: CompileError) -> bool:
-    """Whether an entry's own check of constants refused the expression."""
+    """Returns whether an entry's own check of constants refused the expression."""
     marks = ("there is no ", "is no regular expression", "the pattern has a")
     return all(any(mark in p.message for mark in marks) for p in error.problems)
 
@@ -130,7 +131,7 @@ def _judge(
 def _smallest(
     e: x.Expression, rows: Sequence[Row], connection: duckdb.DuckDBPyConnection
 ) -> x.Expression | None:
-    """The smallest part of an expression that differs."""
+    """Returns the smallest part of an expression that differs."""
     for child in x.children(e):
         inner = _smallest(child, rows, connection)
         if inner is not None:
@@ -147,12 +148,12 @@ def _smallest(
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are the same in every bit."""
+    """Returns whether two values are the same in every bit."""
     if isinstance(a, float) and isinstance(b, float):
         return a == b and math.copysign(1, a) == math.copysign(1, b)
     return type(a) is type(b) and a == b
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal, zeros of either sign too."""
+    """Returns whether two values are equal, zeros of either sign included."""
     return type(a) is type(b) and bool(a == b)

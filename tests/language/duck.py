@@ -1,7 +1,7 @@
-"""DuckDB as judge of `cases.txt`: evaluates a case over a table with its columns.
+"""DuckDB as the judge of `cases.txt`: evaluates a case over a table with its columns.
 
-Columns of the integer types are bigints there, as integer arithmetic is done in 64 bits. What
-differs from ours in general is translated on the way back: NaN is NULL.
+Columns of the integer types are bigints there, because integer arithmetic is done in 64 bits.
+General differences are translated on the way back: NaN becomes NULL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = {"smallint": "BIGINT", "int": "BIGINT", "bigint": "BIGINT", "double": "
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A connection whose rows keep their order."""
+    """Returns a connection whose rows keep their order."""
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     connection.execute("SET TimeZone = 'UTC'")
@@ -27,7 +27,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def literal(value: Scalar | None, type_: str) -> str:
-    """A value as DuckDB's SQL, cast to its type."""
+    """Returns a value as DuckDB's SQL, cast to its type."""
     to = _TYPES.get(type_, type_.upper())
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return f"CAST(NULL AS {to})"
@@ -38,7 +38,7 @@ def literal(value: Scalar | None, type_: str) -> str:
 
 
 def ask(connection: duckdb.DuckDBPyConnection, case: Case) -> Value:
-    """The value DuckDB gives a case; `duckdb.Error` where it gives none."""
+    """Returns DuckDB's value of a case; raises `duckdb.Error` if it has none."""
     columns = [*case.columns, ("_", "int")]
     selects = [
         "SELECT "
@@ -60,8 +60,8 @@ def ask(connection: duckdb.DuckDBPyConnection, case: Case) -> Value:
 
 
 def difference(connection: duckdb.DuckDBPyConnection, case: Case) -> str | None:
-    """What DuckDB says of a case that differs from the file, None where they agree. Where the
-    value is a fault DuckDB may refuse, say NULL, or leave the numbers."""
+    """Returns how DuckDB's answer to a case differs from the file, None if they agree. If the value
+    is a fault, DuckDB may refuse, give NULL, or give infinity."""
     try:
         value = ask(connection, case)
     except duckdb.Error as error:
@@ -79,7 +79,7 @@ _MISTAKES = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogExcep
 
 
 def same(value: object, expected: Value, type_: str, nearly: bool = False) -> bool:
-    """Whether a value of DuckDB is the expected one, once it is converted to the type."""
+    """Returns whether a value of DuckDB, converted to the type, is the expected one."""
     if value is None or expected is None:
         return value is expected
     if isinstance(expected, list):
@@ -104,5 +104,5 @@ def same(value: object, expected: Value, type_: str, nearly: bool = False) -> bo
 
 
 def single(value: float) -> float:
-    """A double rounded to 24 bits."""
+    """Returns a double rounded to 24 bits."""
     return float(struct.unpack("f", struct.pack("f", value))[0])

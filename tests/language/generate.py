@@ -4,8 +4,8 @@
     text = Writer(rng).value(depth=4)          # any type
     rows = table(rng, 20)                      # COLUMNS with NULLs and extremes
 
-A text is typed while it is written, so that nearly all of them bind; what an entry's own check of
-constants refuses is left out by the caller.
+A text is typed while it is written, so nearly all texts bind; the caller skips those that an
+entry's own check of constants refuses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS: dict[str, Type] = {
     f"{of.kind.name.lower()}_{number}": of
     for number, of in enumerate(of for of in TYPES for _ in range(1 + (of in (t.INT, t.DOUBLE))))
 }
-"""A column of each type, two of the commonest."""
+"""A column of each type, and two each of the commonest."""
 
 INFIX = {"+", "-", "*", "/", "DIV", "||", "&", "|"}
 COMPARISONS = ("=", "==", "<>", "!=", "<", "<=", ">", ">=")
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 
 def table(rng: random.Random, count: int) -> list[Row]:
-    """Rows of all columns."""
+    """Returns rows of all columns."""
     cells = {
         name: column(rng, of, count, rng.choice((0, 0.1, 0.3))) for name, of in COLUMNS.items()
     }
@@ -46,7 +46,7 @@ def table(rng: random.Random, count: int) -> list[Row]:
 
 
 def literal(content: object, of: Type) -> str:
-    """A constant of a type, as text."""
+    """Returns a constant of a type, as text."""
     if content is None:
         return f"CAST(NULL AS {of})"
     match content:
@@ -82,14 +82,15 @@ def _signatures(
     lists: list[tuple[tuple[ArgumentKind, ...], ScalarFunction | Signature]] = []
     for count in range(len(entry.parameters) - entry.optional, len(entry.parameters) + 1):
         lists.append((entry.parameters[:count], entry))
-    if entry.variadic:  # of one value there is little to say
+    if entry.variadic:  # one value makes a trivial case
         lists = [((*entry.parameters, *[entry.parameters[-1]] * more), entry) for more in (1, 2)]
     return lists + [(overload.parameters, overload) for overload in entry.overloads]
 
 
 @functools.cache
 def makers() -> dict[Type, dict[str, list[Maker]]]:
-    """Functions with types of arguments, by the type they give and the name."""
+    """Returns the functions with the types of their arguments, by the type they give and their
+    name."""
     rng = random.Random("makers")
     found: dict[Type, dict[str, list[Maker]]] = {}
     for entry in FUNCTIONS.values():
@@ -104,7 +105,8 @@ def makers() -> dict[Type, dict[str, list[Maker]]]:
 
 
 def _result(entry: ScalarFunction, types: Sequence[Type]) -> Type | None:
-    """The type a function gives for arguments of these types, by the first signature that fits."""
+    """Returns the type a function gives for arguments of these types, by the first signature that
+    fits."""
     for parameters, own in _signatures(entry):
         if len(parameters) == len(types):
             chosen = choose(parameters, own.result, types)
@@ -121,26 +123,26 @@ _CHOSEN = {
     ("extract", 0): _FIELDS, ("date_trunc", 0): _UNITS, ("regexp_matches", 1): _REGEX,
     ("regexp_extract", 1): _REGEX, ("to_timestamp", 1): _FORMATS,
 }  # fmt: skip
-"""Constants of which most functions make something; now and then any text stands there."""
+"""Constants that most functions accept; now and then any other text is used instead."""
 _SMALL = {
     ("repeat", 1), ("lpad", 1), ("rpad", 1), ("left", 1), ("right", 1), ("substr", 1),
     ("substr", 2), ("split_part", 2), ("round", 1), ("width_bucket", 3), ("regexp_extract", 2),
 }  # fmt: skip
-"""Numbers of letters, digits and parts."""
+"""Arguments that count letters, digits or parts."""
 
 
 class Writer:
-    """Writes expressions. `names` are the functions that may stand in them."""
+    """Writes expressions. `names` are the functions that may occur in them."""
 
     def __init__(self, rng: random.Random, names: frozenset[str] | None = None) -> None:
         self.rng = rng
         self.names = frozenset(FUNCTIONS) if names is None else names
 
     def value(self, depth: int) -> str:
-        """An expression of any type."""
+        """Returns an expression of any type."""
         if self.rng.random() < 0.4:
             of = self.rng.choice(TYPES)
-        else:  # each name alike
+        else:  # each name is equally likely
             name = self.rng.choice(sorted(self.names))
             some = [of for of, by_name in makers().items() if name in by_name]
             if some:
@@ -149,7 +151,7 @@ class Writer:
         return self.typed(of, depth)
 
     def typed(self, of: Type, depth: int) -> str:
-        """An expression of one type."""
+        """Returns an expression of one type."""
         rng = self.rng
         if depth <= 0 or rng.random() < 0.12:
             return self._leaf(of)
@@ -159,7 +161,7 @@ class Writer:
         return rng.choice(ways)(of, depth)
 
     def aggregate(self, depth: int) -> str:
-        """An aggregate, or an expression of two."""
+        """Returns an aggregate, or an expression of two."""
         rng = self.rng
         name = rng.choice(sorted(AGGREGATES))
         entry = AGGREGATES[name]
@@ -194,7 +196,7 @@ class Writer:
         return literal(known, of)
 
     def _made(self, of: Type, depth: int) -> str:
-        """By a function."""
+        """Returns a function call."""
         by_name = {n: m for n, m in makers().get(of, {}).items() if n in self.names}
         if not by_name:
             return self._chosen(of, depth)
@@ -213,7 +215,7 @@ class Writer:
         if (name, place) in _SMALL and rng.random() < 0.9:
             return literal(rng.choice((0, 1, 2, 3, 5, 8, -1, -2, None)), t.INT)
         text = self.typed(of, depth - 1)
-        # Texts of many million letters in each other fill the memory of a machine.
+        # Nested texts of many million letters would fill the memory of the machine.
         return f"least({text}, 40)" if name in ("repeat", "lpad", "rpad") and place == 1 else text
 
     def _spelled(self, name: str, arguments: Sequence[str]) -> str:
@@ -245,7 +247,7 @@ class Writer:
         return f"{name}({', '.join(arguments)})"
 
     def _chosen(self, of: Type, depth: int) -> str:
-        """By CASE or its like."""
+        """Returns a CASE or a similar function."""
         rng = self.rng
         inner = functools.partial(self.typed, of, depth - 1)
         condition = functools.partial(self.typed, t.BOOLEAN, depth - 1)

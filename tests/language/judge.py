@@ -1,9 +1,10 @@
-"""DuckDB as judge of bound expressions: what the core bound is written as SQL, operator by operator.
+"""DuckDB as the judge of bound expressions: writes what the core bound as SQL, operator by
+operator.
 
-Intervals are bigints there, in milliseconds. A fault is NULL: what DuckDB refuses in a row is caught
-by TRY, what it computes beyond a domain is cut off by a condition. `sql` raises `NotAsked` where
-DuckDB has nothing of the same meaning, and where it computes a double by other means than the C
-library does: these may be asked alone, not within a tree.
+Intervals are bigints there, in milliseconds. A fault is NULL: TRY catches what DuckDB refuses in a
+row, and a condition cuts off what it computes beyond a domain. `sql` raises `NotAsked` if DuckDB
+has nothing of the same meaning, and if it computes a double by other means than the C library: such
+functions may be asked by themselves, but not within a tree.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.language.spelling import (
 
 
 def sql(e: x.Expression) -> str:
-    """The expression as DuckDB's SQL."""
+    """Returns the expression as DuckDB's SQL."""
     match e:
         case x.ColumnReference():
             return f'"{e.name}"'
@@ -73,7 +74,7 @@ def _narrows(of: Type, to: Type) -> bool:
 
 
 def converted(e: x.Expression, to: Type) -> str:
-    """The expression in another type, NULL where it has no value there."""
+    """Returns the expression in another type, NULL if it has no value there."""
     text, of = sql(e), e.type
     if of.is_unknown:
         return f"NULL::{type_name(to)}"
@@ -117,7 +118,7 @@ def converted(e: x.Expression, to: Type) -> str:
 
 
 def _picks_a_zero(e: x.Expression) -> bool:
-    """Whether zeros of both signs may meet in `greatest` or `least`."""
+    """Returns whether zeros of both signs may meet in `greatest` or `least`."""
     return any(isinstance(p, x.Call) and p.function in ("greatest", "least") for p in x.walk(e))
 
 
@@ -125,7 +126,7 @@ def _picks_a_zero(e: x.Expression) -> bool:
 
 
 def _real(text: str) -> str:
-    """A double, NULL for NaN."""
+    """Returns a double, NULL for NaN."""
     return f"nn({text})"
 
 
@@ -139,7 +140,7 @@ CREATE MACRO short(v) AS
 
 
 def _within(text: str) -> str:
-    """A bigint of what is computed without a bound."""
+    """Returns a result of unbounded arithmetic as a bigint, NULL if it does not fit."""
     return f"TRY_CAST({text} AS BIGINT)"
 
 
@@ -171,7 +172,7 @@ def _sums(sign: str) -> Callable[[x.Call, list[str]], str]:
 
 
 def _decimals(e: x.Call, a: list[str], sign: str) -> str:
-    """Where neither operand nor the result is cut to 38 digits."""
+    """Computes with decimals if neither an operand nor the result is cut to 38 digits."""
     (p, s), (q, r) = (digits(of) for of in e.takes)
     need = p + q + 1 if sign == "*" else max(p - s, q - r) + max(s, r) + 1
     if need > 38:
@@ -184,7 +185,7 @@ def _decimals(e: x.Call, a: list[str], sign: str) -> str:
 
 def _in(text: str, of: Type, more: int) -> str:
     precision, scale = digits(of)
-    # Of two decimals of at most 18 digits DuckDB gives a product of at most 18.
+    # For two decimals of at most 18 digits DuckDB gives a product of at most 18.
     return f"({text})::DECIMAL({max(precision + more, 19)},{scale})"
 
 
@@ -281,7 +282,7 @@ def _sliced(e: x.Call, a: list[str]) -> str:
 
 
 def _few(text: str) -> str:
-    """A number of letters as DuckDB takes it."""
+    """Returns a number of letters, limited to the range that DuckDB takes."""
     return f"(CASE WHEN {text} < 0 THEN 0 WHEN {text} > {MAX_TEXT} THEN {MAX_TEXT} ELSE {text} END)::INTEGER"
 
 
@@ -327,7 +328,7 @@ def _unit(e: x.Call, a: list[str]) -> str:
     if not isinstance(unit, x.Literal):
         raise NotAsked("a unit by row")
     start = f"date_trunc('{unit.value}', {a[1]})"
-    # The week of the first of January of the year 1 begins before it.
+    # The week of January 1 of the year 1 begins before that day.
     return f"(CASE WHEN {start} >= TIMESTAMP '0001-01-01' THEN {start} END)"
 
 
@@ -393,7 +394,7 @@ SPELLINGS: dict[str, Callable[[x.Call, list[str]], str]] = {
     "regexp_matches": _matched, "md5": _same("md5"), "extract": _field, "date_trunc": _unit,
     "epoch_ms": lambda e, a: f"ms({a[0]})",
 }  # fmt: skip
-"""Functions of which DuckDB has the same, in every bit."""
+"""Functions that DuckDB computes alike in every bit."""
 
 ALONE: dict[str, Callable[[x.Call, list[str]], str]] = {
     "cbrt": _domain("cbrt", "TRUE"), "exp": _domain("exp", "TRUE"),
@@ -406,7 +407,7 @@ ALONE: dict[str, Callable[[x.Call, list[str]], str]] = {
     "radians": _domain("radians", "TRUE"),
     "power": _domain("power", "TRUE"),
 }  # fmt: skip
-"""Functions that come near: at the root of a tree only."""
+"""Functions whose values come near: allowed only at the root of a tree."""
 
 
 def _call(e: x.Call, spellings: dict[str, Callable[[x.Call, list[str]], str]] = SPELLINGS) -> str:
@@ -451,7 +452,7 @@ def _aggregate(e: x.AggregateCall) -> str:
 
 
 def text_of(e: x.Expression) -> tuple[str, bool]:
-    """The expression as SQL, and whether its value is only near."""
+    """Returns the expression as SQL, and whether its value is only near."""
     if isinstance(e, x.Call) and e.function in ALONE:
         if e.function in ("atan2", "power") and _picks_a_zero(e):
             raise NotAsked("DuckDB takes any of the zeros")

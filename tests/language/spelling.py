@@ -12,11 +12,11 @@ MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
 class NotAsked(Exception):
-    """DuckDB has nothing of the same meaning."""
+    """Raised if DuckDB has nothing of the same meaning."""
 
 
 def type_name(of: Type) -> str:
-    """The type in DuckDB."""
+    """Returns the type in DuckDB."""
     match of.kind:
         case Kind.INTERVAL:
             return "BIGINT"
@@ -33,7 +33,7 @@ def type_name(of: Type) -> str:
 
 
 def constant(value: Any, of: Type) -> str:
-    """A constant of a type."""
+    """Returns a constant of a type."""
     if value is None:
         return f"NULL::{type_name(of)}"
     if isinstance(value, datetime.timedelta):
@@ -43,12 +43,13 @@ def constant(value: Any, of: Type) -> str:
 
 
 def double_text(text: str, of: Type) -> str:
-    """A double or real as a text that is read back as the same."""
+    """Returns a double or real as a text that reads back as the same value."""
     return f"({text})::DOUBLE::VARCHAR" if of.kind is Kind.REAL else f"({text})::VARCHAR"
 
 
 def read_decimal(text: str, to: Type) -> str:
-    """By way of 38 digits, which are counted here: of a text with an exponent DuckDB does not."""
+    """Goes through 38 digits and counts them itself: DuckDB does not count those of a text with an
+    exponent."""
     precision, scale = digits(to)
     wide = f"TRY_CAST({text} AS DECIMAL(38,{scale}))"
     fits = f"abs(trunc({wide})::HUGEINT) < {10 ** (precision - scale)}::HUGEINT"
@@ -56,7 +57,7 @@ def read_decimal(text: str, to: Type) -> str:
 
 
 def to_text(text: str, of: Type, to: Type) -> str:
-    """A value that is no interval as a text of another type."""
+    """Returns a value other than an interval as a text of another type."""
     if of.is_inexact:
         words = f"CASE ({text})::DOUBLE WHEN 'inf'::DOUBLE THEN 'Infinity'"
         words += f" WHEN '-inf'::DOUBLE THEN '-Infinity' ELSE ({text})::VARCHAR END"
@@ -76,7 +77,7 @@ _REAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def from_text(text: str, to: Type) -> str:
-    """A text read as a value of another type, NULL where it has none."""
+    """Reads a text as a value of another type, NULL if it has none."""
     name = type_name(to)
     bare = f"trim({text})"
     if to.is_integer:
@@ -85,7 +86,7 @@ def from_text(text: str, to: Type) -> str:
         value = f"TRY_CAST({sign} || {whole} AS {name})"
         return f"(CASE WHEN regexp_matches({bare}, '{_INTEGER}') THEN {value} END)"
     if to.is_decimal:
-        # What is far too small for a decimal is 0; DuckDB refuses such exponents.
+        # A value far too small for a decimal is 0; DuckDB refuses such exponents.
         small = f"regexp_matches({bare}, '[eE]-0*[1-9][0-9]{{4,}}$')"
         value = read_decimal(f"(CASE WHEN {small} THEN '0' ELSE {bare} END)", to)
         return f"(CASE WHEN regexp_matches({bare}, '{_REAL}') THEN {value} END)"

@@ -1,4 +1,4 @@
-"""The parser of `cases.txt`, and what the file must cover."""
+"""The parser of `cases.txt`, and the coverage the file must have."""
 
 import datetime
 import re
@@ -194,7 +194,7 @@ FUNCTIONS = re.findall(
     max_by string_agg array_agg median approx_count_distinct
 """,
 )
-"""What the specification lists."""
+"""The functions that the specification lists."""
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_every_function_has_values_and_null(cases: list[Case], function: str):
     called = re.compile(rf"(?i)\b{function}\s*\(")
     mine = [case for case in cases if called.search(case.expression)]
     assert any(case.value is not None for case in mine)
-    if function not in ("pi", "hash"):  # which have no NULL
+    if function not in ("pi", "hash"):  # the two have no NULL
         assert any(
             case.error is None and not case.faults and None in _leaves(case) for case in mine
         )
@@ -234,7 +234,7 @@ def _leaves(case: Case) -> list[object]:
 
 
 def test_places_of_faults_are_tokens(cases: list[Case]):
-    """A fault's place is where a word or an operator begins."""
+    """A fault's place is the beginning of a word or an operator."""
     for case in cases:
         for fault in case.faults:
             line = case.expression.split("\n")[fault.line - 1]
@@ -244,7 +244,7 @@ def test_places_of_faults_are_tokens(cases: list[Case]):
 
 
 def test_columns_are_read(cases: list[Case]):
-    """A case has the columns that its expression reads, and no others but to count rows."""
+    """A case has exactly the columns that its expression reads; others only to count rows."""
     for case in cases:
         spelled = case.spelled(lambda name: f"«{name}»")
         if spelled.expression == case.expression and case.aggregate:

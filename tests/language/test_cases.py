@@ -1,5 +1,5 @@
-"""Each case of `cases.txt` by the language core alone: bound over plain columns, evaluated by the row
-reference and by columns."""
+"""Each case of `cases.txt` with only the language core: bound over plain columns, evaluated by the
+row reference and by columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECTIONS = {
 
 
 def difference(case: Case) -> str | None:
-    """How a case differs from the file, None where it does not."""
+    """Returns how a case differs from the file, None if it does not."""
     try:
         found = _difference(case)
     except CompileError as error:

@@ -1,4 +1,4 @@
-"""The cases in a select of APAS, on columns and tuple at a time."""
+"""The cases in a select of APAS, evaluated on columns and a tuple at a time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_case(case: Case) -> None:
     if case.error is not None:
         with pytest.raises(CompileError) as refused:
             compiled(case)
-        # The text goes on behind the expression, which has no end of its own.
+        # The query goes on after the expression, so that this expression does not end there.
         if case.title != "What is written otherwise: an operator without its right side":
             assert case.error.lower() in str(refused.value).lower()
         return

@@ -1,4 +1,4 @@
-"""Each case of `cases.txt` in DuckDB, where it has the same meaning."""
+"""Each case of `cases.txt` in DuckDB, if it has the same meaning there."""
 
 from decimal import Decimal
 from itertools import groupby
@@ -52,7 +52,7 @@ def test_a_difference_is_seen(connection: duckdb.DuckDBPyConnection, lines: str,
 
 
 def test_values_reach_duckdb(connection: duckdb.DuckDBPyConnection):
-    """What is written in a row is what DuckDB has in the column, for every type."""
+    """For every type, DuckDB's column has the value written in the row."""
     cases = casefile.parse(
         """== S
 # t

@@ -1,4 +1,4 @@
-"""Each case of `cases.txt` in PATTERN: in RETURN by every matcher's way of output, and in WHERE.
+"""Each case of `cases.txt` in PATTERN: in RETURN, with every matcher's way of output, and in WHERE.
 
 The row is the event of an element `e`; the rows of an aggregate are the members of a group `g`.
 """
@@ -27,7 +27,7 @@ from tests.language.casefile import Case
 CASES = [case for case in casefile.read() if "pattern" in case.languages]
 SECTIONS = {section: list(cases) for section, cases in groupby(CASES, lambda case: case.section)}
 KIND = "kind"
-"""The column of the type of events: S begins, E is the row or, in an aggregate, every row."""
+"""The column with the type of events: S begins, E is the row or, for an aggregate, every row."""
 
 
 def type_of(text: str) -> Type:
@@ -37,7 +37,7 @@ def type_of(text: str) -> Type:
 
 
 def spelled(case: Case) -> Case:
-    """The case in terms of PATTERN: columns of an element; `count(*)` counts the group."""
+    """Returns the case in PATTERN's terms: columns of an element; `count(*)` counts the group."""
     element = "g" if case.aggregate else "e"
     return case.spelled(lambda name: f"{element}.{name}")
 
@@ -55,7 +55,7 @@ def compiled(case: Case, rest: str) -> ir.PatternQuery:
 
 
 def answer(case: Case, query: ir.PatternQuery, engine: str) -> tuple[pa.Table, PatternOperator]:
-    """The results, and the operator that counted faults."""
+    """Returns the results, and the operator that counted faults."""
     schema = stream_schema(query.stream)
     nothing = (None,) * len(case.columns)
     rows = [("S", *nothing)] * case.aggregate + [("E", *row) for row in case.rows]
@@ -69,7 +69,8 @@ def answer(case: Case, query: ir.PatternQuery, engine: str) -> tuple[pa.Table, P
 
 
 def places(operator: PatternOperator, at: int) -> list[tuple[str, int, int, int]]:
-    """Reason, line and column in the expression, which begins at this offset, and rows."""
+    """Returns reason, line and column of each fault in the expression, which begins at this offset,
+    and its number of rows."""
     text, found = operator.query.text, []
     for place, count in operator.faults.count.items():
         assert place.at is not None, place
@@ -79,10 +80,10 @@ def places(operator: PatternOperator, at: int) -> list[tuple[str, int, int, int]
 
 
 def difference(written: Case, engine: str) -> str | None:
-    """What is not as the case has it."""
+    """Returns how the result differs from the case, None if it does not."""
     case = spelled(written)
     if case.aggregate and "count(*)" in case.expression.lower():
-        return None  # a group is counted by its name: tests/compiler/pattern
+        return None  # PATTERN counts a group by its name: tests/compiler/pattern
     before = "RETURN "
     try:
         query = compiled(case, f"{before}{case.expression}")
@@ -94,7 +95,7 @@ def difference(written: Case, engine: str) -> str | None:
     if case.error is not None:
         return f"{case}: is not refused"
     if case.aggregate and not case.rows:
-        return None  # a group has a member
+        return None  # a group has at least one member
     query = dataclasses.replace(query, text=written_text(case, before))
     e = query.outputs[0].expression
     assert not isinstance(e, ir.Whole)
@@ -118,13 +119,14 @@ def difference(written: Case, engine: str) -> str | None:
 
 
 def written_text(case: Case, before: str) -> str:
-    """The statement with its line breaks, which places count."""
+    """Returns the statement with its line breaks, which places count."""
     sequence = "S s; E+ g" if case.aggregate else "E e"
     return f"PATTERN {sequence} FROM K TYPE BY {KIND} {before}{case.expression}"
 
 
 def difference_where(written: Case) -> str | None:
-    """The same in a condition: of a condition whether it holds, of a value whether it is NULL."""
+    """Checks the case in a condition: for a boolean whether it holds, for another value whether it
+    is NULL."""
     case = spelled(written)
     if case.error is not None or (case.aggregate and not case.rows):
         return None

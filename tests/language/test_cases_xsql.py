@@ -26,7 +26,7 @@ def compiled(case: Case, select: str) -> Compilation:
 
 
 def answer(case: Case, c: Compilation) -> tuple[pa.Table | None, GraphRun]:
-    """The results, and the driver that counted faults."""
+    """Returns the results, and the driver that counted faults."""
     driver = GraphRun(c, GoldenDevice(c.options.config))
     schema = stream_schema(c.streams[0])
     values = [(ts, *row, None) for ts, row in enumerate(case.rows)]
@@ -37,7 +37,8 @@ def answer(case: Case, c: Compilation) -> tuple[pa.Table | None, GraphRun]:
 
 
 def places(driver: GraphRun, at: int) -> list[tuple[str, int, int, int]]:
-    """Reason, line and column in the expression, which begins at this offset, and rows."""
+    """Returns reason, line and column of each fault in the expression, which begins at this offset,
+    and its number of rows."""
     source, found = driver.compilation.source, []
     for operator in driver.operators.values():
         for place, count in operator.faults["q0"].count.items():  # type: ignore[attr-defined]
@@ -48,7 +49,7 @@ def places(driver: GraphRun, at: int) -> list[tuple[str, int, int, int]]:
 
 
 def difference(case: Case) -> str | None:
-    """What is not as the case has it."""
+    """Returns how the result differs from the case, None if it does not."""
     window = "UNBOUNDED" if case.aggregate else "NOW"
     before = "SELECT "
     try:
@@ -57,13 +58,13 @@ def difference(case: Case) -> str | None:
         said = " ".join(f"{p.message} {p.hint}" for p in error.problems).lower()
         if case.error is None:
             return f"{case}: {said}"
-        # The text goes on behind the expression, which has no end of its own.
+        # The query goes on after the expression, so that this expression does not end there.
         without_end = case.name == "an operator without its right side"
         return None if without_end or case.error.lower() in said else f"{case}: said {said}"
     if case.error is not None:
         return f"{case}: is not refused"
     if case.aggregate and not case.rows:
-        return None  # a row of results comes with a row of a stream
+        return None  # without a row of the stream there is no row of results
     of = str(c.program.queries[0].items[0].expression.type).replace("double precision", "double")
     if of != case.type:
         return f"{case}: type {of}, expected {case.type}"
@@ -76,7 +77,7 @@ def difference(case: Case) -> str | None:
     wanted = [(fault.line, fault.column, fault.rows) for fault in case.faults]
     found = places(driver, c.source.text.index(before) + len(before))
     if case.aggregate:
-        # There is a row of results for each row: sums of fewer rows may fault too.
+        # Each row gives a row of results, so sums of fewer rows may fault too.
         wanted, told = [w[:2] for w in wanted], [f[1:3] for f in found]
     else:
         told = [f[1:] for f in found]
@@ -93,7 +94,8 @@ def difference(case: Case) -> str | None:
 
 
 def difference_where(case: Case) -> str | None:
-    """The same in a condition: of a condition whether it holds, of a value whether it is NULL."""
+    """Checks the case in a condition: for a boolean whether it holds, for another value whether it
+    is NULL."""
     if case.error is not None or case.aggregate:
         return None
     truth = case.type == "boolean"

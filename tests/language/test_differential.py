@@ -1,4 +1,4 @@
-"""Random expressions by columns, by rows and in DuckDB; 200 here, many more in the campaign."""
+"""Random expressions by columns, by rows and in DuckDB: 200 here, many more in the campaign."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def first_difference(
     name: str,
     **changes: object,
 ) -> str | None:
-    """The first difference that is found where an entry of the registry is broken."""
+    """Returns the first difference that is found with a broken entry in the registry."""
     changed = dataclasses.replace(FUNCTIONS[name], **changes)  # type: ignore[arg-type]
     monkeypatch.setitem(FUNCTIONS, name, changed)
     found = (check(random.Random(seed), connection).difference for seed in range(2_000, 2_400))

@@ -1,7 +1,7 @@
-"""Sixty habits of prose that pages and help are free of, each with what to write in its place.
+"""Sixty habits of prose that pages and help must be free of, each with what to write in its place.
 
-`tests/lint/prose.py` looks for them outside of code, without regard to case. A blank in a pattern is any
-blank of one paragraph, the end of a line too.
+`tests/lint/prose.py` looks for them outside of code, without regard to case. A blank in a pattern matches
+any blank within a paragraph, including the end of a line.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _LISTED = r"""
 
 
 MOST_WORDS = 45
-"""Of a sentence, or of a part of it up to a colon or a semicolon."""
+"""Words in a sentence, or in a part of it up to a colon or a semicolon."""
 
 
 def _parsed(text: str) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -86,11 +86,11 @@ def _parsed(text: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 HABITS = _parsed(_LISTED)
-"""Pattern and what to write."""
+"""Patterns, and what to write instead."""
 
 
 def habits_of(prose: str) -> Iterator[tuple[int, str]]:
-    """What is to be mended in text without code, with the lines."""
+    """Yields what is to be corrected in text without code, with the lines."""
     for pattern, instead in HABITS:
         for found in pattern.finditer(prose):
             words = " ".join(found[0].split())

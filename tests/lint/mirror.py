@@ -1,11 +1,10 @@
-"""Tests mirror modules: `tests/<room>/…/test_<module>.py` is where one looks for a module's tests.
+"""Checks that tests mirror modules: the tests of a module belong in `tests/<room>/…/test_<module>.py`.
 
     python -m tests.lint.mirror
 
 Lists the modules whose tests are not there. A module may share a file with its neighbours if its name
-begins the file's (`test_join_<case>.py`), or is one
-of several in it (`test_framer_and_deframer.py`). `KNOWN` has the modules that are tested under other names; it
-may only shrink.
+begins that of the file (`test_join_<case>.py`), or is one of several in it
+(`test_framer_and_deframer.py`). `KNOWN` has the modules that are tested under other names; it may only shrink.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ KNOWN: frozenset[str] = frozenset()
 
 
 def has_behaviour(path: Path) -> bool:
-    """Says whether a module defines more than names: errors and constants need no test file."""
+    """Returns whether a module defines more than names: errors and constants need no test file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
 
 
 def missing(root: Path = ROOT) -> set[str]:
-    """The modules with behaviour that have no test file of their name."""
+    """Returns the modules with behaviour that have no test file of their name."""
     found = set()
     for path in sources(root):
         where = path.relative_to(root)
@@ -42,7 +41,8 @@ def missing(root: Path = ROOT) -> set[str]:
 
 
 def complaints(root: Path = ROOT, known: Set[str] = KNOWN) -> list[str]:
-    """Modules that are missing a test file and are not known to, and those that have one by now."""
+    """Returns the modules that lack a test file and are not known to, and those known that have one
+    by now."""
     gone = missing(root)
     found = []
     for module in sorted(gone - known):

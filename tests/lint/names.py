@@ -30,14 +30,15 @@ ONCE = {
     "AGGREGATES": "compiler/language/aggregates.py",
     "FUNCTIONS": "compiler/language/functions/__init__.py",
 }
-"""The binder, the evaluator of columns and that of rows, the runner, the codec of snapshots, the registry,
-the catalogue, what gathers problems, and the writer of pictures: by name, where it is."""
+"""The files of the binder, of the evaluators of columns and of rows, the runner, the codec of
+snapshots, the registry, the catalogue, the collector of problems, and the writer of pictures, by
+name."""
 
 Definitions = dict[str, list[str]]
 
 
 def sources(root: Path = ROOT) -> Iterator[Path]:
-    """The files of the rooms, each once: `seustream` has links to them."""
+    """Yields the files of the rooms, each once: `seustream` has links to them."""
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
             if not any(parent.is_symlink() for parent in path.parents):
@@ -45,7 +46,8 @@ def sources(root: Path = ROOT) -> Iterator[Path]:
 
 
 def definitions(root: Path = ROOT) -> tuple[Definitions, Definitions]:
-    """Classes, and whatever a module defines at its top that may be there once, by name and file."""
+    """Returns classes, and whatever a module defines at its top that may exist once, by name and
+    file."""
     classes: Definitions = defaultdict(list)
     tops: Definitions = defaultdict(list)
     for path in sources(root):
@@ -64,7 +66,7 @@ def definitions(root: Path = ROOT) -> tuple[Definitions, Definitions]:
 
 
 def complaints(root: Path = ROOT, once: Mapping[str, str] = ONCE) -> list[str]:
-    """Places at which something is defined a second time."""
+    """Returns the places at which something is defined a second time."""
     classes, tops = definitions(root)
     found = []
     for name, home in once.items():

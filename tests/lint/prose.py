@@ -1,10 +1,10 @@
-"""Checks the prose of docstrings and pages: habits that the project has left behind do not come back.
+"""Checks the prose of docstrings and pages, so that habits that the project has left behind do not return.
 
     python -m tests.lint.prose
 
 A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, and nothing
-is named as in `NAMES`. A page, and the help of a command, has none of `tests/lint/habits.py`. `KNOWN` counts what was so when this was written, by folder: a count may only go
-down.
+has a name in `NAMES`. A page, and the help of a command, has none of `tests/lint/habits.py`. `KNOWN` counts
+the exceptions that existed when this was written, by folder: a count may only go down.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ NAMES = frozenset(
 )
 
 KNOWN: Mapping[str, int] = {}
-"""By folder, the number of docstrings and names that are still to be mended."""
+"""The number of docstrings and names that are still to be corrected, by folder."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Docstrings of modules, classes, functions and constants, with their lines."""
+    """Yields the docstrings of modules, classes, functions and constants, with their lines."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if not isinstance(body, list):
@@ -66,7 +66,7 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def habits(text: str) -> Iterator[tuple[int, str]]:
-    """What is to be mended in a source text, with the lines."""
+    """Yields what is to be corrected in a source text, with the lines."""
     tree = ast.parse(text)
     for line, doc in docstrings(tree):
         if begins := BEGINNING.match(doc):
@@ -82,7 +82,7 @@ def habits(text: str) -> Iterator[tuple[int, str]]:
 
 
 def pages(root: Path = ROOT) -> Iterator[Path]:
-    """The pages that users read; a decision stays as it was taken."""
+    """Yields the pages that users read; a decision stays as it was taken."""
     yield from sorted(root.glob("*.md"))
     for folder in ("docs", "examples"):
         for path in sorted((root / folder).rglob("*.md")):
@@ -91,7 +91,7 @@ def pages(root: Path = ROOT) -> Iterator[Path]:
 
 
 def prose_of(page: str) -> str:
-    """A page whose code is blank, line by line as it was."""
+    """Returns a page with its code blanked; its lines stay where they were."""
     lines, fenced = [], False
     for line in page.splitlines():
         fence = line.lstrip().startswith("```")
@@ -102,7 +102,7 @@ def prose_of(page: str) -> str:
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """The sentences in the help of each command, and its name."""
+    """Yields the name of each command, and the sentences in its help."""
     for command, one in parsers(parser(), "seustream"):
         said = [one.description, *(action.help for action in one._actions)]
         yield command, "\n\n".join(text for text in said if text and text != argparse.SUPPRESS)
@@ -111,7 +111,7 @@ def helps() -> Iterator[tuple[str, str]]:
 def parsers(
     one: argparse.ArgumentParser, name: str
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """A parser and those of its commands, by what is typed."""
+    """Yields a parser and those of its commands, each with what is typed."""
     yield name, one
     for action in one._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -120,7 +120,8 @@ def parsers(
 
 
 def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]:
-    """Folders with more to be mended than is known, place by place."""
+    """Returns, place by place, what is to be corrected in folders that have more than is known, and
+    in pages and helps."""
     found: dict[str, list[str]] = {}
     for path in sources(root):
         where = path.relative_to(root)

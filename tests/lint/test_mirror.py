@@ -1,4 +1,4 @@
-"""The counter of modules without tests of their name finds one."""
+"""Tests that the counter of modules without tests of their name finds one."""
 
 from __future__ import annotations
 

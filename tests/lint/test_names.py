@@ -1,4 +1,4 @@
-"""The counter of definitions finds a second one."""
+"""Tests that the counter of definitions finds a second one."""
 
 from __future__ import annotations
 

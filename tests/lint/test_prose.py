@@ -1,4 +1,4 @@
-"""The checker of prose finds each habit, and lets good prose pass."""
+"""Tests that the checker of prose finds each habit, and lets good prose pass."""
 
 from __future__ import annotations
 

@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to be in: messages name files as they are given."""
+    """Makes an empty folder the working directory: messages name files as they were given."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""Results written into `out`, and a stream with a column of every type."""
+"""Writes results into `out`; has a stream with a column of every type."""
 
 from __future__ import annotations
 

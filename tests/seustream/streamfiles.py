@@ -1,4 +1,5 @@
-"""Files for streams in the working folder: written, and read as rows or as the messages of their errors."""
+"""Files for streams in the working folder: written, then read as rows or as their error
+messages."""
 
 from __future__ import annotations
 

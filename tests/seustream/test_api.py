@@ -1,4 +1,4 @@
-"""`seustream.run`, and the examples of every public name."""
+"""`seustream.run`, and the examples in the docstring of every public name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_names_are_listed_and_others_refused() -> None:
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 3), st.integers(0, 999)), max_size=20)
-"""Milliseconds, key and value; Hypothesis makes a case that fails as small as it can."""
+"""Milliseconds, key and value; Hypothesis shrinks a failing case."""
 
 
 @hypothesis.settings(max_examples=15, deadline=None, database=None)
@@ -148,7 +148,7 @@ def test_importing_the_package_imports_none_of_it() -> None:
 
 
 def test_a_table_has_no_times(tmp_path: Path) -> None:
-    """Given as a frame, as a file, or by the path it names."""
+    """Given as a frame, as a file, or by the path in its statement."""
     (tmp_path / "t.csv").write_text("n,a\none,1\ntwo,2\n")
     named = tmp_path / "t.csv"
     text = "CREATE TABLE t (a int, n varchar){}; REGISTER QUERY q AS SELECT t.n FROM R JOIN t ON R.a = t.a"

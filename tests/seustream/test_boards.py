@@ -1,4 +1,4 @@
-"""Boards by their names and addresses: one that is none is refused before anything is read."""
+"""Boards by their names and addresses: an invalid one is refused before anything is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what users script against. Files, exit status, what is on which output."""
+"""The command line, as scripts depend on it: files, exit status, and which output gets what."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_bad_cell_is_named_and_nothing_written(capfd: pytest.CaptureFixture[st
     ],
 )
 def test_a_strict_pattern(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A fault ends the run where the pattern is strict, and is counted where it is not."""
+    """A fault ends the run if the pattern is strict, and is counted otherwise."""
     Path("s.csv").write_text("ts,d,name\n1,1,one\n5,2,two\n")
     run = ["run", "q.xsql", "--input", "S=s.csv", "-o", "out"]
     Path("q.xsql").write_text(f"{STREAMS}REGISTER QUERY p AS {pattern};")
@@ -315,7 +315,7 @@ def test_an_interrupt_while_a_command_is_imported(
 
 
 def test_a_command_that_is_told_to_end_leaves_nothing_half_done() -> None:
-    """SIGTERM while results are written: what was there before is as it was, and there is nothing else."""
+    """SIGTERM while results are written leaves the earlier files as they were, and nothing else."""
     rows = 200_000
     Path("q.xsql").write_text(
         "CREATE STREAM R (a int, b int); SELECT * FROM R WHERE R.a < 5 WINDOW NOW;"

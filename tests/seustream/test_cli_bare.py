@@ -1,5 +1,5 @@
-"""What works with no more than the packages that come with `pip install .`, and what is said of
-the rest."""
+"""Functions that work with only the packages of `pip install .`, and the messages for the
+others."""
 
 from __future__ import annotations
 

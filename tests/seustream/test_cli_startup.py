@@ -1,4 +1,4 @@
-"""What a command imports, since that is what it takes to start."""
+"""The imports of each command, because they determine how long it takes to start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(*sorted(sys.modules))"""
 
 
 ITSELF = CODE.replace("main(sys.argv[1:])", "main()")
-"""As a process of its own, which may do without what others want."""
+"""Calls `main` as the command itself does, which may leave out what other callers need."""
 
 
 def imported(folder: Path, *arguments: str, code: str = CODE) -> set[str]:
@@ -65,7 +65,7 @@ def test_a_run_in_the_engine_imports_no_device_and_no_network(tmp_path: Path) ->
     rooms = {
         name for name in found if name.startswith(("seustream.cosim", "seustream.spark_feeder"))
     }
-    access = "seustream.cosim.bridge.access"  # files of options, without what reads them
+    access = "seustream.cosim.bridge.access"  # files of options, without the code that reads them
     assert rooms <= {"seustream.cosim", "seustream.cosim.bridge", access}
     unneeded = {
         *("seustream.engine.pattern.operator", "seustream.engine.temporal.stream"),

@@ -1,4 +1,4 @@
-"""Devices by their names: which there are, how many, and that none is made before it is needed."""
+"""Devices by their names: which exist, how many, and that none is made before it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as text and Parquet: every type comes back as it was, and other readers agree."""
+"""Results as text and Parquet: every type survives the round trip, and other readers agree."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_random_round_trip(format: str) -> None:
     )
     with OutputSet("out", format, {"q": table.schema}) as out:
         at = 0
-        while at < count:  # in uneven parts, which are views into the whole
+        while at < count:  # in uneven parts, which are views of the whole
             size = rng.randrange(1, count + 1)
             out.write("q", table.slice(at, size))
             at += size

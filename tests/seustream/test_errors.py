@@ -1,4 +1,4 @@
-"""Errors the user can cause have their messages, a hint, and a count."""
+"""Errors that users cause have messages, a hint, and a count."""
 
 from __future__ import annotations
 

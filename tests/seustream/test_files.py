@@ -1,4 +1,4 @@
-"""Files that appear together or not at all."""
+"""Files that appear all together or not at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
-    """As root, to take a device's place would take it from everybody."""
+    """If root replaced a device file, all programs would lose it."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -1,4 +1,5 @@
-"""A file's columns are found among a stream's: by name, in any order, and the time by two names."""
+"""A file's columns are matched with a stream's: by name, in any order, with two names for the
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in every form Python has them in."""
+"""Rows in every form that Python has for them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_file_tells_its_columns(suffix: str, tmp_path: Path) -> None:
 
 
 def test_every_type_comes_as_it_is_declared() -> None:
-    """The statement made of a frame creates the stream that was read off it."""
+    """The statement made from a frame creates the same stream that was read from the frame."""
     columns = {
         "ts": pa.array([1]),
         "tiny": pa.array([1], pa.int8()),

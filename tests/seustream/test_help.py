@@ -1,4 +1,4 @@
-"""Help of all commands, as narrow as a terminal often is."""
+"""Help of all commands, at the usual narrow width of a terminal."""
 
 from __future__ import annotations
 

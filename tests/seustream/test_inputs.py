@@ -1,4 +1,4 @@
-"""Inputs of several files, packed ones, and standard input."""
+"""Inputs of several files, compressed files, and standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Input files of APAS queries: the schema a file tells, the same rows in every format, and mistakes."""
+"""Input files of APAS queries: the schema of a file, the same rows in every format, and
+mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def put(name: str, text: str) -> Path:
 
 
 def test_every_format_has_the_same_rows() -> None:
-    """Leaves of a group stand together, wherever the file has them; no `te` is that of `ts`."""
+    """The leaves of a group stand together, wherever the file has them; a missing `te` equals
+    `ts`."""
     files = [
         put("a.csv", "at.x,name,te,ts,at.y\n7,a,4,1,0.5\n8,,,2,1.5\n"),
         put(
@@ -44,7 +46,7 @@ def test_every_format_has_the_same_rows() -> None:
         stream, found = read_intervals(path, "S")
         assert stream.name == "S"
         assert found.rows.column_names == COLUMNS, path
-        if path.suffix == ".csv":  # whose empty cells of a text are texts
+        if path.suffix == ".csv":  # its empty cells read as empty texts
             found.rows.column("name")
             rows = [
                 tuple(None if v == "" else v for v in row.values())

@@ -1,4 +1,4 @@
-"""JSON lines as a stream's rows: values, lines and columns that are none."""
+"""JSON lines as a stream's rows: values, and lines and columns that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`--library FILE.py`: functions of users in APAS queries, from the command line; and its errors."""
+"""`--library FILE.py`: users' functions in APAS queries, from the command line, and their
+errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seustream.connect`: the same results in this process, behind a bridge, and of `run`."""
+"""`seustream.connect` gives the results of `run`, in this process and behind a bridge."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows(of: str) -> pa.Table:
 
 
 def collected(con: ss.LiveQueries) -> dict[str, Counter[tuple[object, ...]]]:
-    """All results, rows pushed in parts that do not fall together."""
+    """Returns all results; rows are pushed in parts of different sizes for the two streams."""
     found: dict[str, Counter[tuple[object, ...]]] = {"pairs": Counter(), "large": Counter()}
     r, s = rows("R"), rows("S")
     con.sql(QUERIES)
@@ -86,7 +86,7 @@ def queries_come_and_go(con: ss.LiveQueries) -> list[tuple[str, list[tuple[objec
 
 
 def test_queries_come_and_go(tmp_path: Path) -> None:
-    """A query that comes finds the rows in the windows; a text with a mistake changes nothing."""
+    """A new query sees the rows in the windows; a text with a mistake changes nothing."""
     later = [("pairs", [(90, 1, 1, 2)]), ("sums", [(91, 1, 2)])]
     with ss.connect() as con:
         found = queries_come_and_go(con)
@@ -156,7 +156,7 @@ def test_a_table_is_whole_once_it_is_pushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["here", "loaded", "registered"])
 def test_late_rows_and_rows_without_a_time(where: str, tmp_path: Path) -> None:
-    """Judge: the highest time before, less what the stream may fall back."""
+    """The judge is the highest time before, less the slack of the stream."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -168,7 +168,7 @@ def test_late_rows_and_rows_without_a_time(where: str, tmp_path: Path) -> None:
     for part in parts:
         timed = [(at, a) for at, a in part if at is not None]
         without += len(part) - len(timed)
-        # A bridge puts what comes together in order.
+        # A bridge sorts rows that come together.
         for at, a in timed if where == "here" else sorted(timed, key=lambda row: row[0]):
             if at < highest - 5:
                 late.append((at, a, at))
@@ -188,7 +188,7 @@ def test_late_rows_and_rows_without_a_time(where: str, tmp_path: Path) -> None:
         con = stack.enter_context(ss.connect(url))
         if where != "registered":
             con.sql(stream)
-            con.sql("CREATE STREAM other (b int)")  # before there is a query
+            con.sql("CREATE STREAM other (b int)")  # before any query exists
             assert con.sql("DESCRIBE other") == "ts bigint NOT NULL\nb int"
             con.sql("REGISTER QUERY q AS SELECT a FROM o")
         if where != "here":
@@ -213,7 +213,7 @@ def test_late_rows_and_rows_without_a_time(where: str, tmp_path: Path) -> None:
             assert status["timeless_total"]["o"] == without
             (one,) = [one for one in made.registry().streams({}) if one["name"] == "o"]
             assert one["rejected"] == {"late": len(late), "without_time": without}
-    if where != "here":  # also after a restart
+    if where != "here":  # after a restart, too
         with bridge(tmp_path) as (made, url), BridgeClient(url, None, None, 10) as client:
             client.flush()
             assert made.status()["timeless_total"]["o"] == without

@@ -1,4 +1,4 @@
-"""Queries behind a bridge: several clients, a writer that comes again, results that were given up."""
+"""Queries behind a bridge: several clients, a writer that returns, results that were given up."""
 
 from __future__ import annotations
 

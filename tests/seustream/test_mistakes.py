@@ -1,4 +1,4 @@
-"""Mistakes that people make, and what they are told: what is wrong, what to write, status 2."""
+"""Common mistakes, and the answer to each: the problem, what to write, status 2."""
 
 from __future__ import annotations
 

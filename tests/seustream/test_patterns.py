@@ -1,4 +1,5 @@
-"""Patterns on the command line: beside X-SQL, over files, joins and each other; mistakes; pictures."""
+"""Patterns on the command line: beside X-SQL, over files, joins and each other; mistakes;
+pictures."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_every_engine_gives_the_same_file(engine: str) -> None:
 
 @pytest.mark.parametrize("backend", ["golden", "iss"])
 def test_a_pattern_over_a_join_of_the_device(backend: str) -> None:
-    """The join is compiled for the device; only what was asked for is written."""
+    """The join is compiled for the device; only results that were asked for are written."""
     assert run(JOINED + TWICE, *INPUTS, "--backend", backend) == 0
     assert sorted(path.name for path in Path("out").iterdir()) == ["twice.csv"]
     assert Path("out/twice.csv").read_text() == "k,w,w2,ts\n" + "1,5,9,3500\n" * 4
@@ -66,7 +67,8 @@ def test_patterns_beside_queries_and_over_patterns() -> None:
 
 
 def test_queries_over_the_results_of_patterns() -> None:
-    """Alone, grouped, joined with a base stream and with itself: as over a file of those rows."""
+    """By themselves, grouped, joined with a base stream and with themselves: as over a file with
+    those rows."""
     pattern = "PATTERN up x; up y FROM {} TYPE BY kind WITHIN 1 min RETURN x.k, x.w, y.w AS w2"
     queries = (
         "REGISTER QUERY alone AS SELECT k, w2 - w AS by FROM {0} WHERE w2 > w WINDOW 1;",
@@ -82,7 +84,7 @@ def test_queries_over_the_results_of_patterns() -> None:
         assert run(text, *INPUTS) == 0
         found = {p.stem: p.read_text() for p in Path("out").iterdir()}
         assert set(found) == {"alone", "grouped", "joined", "twice"}
-        # The stream as a file: a second run's input.
+        # The stream as a file is the input of a second run.
         alone = before + f"REGISTER QUERY ups AS {pattern.format(source)}, y.ts AS at;"
         given = INPUTS if source == "rs" else INPUTS[2:]
         assert run(alone, *given, "--quiet") == 0
@@ -116,7 +118,7 @@ def test_patterns_and_queries_in_turn() -> None:
 
 
 def test_a_pattern_that_waits_for_the_end_loses_nothing_to_a_join() -> None:
-    """Its matches are as old as their last event, and r must not have gone past them."""
+    """Its matches are as old as their last event, so r must not have moved past them."""
     text = (
         STREAMS
         + "CREATE STREAM last AS PATTERN ANY a; !ANY b FROM s WHERE b.k = a.k RETURN a.k, a.w;"
@@ -179,7 +181,7 @@ def test_mistakes(
 
 
 def test_a_semicolon_ends_a_pattern_without_return(capfd: pytest.CaptureFixture[str]) -> None:
-    """The next statement is parsed, and reported, by itself."""
+    """The next statement is parsed, and its errors reported, separately."""
     assert run(TICKS + "PATTERN A; B;\nSELECT nope FROM t WINDOW 1;", "--input", "t=t.csv") == 2
     err = capfd.readouterr().err
     assert "P001" in err
@@ -220,7 +222,7 @@ def test_trace_of_lists_by_key(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_time_no_window_can_be_added_to_is_told(
     capsys: pytest.CaptureFixture[str], between: bool
 ) -> None:
-    """Alone, and as a stage whose results a query reads."""
+    """By itself, and as a stage whose results a query reads."""
     Path("t.csv").write_text(f"ts,type,x\n1,A,1\n2,B,2\n{1 << 61},B,3\n")
     if between:
         text = "CREATE STREAM p AS PATTERN A; B WITHIN 1 s RETURN b.x;"

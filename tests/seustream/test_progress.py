@@ -1,4 +1,4 @@
-"""Progress is for people at a terminal, and for nobody else."""
+"""Progress is shown to users at a terminal only."""
 
 from __future__ import annotations
 

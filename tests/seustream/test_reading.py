@@ -1,4 +1,4 @@
-"""Input files: what is read from each format, and the messages for what cannot be."""
+"""Input files: the rows read from each format, and the messages for files that cannot be read."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_csv_of_many_rows_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_slow_path_is_there_to_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Holds the test above up: a bad file does go there."""
+    """Supports the test above: a bad file does go through the slow path."""
     called: list[object] = []
     diagnose = reading._diagnose_csv
     monkeypatch.setattr(
@@ -270,7 +270,7 @@ def test_the_slow_path_is_there_to_be_missed(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_the_first_cell_tells_the_type_of_the_time(first: str, kind: pa.DataType) -> None:
-    """Rows have milliseconds all the same, and later cells may be spelled otherwise."""
+    """The rows have milliseconds in any case, and later cells may have another spelling."""
     for path in (
         put("r.csv", f"a,ts,b\n1,{first},x\n2,5,\n"),
         put("r.jsonl", f'{{"a": 1, "ts": "{first}", "b": "x"}}\n{{"ts": 5}}\n'),
@@ -343,7 +343,7 @@ def test_parquet_without_rows() -> None:
 
 
 OWN_FOLDER = HealthCheck.function_scoped_fixture
-"""Each case writes the file of the case before anew."""
+"""Each case overwrites the file of the case before."""
 MOSTLY = st.sampled_from([True] * 9 + [False])
 CELLS = st.sampled_from(["x", "", "xENDy", '"ENDEND"', "a,b", ' "', "é"])
 
@@ -357,7 +357,8 @@ CELLS = st.sampled_from(["x", "", "xENDy", '"ENDEND"', "a,b", ' "', "é"])
 def test_random_csv_names_the_lines_of_bad_cells(
     end: str, given_rows: list[tuple[str, bool, bool]], ends: bool
 ) -> None:
-    """Rows over several lines, empty lines and all ends of lines, against a plain count."""
+    """Rows over several lines, empty lines and all kinds of line ends, compared with a simple
+    count."""
     texts, values, bad, line = ["ts,a,b"], [], [], 2
     for row, (text, good, empty) in enumerate(given_rows):
         b = text.replace("END", end)
@@ -374,7 +375,7 @@ def test_random_csv_names_the_lines_of_bad_cells(
             line += 1
     path = put("r.csv", end.join(texts) + (end if ends else ""))
     if bad:
-        assert errors(path)[:9] == bad[:9]  # and so many more
+        assert errors(path)[:9] == bad[:9]  # and the rest likewise
     else:
         assert rows(path) == values
 

@@ -1,4 +1,4 @@
-"""What results and explanations show of themselves."""
+"""The representations of results and explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run --site` and `--sites`, `serve --site`: processes of their own, and what users get wrong."""
+"""`run --site` and `--sites`, `serve --site`: separate processes, and users' mistakes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class Served:
-    """`seustream serve --site` as a process."""
+    """Runs `seustream serve --site` as a process."""
 
     def __init__(self, folder: Path, stream: str, *options: str) -> None:
         command = [sys.executable, "-m", "seustream", "serve", "--site", f"{stream}={stream}.csv"]

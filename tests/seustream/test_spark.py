@@ -1,4 +1,4 @@
-"""The script of the README, as it is printed."""
+"""The script of the README as printed."""
 
 from __future__ import annotations
 

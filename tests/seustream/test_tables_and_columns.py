@@ -1,5 +1,5 @@
-"""The spellings of values: what each type accepts, and that the vectorised path and the one
-that goes cell by cell give the same values."""
+"""The spellings of values: what each type accepts, and that the vectorised path and the path by
+single cells give the same values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def column(of: Type, nullable: bool = True) -> Field:
 
 
 def cell(text: str, of: Field) -> Any:
-    """The value of one cell, or the reason why it has none; both paths must agree."""
+    """Returns the value of one cell, or the reason why it has none; both paths must agree."""
     chunk = pa.array([text])
     faults = BadCells()
     slow = tables._slow([text], of, 0, faults)
@@ -77,7 +77,7 @@ GOOD = [
     (DOUBLE, " 2 ", 2.0),
     (REAL, "0.5", 0.5),
     (REAL, "3.4028235e38", 3.4028234663852886e38),
-    (REAL, "3.4028235677973366e38", 3.4028234663852886e38),  # as a double it would be too large
+    (REAL, "3.4028235677973366e38", 3.4028234663852886e38),  # via a double it is too large
     (REAL, "-INF", float("-inf")),
     (Type(Kind.CHAR, 2), "ab", "ab"),
     (Type(Kind.VARCHAR, 2), "", ""),
@@ -179,7 +179,7 @@ def test_a_bad_cell(of: Type, text: str, reason: str) -> None:
         ("9223372036854775807", 2**63 - 1),
         ("1970-01-01 00:00:01", 1000),
         ("1970-01-01T01:00:00.0019+01:00", 1),
-        ("1969-12-31T23:59:59.9985", -2),  # down, not towards 1970
+        ("1969-12-31T23:59:59.9985", -2),  # rounds down, not towards 1970
         ("1969-12-31T23:59:59.9999999Z", -1),
         ("0000-02-29", -62162121600000),
         ("", "'' reads as NULL, every tuple needs a time"),

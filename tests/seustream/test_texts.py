@@ -1,4 +1,4 @@
-"""Texts as Python hands them over."""
+"""Query texts as Python passes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result files: they read back as they were written, and appear together or not at all."""
+"""Result files read back as they were written, and appear all together or not at all."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_unknown_format() -> None:
 
 
 def test_a_closed_pipe_is_not_a_file_error() -> None:
-    """The command line treats it apart: whoever reads has seen enough."""
+    """The command line treats it differently: the reader has seen enough."""
 
     class Pipe(io.BytesIO):
         def write(self, data: object) -> NoReturn:

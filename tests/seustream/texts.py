@@ -1,4 +1,4 @@
-"""Query texts of the tests of commands, and the files of a folder."""
+"""Query texts for the tests of commands, and the names of the files in a folder."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Starts Spark once and keeps the classes it loaded, so that the next starts take half as long.
+"""Starts Spark once and stores the classes it loaded, so that later starts take half as long.
 
     python -m tests.spark_feeder.archive
 
-The suite starts Spark some forty times for jobs of seconds. Most of such a job is a JVM that
-loads, verifies and compiles classes: compiling little and mapping the classes from an archive
-takes a third of the processor time. A start without the archive works as well, and so does one
-with the archive of another Java or Spark, which Java ignores and would say so where a program prints.
+The suite starts Spark some forty times for jobs of seconds. Most of such a job is a JVM that loads,
+verifies and compiles classes. Compiling little and mapping the classes from an archive takes a
+third of the processor time. Spark also starts without the archive. Java ignores the archive of
+another Java or Spark, and would warn in the output of a program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 _LITTLE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 OPTIONS = f"{_LITTLE} -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable"
-"""For SPARK_SUBMIT_OPTS."""
+"""The value of SPARK_SUBMIT_OPTS."""
 
 _JOB = """
 import sys
@@ -39,7 +39,7 @@ rows.join(spark.read.csv(sys.argv[1] + "/csv").withColumnRenamed("_c1", "t"), "t
 
 
 def main() -> None:
-    """Makes the archive, unless it is there or Java is not."""
+    """Makes the archive, unless it exists or Java is missing."""
     if ARCHIVE.exists() or shutil.which("java") is None:
         return
     submit = Path(sys.executable).parent / "spark-submit"

@@ -1,4 +1,4 @@
-"""One Spark for all tests of a worker: a JVM takes seconds and memory."""
+"""One Spark for all tests of a worker, because a JVM takes seconds and memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.docs.blocks import ROOT
 def spark() -> Iterator[SparkSession]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java 17")
-    # Spark's Python workers import our rooms, wherever the tests were started.
+    # Spark's Python workers import our rooms, wherever the tests were started from.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     os.environ["PYTHONPATH"] = path
     made = session(**{**SHORT, "spark.driver.memory": "1g"})

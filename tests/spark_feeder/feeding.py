@@ -1,4 +1,4 @@
-"""Streams in files, in the order in which they were written, and results out of files."""
+"""Streams in files, in the order in which they were written, and results read from files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from seustream.spark_feeder.inputs import InputSource, read
 from tests.cosim.bridge.serving import Rows, multiset
 
 FIRST = 1_000_000_000
-"""When the first file was written; Spark reads files by age."""
+"""The time at which the first file was written; Spark reads files by age."""
 
 
 def write(folder: Path, rows: dict[str, pa.Table], parts: int, whole_times: bool = False) -> None:
-    """Each stream as a folder of Parquet files. With `whole_times` rows of one time are in one file:
-    between the files of a batch Spark has no order."""
+    """Writes each stream as a folder of Parquet files. With `whole_times` rows of one time are in
+    one file: Spark has no order between the files of a batch."""
     for name, table in rows.items():
         (folder / name).mkdir(parents=True)
         cuts = [table.num_rows * part // parts for part in range(parts + 1)]
@@ -39,7 +39,7 @@ def write(folder: Path, rows: dict[str, pa.Table], parts: int, whole_times: bool
 def frames(
     spark: SparkSession, compilation: Compilation, folder: Path, files: int | None = 1
 ) -> dict[str, DataFrame]:
-    """The streams of a folder, so many files a batch."""
+    """Returns the streams of a folder as frames, with this many files a batch."""
     return {
         stream.name: read(
             spark, InputSource.parse(f"parquet:{folder / stream.name}"), stream, files
@@ -50,7 +50,7 @@ def frames(
 
 
 def found(folder: Path, queries: list[str]) -> dict[str, Rows]:
-    """Every query's results."""
+    """Returns every query's results."""
     results: dict[str, Rows] = {}
     for query in queries:
         results[query] = Counter()
@@ -60,8 +60,8 @@ def found(folder: Path, queries: list[str]) -> dict[str, Rows]:
 
 
 def committed(folder: Path) -> list[pa.Table]:
-    """What Spark has committed to files: its log says which count, others were left by attempts
-    that failed."""
+    """Returns what Spark has committed to files: its log names those that count; failed attempts
+    left the others."""
     names = set()
     for log in (folder / "_spark_metadata").glob("*"):
         if log.name.isdigit() or log.name.endswith(".compact"):

@@ -30,8 +30,8 @@ from tests.system.generate import Case, generate
 
 
 def run_case(spark: SparkSession, seed: int, device: str = "verilated") -> int:
-    """One case; gives the number of results, -1 if the query set does not fit a device. Raises
-    `AssertionError` where Spark's files are not what DuckDB computes."""
+    """Runs one case; returns the number of results, -1 if the query set does not fit a device.
+    Raises `AssertionError` if Spark's files are not what DuckDB computes."""
     case = generate(seed)
     try:
         compilation = compile_case(case, case.plan)
@@ -49,7 +49,7 @@ def run_case(spark: SparkSession, seed: int, device: str = "verilated") -> int:
 
 
 def feed(spark: SparkSession, case: Case, compilation: Compilation, folder: Path, url: str) -> None:
-    """Arrivals as they come, in three batches."""
+    """Feeds arrivals in their order, in three batches."""
     rows = {stream.name: _typed(case, compilation, stream.name) for stream in case.streams}
     write(folder / "in", rows, 3)
     sources = frames(spark, compilation, folder / "in")
@@ -65,7 +65,7 @@ def feed(spark: SparkSession, case: Case, compilation: Compilation, folder: Path
 
 
 def _typed(case: Case, compilation: Compilation, name: str) -> pa.Table:
-    """A stream's arrivals with its own types, times of day as Spark's files have them."""
+    """Returns a stream's arrivals with its own types, times of day as in Spark's files."""
     (found,) = (stream for stream in compilation.streams if stream.name == name)
     (given,) = (stream for stream in case.streams if stream.name == name)
     rows = accepted(found, given.arrivals)

@@ -37,7 +37,7 @@ HERE = Path(__file__).parent / "kafka"
 ROWS = 600
 PARTITIONS = 3
 SLACK = 4 * ROWS
-"""Partitions are read each at its own pace, so that a row may come a whole half too late."""
+"""Each partition is read at its own pace, so a row may come as late as a whole half."""
 _BROKER = f"""
 process.roles=broker,controller
 node.id=1
@@ -56,7 +56,7 @@ group.initial.rebalance.delay.ms=0
 
 
 def jars(what: str, into: Path) -> Path:
-    """`broker` or `connector`, with all they need, fetched by name."""
+    """Fetches `broker` or `connector` with its dependencies."""
     fetch = ["mvn", "-q", "-B", "-f", str(HERE / f"{what}.xml")]
     fetch += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     folder = into / what
@@ -72,7 +72,7 @@ def _free() -> int:
 
 @contextlib.contextmanager
 def broker(classes: Path, folder: Path) -> Iterator[str]:
-    """A single node; gives its address."""
+    """Starts a single node; yields its address."""
     port = _free()
     config = folder / "server.properties"
     config.write_text(_BROKER.format(port=port, controller=_free(), folder=folder / "log"))
@@ -93,7 +93,7 @@ def broker(classes: Path, folder: Path) -> Iterator[str]:
 
 
 def _identity() -> str:
-    """A cluster's, as Kafka spells them: 22 letters of base 64."""
+    """Returns the id of a cluster as Kafka spells it: 22 letters of base 64."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
@@ -104,7 +104,7 @@ def _answers(port: int) -> bool:
 
 
 def fill(spark: SparkSession, server: str, rows: dict[str, pa.Table]) -> None:
-    """Each stream's rows as JSON into a topic of its name, over all partitions."""
+    """Writes each stream's rows as JSON into a topic of its name, over all partitions."""
     for name, table in rows.items():
         frame = spark.createDataFrame(table.to_pylist(), schema=_SCHEMAS[name])
         message = f.to_json(f.struct(*frame.columns)).alias("value")
@@ -123,7 +123,7 @@ def frames(spark: SparkSession, server: str) -> dict[str, DataFrame]:
 
 
 def read_all(job: Job, client: BridgeClient, rows: int) -> None:
-    """Until so many rows are in; most wait for others that may still be older."""
+    """Waits until this many rows are in; most of them wait for others that may still be older."""
     until = time.monotonic() + 300
     while True:
         status = client.status()
@@ -137,7 +137,7 @@ def read_all(job: Job, client: BridgeClient, rows: int) -> None:
 
 
 def check(scratch: Path, seed: int) -> int:
-    """Gives the number of results; raises `AssertionError` where they are not as wanted."""
+    """Returns the number of results; raises `AssertionError` if they are wrong."""
     rows, compilation = streams(ROWS, seed), compiled()
     half = {name: table.num_rows // 2 for name, table in rows.items()}
     connector = sorted(
@@ -177,7 +177,7 @@ def check(scratch: Path, seed: int) -> int:
 
 
 def _wanted(jar: Path) -> bool:
-    """Spark has the rest itself."""
+    """Returns whether Spark lacks the jar."""
     return jar.name.startswith(("spark-", "kafka-clients", "commons-pool2"))
 
 

@@ -28,18 +28,19 @@ from tests.spark_feeder.feeding import found, write
 ROWS, FILES = 3000, 40
 KINDS = ("bridge", "driver", "worker")
 MIX = ("bridge", "worker", "driver", "worker", "bridge")
-"""A driver takes a JVM with it, which takes longest to come back."""
+"""Few drivers, because a driver takes a JVM with it, which takes longest to come back."""
 EACH = 13
-"""Kills of one job."""
+"""The number of kills of one job."""
 _PATIENCE = 60.0
 """Seconds to wait for progress between two kills."""
 KEPT = ("pairs", "matched", "top", "names")
-"""Queries whose results are delivered: a join, its groups, those of a derived stream, a pattern. The
-others run too; each that is read takes Spark more time than all of them the device."""
+"""Queries whose results are delivered: a join, its groups, the groups of a derived stream, a
+pattern. The others run too, but reading one takes Spark more time than all of them take the
+device."""
 
 
 def job(folder: Path, url: str) -> None:
-    """The job, in whatever process: from its checkpoint on, to the end."""
+    """Runs the job, in whichever process, from its checkpoint to the end."""
     from seustream.cosim.bridge.protocol import Run
     from seustream.spark_feeder.job import SHORT, files, run, session
     from tests.spark_feeder.feeding import frames
@@ -60,7 +61,7 @@ def job(folder: Path, url: str) -> None:
 
 
 class Driver:
-    """Spark's driver with its JVM, in a process group that dies at once."""
+    """Spark's driver with its JVM, in a process group that is killed at once."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.command = [sys.executable, "-m", "tests.spark_feeder.kills", "--job", str(folder), url]
@@ -77,7 +78,8 @@ class Driver:
         self.process.wait()
 
     def workers(self) -> list[int]:
-        """Python processes of Spark's in the group; the JVM names pyspark too, in its paths."""
+        """Returns the Python processes of Spark in the group; the JVM's command line names pyspark
+        too, in its paths."""
         pids = []
         for entry in Path("/proc").iterdir():
             try:
@@ -90,8 +92,8 @@ class Driver:
 
 
 def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Counter[str]:
-    """One job over so many batches with these kills, in this order, as many as there is time for;
-    gives how many of each there were."""
+    """Runs one job over this many batches with these kills, in this order, as many as time permits;
+    returns how many of each there were."""
     chance = random.Random(seed)
     rows = streams(ROWS * batches // FILES, seed)
     write(folder / "in", rows, batches)
@@ -100,7 +102,7 @@ def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Cou
     kills: Counter[str] = Counter()
     try:
         for kind in kinds:
-            # Now and then while it still comes up after the last kill.
+            # Sometimes kill while it is still starting after the last kill.
             if chance.random() < 0.8:
                 _progress(bridge.url, driver)
             time.sleep(chance.uniform(0, 3))
@@ -114,7 +116,7 @@ def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Cou
                 driver.start()
             else:
                 while not (workers := driver.workers()) and driver.process.poll() is None:
-                    time.sleep(0.05)  # it comes up after the last kill
+                    time.sleep(0.05)  # it is starting after the last kill
                 if not workers:
                     break
                 os.kill(chance.choice(workers), signal.SIGKILL)
@@ -134,7 +136,7 @@ def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Cou
 
 
 def _progress(url: str, driver: Driver) -> None:
-    """Waits until an epoch more is in than now."""
+    """Waits until one more epoch is in than now."""
     until, before = time.monotonic() + _PATIENCE, _epochs(url)
     while time.monotonic() < until and driver.process.poll() is None:
         now = _epochs(url)
@@ -145,7 +147,7 @@ def _progress(url: str, driver: Driver) -> None:
 
 
 def _epochs(url: str) -> int | None:
-    """How many are in; None while nobody answers."""
+    """Returns how many epochs are in; None while the bridge does not answer."""
     try:
         with BridgeClient(url, patience=0) as client:
             return int(client.status().get("epochs_total", 0))

@@ -1,4 +1,5 @@
-"""A query set at its bridges: what is wrong with its sources is said first, and whole frames are tables."""
+"""A query set at its bridges: problems of its sources are reported first, and static frames become
+tables."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_a_session_whose_worker_died_while_it_looked_for_sources_has_this_one(
 
 
 def test_a_session_without_times_of_day_is_refused_where_one_is_needed() -> None:
-    """As one of somebody else's may be."""
+    """The session may be another program's, without the option."""
     schema = pa.schema({"ts": pa.int64(), "a": pa.time64("us")})
     option = "spark.sql.timeType.enabled"
     for conf in ({}, {option: "false"}):

@@ -1,4 +1,4 @@
-"""The budget of a job for errors that may pass: growing pauses, then one message."""
+"""The budget of a job for transient errors: growing pauses, then one message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock(World):
 
 
 class Query:
-    """A Spark query that has failed, or runs; `batch` is the last it has done."""
+    """A Spark query that has failed, or runs; `batch` is its last finished batch."""
 
     def __init__(self, why: str | None, batch: int | None = None) -> None:
         self.why, self.stopped = why, False

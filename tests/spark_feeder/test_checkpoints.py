@@ -1,6 +1,8 @@
-"""Checkpoints that are damaged, gone, of something else or in use: a job says so before it begins.
+"""Checkpoints that are damaged, missing, of another job or in use: a job reports them before it
+begins.
 
-The short tests write what Spark would; the jobs of the campaign go on from checkpoints of its own.
+The short tests write files as Spark would; the jobs of the campaign go on from Spark's own
+checkpoints.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ NAMES = ["pairs", "large"]
 
 
 def put(path: Path, *lines: object) -> None:
-    """A file of a checkpoint with its checksums, as Hadoop writes them."""
+    """Writes a file of a checkpoint with its checksums, as Hadoop does."""
     text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     data = "\n".join(text).encode()
     sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
@@ -40,7 +42,7 @@ def put(path: Path, *lines: object) -> None:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A checkpoint of two batches of a stream."""
+    """Makes a checkpoint of two batches of a stream."""
     place = tmp_path / "state" / "streams" / "R"
     put(place / "metadata", {"id": "0db1"})
     for batch in range(2):
@@ -53,7 +55,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def logged(state: Path) -> list[Path]:
-    """The files that count."""
+    """Returns the files that are checked."""
     place = state / "streams" / "R"
     return [place / "metadata", *(p for p in place.rglob("*") if p.is_file() and p.name.isdigit())]
 
@@ -81,7 +83,8 @@ def test_flipped_bits_are_found_and_where(state: Path) -> None:
 
 @pytest.mark.parametrize("sums", [True, False], ids=["with checksums", "without"])
 def test_cuts_are_found(state: Path, sums: bool) -> None:
-    """Without checksums a line that is whole may be the last: Spark wrote so many."""
+    """Without checksums a cut after a complete line is no damage: Spark may have written no
+    more."""
     for path in logged(state):
         data = path.read_bytes()
         crc = path.with_name(f".{path.name}.crc")
@@ -168,11 +171,11 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_a_job_goes_on_or_ends_with_one_message(
     change: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Half of the rows, then a change of the checkpoint, then the rest; queries that were started
-    when one is refused are not left behind."""
+    """Feeds half of the rows, changes the checkpoint, then feeds the rest; if a query is refused,
+    those already started are stopped."""
     rows, compilation = streams(200, 1), compiled()
     write(tmp_path / "in", rows, 4)
-    # Not in the folder under another name, where Spark would read them at once.
+    # Keep them outside the folder: under any name inside, Spark would read them at once.
     later = {
         path: tmp_path / f"{name}-{path.name}"
         for name in rows

@@ -1,5 +1,5 @@
-"""The same job on a Spark standalone cluster with two workers on this machine: at bridges, and inside Spark,
-where one worker is killed on the way."""
+"""The same job on a Spark standalone cluster with two workers on this machine: at bridges, and
+inside Spark with one worker killed on the way."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ spark.stop()
 
 @dataclass
 class Cluster:
-    """A master and two workers, each the leader of its group of processes."""
+    """A master and two workers, each the leader of its own process group."""
 
     url: str
     processes: list[subprocess.Popen[bytes]]
 
     def kill_a_worker(self) -> None:
-        """Ends it with its executors, at once."""
+        """Kills a worker with its executors, at once."""
         os.killpg(self.processes[-1].pid, signal.SIGKILL)
 
 
@@ -112,7 +112,8 @@ def test_a_cluster_of_two_workers(bridges: int, tmp_path: Path) -> None:
 
 
 def test_inside_spark_with_a_worker_killed(tmp_path: Path) -> None:
-    """The worker is killed behind the first micro-batch; its shard goes on where its state is read."""
+    """The worker is killed after the first micro-batch; its shard goes on where its state is
+    read."""
     rows, compilation = streams(800, 4), compiled()
     write(tmp_path / "in", rows, 8)
     log = tmp_path / "out" / NAMES[0] / "_spark_metadata"

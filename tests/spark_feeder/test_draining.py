@@ -1,4 +1,4 @@
-"""What a reader wants and the feed answers, through a folder."""
+"""The wishes of a reader and the answers of the feed, exchanged through a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the bridge on their way through Spark's messages."""
+"""Errors of the bridge within Spark's messages."""
 
 from __future__ import annotations
 

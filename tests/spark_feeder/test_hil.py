@@ -1,4 +1,4 @@
-"""A short slice of the hardware in the loop; `nox -s hil` has more."""
+"""A short slice of hardware in the loop; `nox -s hil` runs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources by their names, and a stream's columns out of them."""
+"""Sources by their names, and a stream's columns from them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_items_of_a_select_list() -> None:
 
 
 def test_files_and_their_times(spark: SparkSession, tmp_path: Path) -> None:
-    """Each format, one file among others, times as numbers and as texts: the same rows."""
+    """Each format, one file among others, times as numbers and as texts: all give the same rows."""
     at = datetime.datetime(2006, 3, 1, 12, 0, 0, 5000)
     millis = 1141214400005
     (tmp_path / "n.csv").write_text(f"b,ts,a\n1,{millis},2\n")

@@ -1,4 +1,4 @@
-"""Whole jobs in Spark, through bridges: exactly once, whatever happens on the way."""
+"""Whole jobs in Spark, through bridges: results exactly once, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_new_session_is_quiet_unless_the_environment_sets_spark_up(
 def test_checkpoints_here_are_renamed_without_processes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The manager that Spark makes for a folder of this machine, and what it says of a file that is there."""
+    """The manager that Spark makes for a local folder, and its error for a file that exists."""
     jvm = spark._jvm
     assert jvm is not None
     package = jvm.org.apache.spark.sql.execution.streaming.checkpointing
@@ -77,7 +77,7 @@ def test_checkpoints_here_are_renamed_without_processes(
 
 
 def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
-    """Stopped in the middle, gone on with from its checkpoint, repeated when all is done: the
+    """Stopped in the middle, continued from its checkpoint, and repeated after all is done: the
     files hold every result once."""
     rows, compilation = streams(600, 1), compiled()
     write(tmp_path / "in", rows, 4)
@@ -107,7 +107,8 @@ def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> 
 
 
 class Listening(StreamingQueryListener):
-    """What Spark tells of each query: the rows observed, and their first and last timestamp."""
+    """Records what Spark reports of each query: the rows observed, and their first and last
+    timestamp."""
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()
@@ -128,14 +129,15 @@ class Listening(StreamingQueryListener):
 
 
 def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path: Path) -> None:
-    """R far ahead of S, in bursts of very different size, one of them long overdue; S says all it
-    has at once and is silent. Results are exact, late rows are counted, told and kept."""
+    """R runs far ahead of S, in bursts of very different size, one of them long overdue; S sends
+    everything at once and is silent. Results are exact; late rows are counted, reported and
+    kept."""
     rows, compilation = streams(400, 7), compiled()
     sizes, overdue = (2, 190, 5, 3, 200), 3
     ends = np.cumsum(sizes)
     parts = [rows["R"].slice(end - size, size) for size, end in zip(sizes, ends, strict=True)]
     slack = 40
-    # The burst before the last comes a long way too late, all but its last row.
+    # The last burst but one comes far too late, except for its last row.
     ts = parts[overdue].column("ts").to_numpy().copy()
     ts[:-1] = parts[1].column("ts").to_numpy()[0]
     parts[overdue] = parts[overdue].set_column(0, "ts", pa.array(ts))
@@ -170,7 +172,7 @@ def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path
         assert found(tmp_path / "late", ["R"])["R"] == multiset(late)
         told = {f"query {name}": rows.total() for name, rows in want.items()}
         told |= {"stream R": 400, "stream S": 400, "late R": late.num_rows}
-        for _ in range(100):  # listeners hear of it a little later
+        for _ in range(100):  # listeners learn of it a little later
             if listening.rows == told:
                 break
             time.sleep(0.1)
@@ -181,7 +183,7 @@ def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path
 
 
 def test_streams_without_an_end_are_ended_by_hand(spark: SparkSession, tmp_path: Path) -> None:
-    """Of the rate source everything but how many rows there will have been is known before."""
+    """Everything about the rate source is known in advance except how many rows it gives."""
     compilation = compiled()
     source = read(spark, InputSource.parse("rate:300"), compilation.streams[0])
     how = {
@@ -233,8 +235,8 @@ def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: Path) -> None:
-    """A window of 33 tuples and devices of 16: too many for one; four that share the keys take it,
-    without a tuple handed to software."""
+    """A window of 33 tuples and devices of 16 are too small one by one; four devices that share the
+    keys hold it, and no tuple goes to software."""
     compilation = compiled(QUERIES.replace("RANGE 30", "RANGE 32"))
     ts, key = pa.array(range(200)), [i % 40 for i in range(200)]
     number = pa.array(range(200), pa.int32())

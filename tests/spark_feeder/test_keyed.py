@@ -1,4 +1,5 @@
-"""Queries inside Spark as streaming frames: all results once, over restarts, and why not."""
+"""Queries inside Spark as streaming frames: all results once, across restarts, and the reasons for
+refusals."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from tests.spark_feeder.test_streams import ORDERS, SQL, deliver, shop, within
 
 
 def test_results_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
-    """A stream of files beside a frame that is no stream. The first run leaves the streams open, the second
-    brings more of one and ends them, the third brings nothing, the fourth rows behind the end."""
+    """Joins a stream of files with a static frame. The first run leaves the streams open, the
+    second brings more of one and ends them, the third brings nothing, the fourth brings rows after
+    the end."""
     seed = 26
     print(f"seed {seed}")
     orders, payments = shop(seed)

@@ -1,4 +1,5 @@
-"""Jobs inside Spark: the results of a bridge, late rows, counts, and going on from a checkpoint."""
+"""Jobs inside Spark: the same results as at a bridge, late rows, counts, and continuing from a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.spark_feeder.feeding import committed, found, frames, write
 
 
 def test_a_job_and_another_of_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows of R that fall back behind an earlier file are late, and put aside."""
+    """Rows of R that are older than an earlier file are late, and put aside."""
     rows, compilation = streams(400, 9), compiled()
     tardy = rows["R"].slice(0, 30)
     rows["R"] = rows["R"].slice(30)

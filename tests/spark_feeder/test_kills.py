@@ -1,5 +1,5 @@
-"""Five of the campaign's kills in Spark; `nox -s kills` has more. Those of the bridge under a client of
-its own are in `tests/cosim/bridge/test_kills.py`."""
+"""Five of the campaign's kills in Spark; `nox -s kills` runs more. Kills of a bridge with a client
+of its own are in `tests/cosim/bridge/test_kills.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Query sets that mix the three languages, fed by Spark; `tests.system.mixed` has the other ways to run them."""
+"""Query sets that mix the three languages, fed by Spark; `tests.system.mixed` runs them in other
+ways."""
 
 from __future__ import annotations
 

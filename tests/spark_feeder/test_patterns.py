@@ -1,5 +1,5 @@
-"""A keyed pattern as a stateful operator of Spark: the matches of one operator given everything,
-also over restarts from a checkpoint, and on time without another row of the key.
+"""A keyed pattern as a stateful operator of Spark gives the matches of a single operator over all
+events, also across restarts from a checkpoint, and on time without another row of the key.
 
 Runs in a session of its own (`nox -s spark`), which installs Spark.
 """
@@ -62,7 +62,8 @@ def put(folder: Path, name: str, rows: list[Row]) -> None:
 
 
 def run(spark: Any, folder: Path, query: Any) -> list[dict[str, Any]]:
-    """All files there are, from the last checkpoint on; everything found so far."""
+    """Processes all files that are there, from the last checkpoint on; returns everything found so
+    far."""
     stream = (
         spark.readStream.schema("ts timestamp, type string, k string, x int")
         .option("maxFilesPerTrigger", 1)

@@ -1,5 +1,5 @@
-"""The synopsis filter in Spark: results as without it, tuples and bytes saved, whatever happens on
-the way."""
+"""The synopsis filter in Spark: the results are those without it, and it saves tuples and bytes,
+whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REGISTER QUERY pairs AS SELECT R.b, S.name FROM R, S WHERE R.a = S.d WINDOW RANG
 
 
 def streams(seed: int, rows: int = 300) -> dict[str, pa.Table]:
-    """Most keys meet nobody within the window."""
+    """Most keys have no partner within the window."""
     chance = np.random.default_rng(seed)
 
     def ts() -> pa.Array:
@@ -42,7 +42,8 @@ def streams(seed: int, rows: int = 300) -> dict[str, pa.Table]:
 
 
 def whole(compilation: Compilation, rows: dict[str, pa.Table]) -> tuple[int, int]:
-    """By the definition: tuples with a partner in the window; and at a stretch of time more."""
+    """By definition: counts the tuples with a partner in the window, and in a window one stretch of
+    time longer."""
     r, s = rows["R"].to_pylist(), rows["S"].to_pylist()
     least = most = 0
     for mine, others, key, other in ((r, s, "a", "d"), (s, r, "d", "a")):
@@ -86,7 +87,7 @@ def test_statement_42_a_filtered_feed_stopped_and_gone_on_with(
         assert sum(counts.rows.values()) == passed
         assert not any(counts.late.values())
         assert all(0 < one.dropped_bytes < one.bytes for one in saved.values())
-        # Everything has been decided; another life finds nothing to do, though a file came since.
+        # Every row has been decided: another run finds nothing to do, though a file came since.
         write(tmp_path / "more", {"R": rows["R"]}, 1)
         (tmp_path / "more" / "R" / "0.parquet").rename(tmp_path / "in" / "R" / "9.parquet")
         again = job()
@@ -111,8 +112,8 @@ def test_queries_that_need_every_tuple_are_refused(spark: SparkSession, tmp_path
 
 
 def test_a_batch_run_again_does_what_it_did(spark: SparkSession, tmp_path: Path) -> None:
-    """In one life and in the next; and what it sends is in the order of time, so that a bridge
-    takes nothing for late."""
+    """In one run and in the next; it sends rows in the order of time, so that a bridge takes none
+    for late."""
     compilation = compiled(QUERIES)
     rows = streams(2, 120)
     sent: list[tuple[str, int, list[int]]] = []
@@ -157,7 +158,7 @@ def test_a_batch_run_again_does_what_it_did(spark: SparkSession, tmp_path: Path)
     def torn(stream: str, frame: object, writer: str, epoch: int) -> None:
         raise ConnectionError(stream)
 
-    # The streams may end between two batches only.
+    # The streams may only end between two batches.
     next_life.put = torn
     with pytest.raises(ConnectionError, match="R"):
         next_life.take(batches[1], 2)

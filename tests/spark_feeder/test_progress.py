@@ -1,4 +1,4 @@
-"""Counts of one bridge and of several."""
+"""The counts of one bridge and of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A shard by itself: the order of its rows, its counts, its state. `test_stateful` compares its results."""
+"""A shard by itself: the order of its rows, its counts, its state. `test_stateful` compares its
+results."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def test_parts_are_in_the_order_of_times_then_tasks_whatever_came_first() -> Non
 
 
 def test_a_run_is_made_of_a_base_and_a_log() -> None:
-    """A result for each R: with the one before it in the base, in the log, and both."""
+    """A run restored from a base, a log, or both goes on with the same results."""
     first = batch(("R", rows((10, 7, 1)), 10), ("S", rows((11, 7, 2), names="de"), 11))
     second = batch(("R", rows((15, 7, 3)), 15), ("S", rows((18, 7, 4), names="de"), 18))
     third = batch(("R", rows((20, 7, 5)), 20), ("S", None, 30))

@@ -1,4 +1,5 @@
-"""Spark into a join across sites: batches that are run again, rows that come late, the definition."""
+"""Spark into a join across sites: batches run again, rows that come late, compared with the
+definition."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_statement_42_batches_run_again_in_spark(spark: SparkSession, tmp_path: 
         return SitesFeed(JOIN, submit, tmp_path / "numbers", unit=10)
 
     for number in range(2):
-        # The second batch has rows that the first should have had.
+        # The second batch has rows that belong to the first.
         low = 30 * number - 15
         frames = {
             f"R{k}": spark.createDataFrame(

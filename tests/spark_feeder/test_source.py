@@ -1,4 +1,4 @@
-"""The data source by its options alone, as Spark finds it by itself."""
+"""The data source with only its options, as Spark finds it itself."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, stre
 def test_both_ends_load_the_queries_and_read_to_the_end(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """R as a stream, S as a batch; `pairs` read as a stream with `availableNow`, `large` as a batch;
-    what a stream gave up is not there for a batch."""
+    """R as a stream, S as a batch; `pairs` is read as a stream with `availableNow`, `large` as a
+    batch. A batch does not see the results that a stream released."""
     rows, compilation = streams(300, 4), compiled()
     text = tmp_path / "q.xsql"
     text.write_text(QUERIES)
@@ -60,7 +60,7 @@ def test_both_ends_load_the_queries_and_read_to_the_end(
 
 
 def test_the_files_that_open_a_bridge_are_options(tmp_path: Path) -> None:
-    """As the source gets them from a job, they come to the client again."""
+    """The source gets them from a job as options, and passes them to the client."""
     for name in ("token", "ca", "cert", "key"):
         (tmp_path / name).write_text(name)
     access = Access(*(str(tmp_path / name) for name in ("token", "ca", "cert", "key")))

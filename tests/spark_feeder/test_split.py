@@ -1,4 +1,4 @@
-"""Keys over bridges: equal keys meet, whatever their types, and all bridges get some."""
+"""Keys divided over bridges: equal keys meet, whatever their types, and each bridge gets some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bridges that wait for a reader who does not come: it is said, and ends with one message."""
+"""Bridges that wait for a reader that does not come: the job reports it, and ends with one
+message."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ FEW = replace(USUAL, result_rows=40, patience=0.2)
 
 @contextlib.contextmanager
 def full(folder: Path, patience: float = 0.0) -> Iterator[tuple[BridgeClient, Connection]]:
-    """A bridge whose results wait for readers: `pairs` are most, and `spark` has read some."""
+    """Makes a bridge whose results wait for readers: most are of `pairs`, and `spark` has read
+    some."""
     with bridge(folder, limits=FEW) as (made, url), BridgeClient(url, patience=5) as client:
         client.load(compiled())
         for epoch, part in enumerate(cut(streams(400, 5), 40)):
@@ -41,7 +43,7 @@ def full(folder: Path, patience: float = 0.0) -> Iterator[tuple[BridgeClient, Co
 
 
 class Quick(Clock):
-    """A clock that goes on whenever somebody looks at it."""
+    """A clock that advances whenever it is read."""
 
     def now(self) -> float:
         self.time += 2.0
@@ -73,7 +75,7 @@ def test_a_job_says_who_is_waited_for_and_ends(tmp_path: Path) -> None:
 
 
 def test_a_job_goes_on_once_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever hears of it reads a little, each time."""
+    """On each message the test reads a little."""
     monkeypatch.setattr(module, "_AGAIN", 0.0)
     told = 0
     with full(tmp_path) as (client, connection):
@@ -92,7 +94,7 @@ def test_a_job_goes_on_once_somebody_reads(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_work_that_takes_long_and_a_bridge_that_is_away_for_a_moment_are_no_stall() -> None:
-    """Only one that is full, or away all the time, is given up."""
+    """Only a bridge that is full, or away all the time, is given up."""
 
     class Client:
         def __init__(self) -> None:
@@ -150,7 +152,8 @@ def test_looks_of_a_job_that_still_feeds_only_say_it() -> None:
 def test_a_reader_beside_spark_does_not_wait_for_another_for_ever(
     tmp_path: Path, bounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`large` is read while nobody reads `pairs`: by a stream to the end of what is there, and at once."""
+    """Reads `large` while `pairs` has no reader: as a stream to the end of what is there, and at
+    once."""
     monkeypatch.setattr(module, "MACHINE", Quick())
     with full(tmp_path) as (client, connection):
         end = client.latest("large")["end"]

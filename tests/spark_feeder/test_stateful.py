@@ -1,6 +1,6 @@
-"""The operator inside Spark against one run at a bridge and against DuckDB: random streams, random cuts into
-micro-batches and tasks, tasks that are repeated, processes that are gone. Spark itself is a stand-in here, which
-keeps states only of tasks that succeed; `test_keyed` has Spark.
+"""The operator inside Spark, compared with one run at a bridge and with DuckDB: random streams,
+random cuts into micro-batches and tasks, repeated tasks, lost processes. Spark itself is a stand-in
+here, which keeps the states only of tasks that succeed; `test_keyed` uses Spark.
 """
 
 from __future__ import annotations
@@ -116,12 +116,12 @@ class Spark:
         self.counts: Counter[str] = Counter()
 
     def start(self, bounded: bool) -> None:
-        """Another run of the query, in other processes."""
+        """Starts another run of the query, in other processes."""
         stateful._RUNS.clear()
         self.begun: bool | None = bounded
 
     def batch(self, streams: dict[str, list[pa.Table]]) -> None:
-        """A micro-batch: of each stream the rows of its tasks."""
+        """Runs a micro-batch: for each stream the rows of its tasks."""
         values: dict[int, list[dict[str, Any]]] = {shard: [] for shard in self.shards}
         task = 0
         for name, tasks in streams.items():
@@ -143,7 +143,7 @@ class Spark:
         self.watermark += int(self.chance.integers(1, 100))
 
     def without_rows(self) -> None:
-        """The micro-batch after the last."""
+        """Runs the micro-batch after the last."""
         for shard in self.shards:
             if any(at <= self.watermark for at in self.stored[shard].timers):
                 self._task(shard, lambda p, shard, w: p.handleExpiredTimer((shard,), w, None))
@@ -165,7 +165,7 @@ class Spark:
             processor.init(handle)
             found = list(call(processor, shard, now))
             if self.chance.random() < 0.8:
-                break  # else the task is lost behind its last row
+                break  # otherwise the task is lost after its last row
         self.stored[shard] = handle
         for row in found:
             if row["rows"] is not None:
@@ -176,7 +176,7 @@ class Spark:
 
 
 class Context:
-    """Spark's TaskContext."""
+    """Stands for Spark's TaskContext."""
 
     partition = 0
 
@@ -204,7 +204,7 @@ def in_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def streams(chance: np.random.Generator, rows: int) -> dict[str, pa.Table]:
-    """Streams in order, of which some keys are NULL."""
+    """Returns streams in order, with some NULL keys."""
 
     def some(most: int, nulls: float = 0.1) -> list[int | None]:
         return [None if chance.random() < nulls else int(n) for n in chance.integers(0, most, rows)]
@@ -224,8 +224,9 @@ def streams(chance: np.random.Generator, rows: int) -> dict[str, pa.Table]:
 def micro_batches(
     chance: np.random.Generator, rows: dict[str, pa.Table], order: str
 ) -> list[dict[str, list[pa.Table]]]:
-    """The streams in micro-batches, each stream in tasks; some have nothing of a stream. With the order
-    `late` rows fall back behind earlier micro-batches, else only within their own."""
+    """Returns the streams in micro-batches, each stream in tasks; some batches have nothing of a
+    stream. With the order `late` rows fall back behind earlier micro-batches, otherwise only within
+    their own."""
     found: list[dict[str, list[pa.Table]]] = [{} for _ in range(int(chance.integers(2, 8)))]
     for name, table in rows.items():
         if order == "late":
@@ -239,7 +240,7 @@ def micro_batches(
             if chance.random() < 0.5:
                 some = some.take(chance.permutation(some.num_rows))
             if not some.num_rows and chance.random() < 0.5:
-                continue  # no task at all
+                continue  # not even a task
             middle = int(chance.integers(0, some.num_rows + 1))
             batch[name] = [some.slice(0, middle), some.slice(middle)]
     return found
@@ -254,7 +255,7 @@ def multiset(tables: list[pa.Table]) -> Rows:
 def at_a_bridge(
     c: Compilation, batches: list[dict[str, list[pa.Table]]], slack: int | None
 ) -> tuple[dict[str, Rows], dict[str, int]]:
-    """One run, of which each micro-batch is an epoch of every stream."""
+    """Runs once with each micro-batch as an epoch of every stream."""
     run = GraphRun(c, slack=slack)
     found: dict[str, list[pa.Table]] = {name: [] for name in c.program.names}
 
@@ -335,7 +336,7 @@ DUCKDB = {
     "hours": """SELECT a, ts // 50 * 50 + 50, count(*), min(ts), ts // 50 * 50 + 49 FROM R
         GROUP BY a, ts // 50""",
 }  # fmt: skip
-"""By query, its definition."""
+"""The definition of each query, for DuckDB."""
 
 
 @pytest.mark.parametrize("seed", range(20, 23))
@@ -401,7 +402,7 @@ def test_a_row_without_a_time_is_refused() -> None:
 
 
 def test_a_whole_stream_ends_with_its_first_micro_batch() -> None:
-    """What waits for a stream that is silent comes once that one is known to be over."""
+    """Rows that wait for a silent stream come once that stream is known to be over."""
     rows = streams(np.random.default_rng(2), 40)
     spark = _pairs(1)
     spark.graph = replace(spark.graph, whole=frozenset({"R"}))

@@ -1,4 +1,4 @@
-"""Results as streaming frames: all of them, once, and why not."""
+"""Results as streaming frames: all of them, once, and the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shop(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def within(orders: pd.DataFrame, payments: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """The definition of the join, by pandas."""
+    """The join by definition, in pandas."""
     both = orders.merge(payments, on="id", suffixes=("_o", "_p"))
     apart = (both.ts_o - both.ts_p).abs() <= timedelta(seconds=90)
     newest = both[["ts_o", "ts_p"]].max(axis=1)
@@ -49,7 +49,7 @@ def within(orders: pd.DataFrame, payments: pd.DataFrame) -> list[tuple[Any, ...]
 
 
 def deliver(rows: DataFrame, folder: Path) -> None:
-    """What a user writes: all there is by now, into files."""
+    """Delivers all results there are by now into files, as a user would write it."""
     writer = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}-state")
     writer.trigger(availableNow=True).start(str(folder)).awaitTermination()
 
@@ -57,8 +57,8 @@ def deliver(rows: DataFrame, folder: Path) -> None:
 def test_all_results_once_and_after_a_restart_nothing_new(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A stream of files beside a frame that is no stream, through `spark.sql` without backticks, one
-    query after the other; then again from the checkpoint, then with rows after the end."""
+    """Joins a stream of files with a static frame through `spark.sql` without backticks, one query
+    after the other; then again from the checkpoint, then with rows after the end."""
     seed = 25
     print(f"seed {seed}")
     orders, payments = shop(seed)

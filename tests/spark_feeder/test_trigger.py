@@ -1,4 +1,4 @@
-"""The row of each run, as Spark asks for it; with Spark, the tests of `keyed` read it."""
+"""The row of each run, as Spark asks for it; the tests of `keyed` read it with Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_run_has_one_row_and_a_repeated_one_the_same(bounded: bool) -> None:
         reader.prepareForTriggerAvailableNow()
     latest = reader.latestOffset(start, ReadAllAvailable())
     assert latest == {"run": 5, "bounded": bounded}
-    assert reader.latestOffset(latest, ReadAllAvailable()) == latest  # no more of this run
+    assert reader.latestOffset(latest, ReadAllAvailable()) == latest  # no more in this run
     again = TriggerReader()
     (only,) = again.partitions(start, latest)
     assert list(again.read(only)) == [(bounded,)]

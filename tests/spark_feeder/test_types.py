@@ -49,7 +49,7 @@ def test_sparks_types() -> None:
 
 
 def test_times_come_back_as_the_frames_had_them(spark: SparkSession) -> None:
-    """An instant, a time without a zone, and lists of either, whatever the session's zone is."""
+    """An instant, a time without a zone, and lists of both, whatever the session's zone."""
     ms, at = 1141214400005, datetime.datetime(2006, 3, 1, 12, 0, 0, 5000)
     wanted = pa.schema(
         [

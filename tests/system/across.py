@@ -44,8 +44,8 @@ EQUAL = (("k", "k"), ("k", "n"), ("n", "k"), ("s", "s"), ("d", "d"), ("k", "k"),
 
 @dataclass
 class Query:
-    """`sources` are stream and window size, None for no end; `items` the SELECT list, with the names
-    of its columns; `group` and `having` as written."""
+    """A query. `sources` are streams and window sizes, None for no end; `items` is the SELECT list,
+    with the names of its columns; `group` and `having` are as written."""
 
     name: str
     sources: list[tuple[str, int | None]]
@@ -89,7 +89,7 @@ class Case:
         return self.of(self.queries)
 
     def of(self, queries: list[Query]) -> str:
-        """The text of some of its queries."""
+        """Returns the text of some of its queries."""
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
         lines = [f"CREATE STREAM {name} ({columns});" for name in self.streams]
         return "\n".join([*lines, *(query.text for query in queries)]) + "\n"
@@ -99,7 +99,7 @@ def case(seed: int) -> Case:
     chance = random.Random(seed)
     while True:
         made = _case(seed, chance)
-        with contextlib.suppress(CompileError):  # what is left here may be more than a device has
+        with contextlib.suppress(CompileError):  # what remains here may be more than a device has
             compile_text(made.text)
             return made
 
@@ -111,7 +111,7 @@ def _case(seed: int, chance: random.Random) -> Case:
     wanted = chance.randint(1, 4)
     while len(queries) < wanted:
         query = _query(chance, f"q{len(queries)}", names)
-        with contextlib.suppress(CompileError):  # more than a device has, even alone
+        with contextlib.suppress(CompileError):  # more than a device has, even by itself
             compile_text(Case(seed, streams, [query], {}).text)
             queries.append(query)
     used = {stream for query in queries for stream, _ in query.sources}
@@ -184,7 +184,7 @@ def _query(chance: random.Random, name: str, names: list[str]) -> Query:
 
 
 def check(of: Case, folder: Path) -> int:
-    """Raises if the results differ; says how many there were."""
+    """Raises an error if the results differ; returns how many there were."""
     text, one_text = folder / "q.xsql", folder / "one.xsql"
     text.write_text(of.text)
     files = {name: folder / f"{name}.parquet" for name in of.streams}
@@ -195,11 +195,12 @@ def check(of: Case, folder: Path) -> int:
     here = [word for given in inputs.values() for word in ("--input", given)]
     one, many = folder / "one", folder / "many"
     for query in of.queries:
-        # One at a time: together they may need more than a device has; joins across sites need none.
+        # One at a time, because together they may need more than a device has; joins across sites
+        # need none.
         one_text.write_text(of.of([query]))
         assert seustream(["run", str(one_text), *options, *here, "-o", str(one)]) == 0, of.seed
     with contextlib.ExitStack() as stack:
-        # Small blocks, so that these few rows are several of each stream.
+        # Small blocks, so that these few rows make several of each stream.
         chance = random.Random(of.seed)
         few = chance.choice([1, 3, 8, 1024])
         stack.enter_context(mock.patch("seustream.cosim.sites.process.BLOCK_ROWS", few))
@@ -236,7 +237,7 @@ def _multiset(rows: pa.Table) -> Counter[tuple[object, ...]]:
 
 
 def by_definition(of: Case, query: Query) -> Counter[tuple[object, ...]]:
-    """The results as DuckDB computes them from all rows at once."""
+    """Returns the results that DuckDB computes from all rows at once."""
     order = sorted(
         (ts, place, seq)
         for place, rows in enumerate(of.streams.values())

@@ -115,7 +115,7 @@ def programs(seed: int) -> int:
 
 
 def _asserted(seed: int, check: Callable[[], object]) -> None:
-    """Runs a check of the tests, which prints its seed."""
+    """Runs a check of the tests quietly; a failure names its seed."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             check()
@@ -153,14 +153,14 @@ def attempt(kind: str, seed: int) -> tuple[int, str]:
         return KINDS[kind][0](seed), ""
     except Difference as error:
         return 0, str(error)
-    except Exception as error:  # a crash is a finding too, with its seed
+    except Exception as error:  # a crash is a finding, too, with its seed
         return 0, f"seed {seed}: {type(error).__name__}: {error}"
 
 
 def campaign(
     kind: str, options: argparse.Namespace, pool: concurrent.futures.Executor
 ) -> tuple[int, int]:
-    """Runs the cases of one kind; gives how many there were, and how many failed."""
+    """Runs the cases of one kind; returns how many there were, and how many failed."""
     work, failed = campaigns.Work(f"device {kind}", options, of=f"{version():08x}"), 0
     whole = KINDS[kind][1]
     end = whole if options.record else work.first + (options.cases or whole)

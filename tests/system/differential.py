@@ -1,4 +1,4 @@
-"""One random case on one device and plan, compared with DuckDB."""
+"""Runs a random case on devices, under each plan, and compares it with DuckDB."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CONFIGS = CONFIGURATIONS | {CROWDED.name: CROWDED}
 
 
 class Difference(AssertionError):
-    """The devices and DuckDB disagree; the message is what one needs to see it again."""
+    """The devices and DuckDB disagree; the message has what is needed to see it again."""
 
 
 def run_case(seed: int, devices: Iterable[str] = MODELS, config: str | None = None) -> int:
-    """Runs one case on the devices, among them the golden model, under both plans; in the
-    configuration it names itself or another. Gives the number of results, -1 if the query set
-    does not fit a device."""
+    """Runs one case on the devices, among them the golden model, under both plans, in the
+    configuration that it names or in another one. Returns the number of results, -1 if the query
+    set does not fit a device."""
     case = generate(seed)
     case = replace(case, config=config or case.config)
     try:
@@ -69,7 +69,8 @@ def run_case(seed: int, devices: Iterable[str] = MODELS, config: str | None = No
 
 
 def _agree(device: str, counters: dict[str, Status], compilation: Compilation) -> bool:
-    """The device and the golden model count the same, as far as the contract says so."""
+    """Returns whether the device and the golden model count the same, as far as the contract
+    requires."""
     tables = decode(compilation.image, compilation.options.config)
     guards = any(area.guards for area in tables.areas)
     if device not in MODELS:
@@ -86,7 +87,7 @@ def compile_case(case: Case, plan: str) -> Compilation:
 def execute(
     case: Case, compilation: Compilation, device: str
 ) -> tuple[dict[str, Counter[tuple[object, ...]]], Status]:
-    """The results of every query as a multiset, and the device's counters."""
+    """Returns the results of every query as a multiset, and the device's counters."""
     driver, found = drive(case, compilation, device)
     return found, replace(driver.devices[0].status())
 
@@ -95,7 +96,7 @@ def drive(
     case: Case, compilation: Compilation, device: str
 ) -> tuple[GraphRun, dict[str, Counter[tuple[object, ...]]]]:
     made = DEVICES[device](compilation.options.config)
-    if isinstance(made, VerilatedDevice):  # nobody is always ready
+    if isinstance(made, VerilatedDevice):  # ports that are not always ready
         chance = random.Random(case.seed)
         made.hold(case.seed, *(chance.choice((0, 0.3, 0.8)) for _ in range(2)))
     driver = GraphRun(

@@ -39,7 +39,7 @@ def seconds(count: int) -> str:
 
 
 def windows(chance: random.Random, grow: bool = True) -> str:
-    """A table function with the windows of t."""
+    """Returns a table function with windows of t."""
     size, most = chance.choice((2, 4, 10)), chance.randint(1, 3)
     of, sizes = "TABLE t, DESCRIPTOR(ts)", f"{seconds(size)}, {seconds(size * most)}"
     forms = (f"TUMBLE({of}, {seconds(size)})", f"HOP({of}, {sizes})", f"CUMULATE({of}, {sizes})")
@@ -136,7 +136,7 @@ def drawn(number: int, seed: int) -> StatementAsked:
     for place in range(chance.randint(5, 30)):
         now += 2000 * chance.choice((1, 1, 2, 3))
         rows.append((now, place, chance.choice((None, 0, 1, 2, 3)), chance.choice("AABBC")))
-    if "row_number" in text:  # where NULL comes in an order is another question
+    if "row_number" in text:  # the place of NULL in an order is another question
         rows = [(ts, n, 7 if x is None else x, kind) for ts, n, x, kind in rows]
     lines = [f"V {ts} {kind} {'-' if x is None else x}" for ts, _, x, kind in rows]
     columns = [list(column) for column in zip(*rows, strict=True)]

@@ -59,7 +59,7 @@ def damaged_image(seed: int) -> None:
         body = mutated_bytes(chance, body)
         for make in MODELS.values():
             device = make(TINY)
-            # A batch for streams the damaged image lacks is refused too.
+            # A batch for streams that the damaged image lacks is refused, too.
             with contextlib.suppress(LoadRefused, BatchRefused):
                 device.load(put_together(head, body))
                 device.push(batch)

@@ -1,7 +1,7 @@
-"""Random cases: schemas, query sets, streams. One seed gives one case, always the same.
+"""Generates random cases: schemas, query sets, streams. One seed gives one case, always the same.
 
-Every expression is written twice, as X-SQL and as DuckDB's SQL, where the two differ in how
-they convert types; DuckDB is then told explicitly what X-SQL defines.
+Every expression is written twice, as X-SQL and as DuckDB's SQL; where the two differ in how they convert
+types, DuckDB is told explicitly what X-SQL defines.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Stream:
     name: str
     columns: list[tuple[str, str]]
     rows: pa.Table = field(default_factory=lambda: pa.table({}))  # in order
-    arrivals: pa.Table = field(default_factory=lambda: pa.table({}))  # as they come
+    arrivals: pa.Table = field(default_factory=lambda: pa.table({}))  # as they arrive
 
 
 @dataclass
 class Text:
-    """One expression in both languages."""
+    """An expression in both languages."""
 
     xsql: str
     duck: str
@@ -153,7 +153,7 @@ class _Generator:
         return pa.table(columns)
 
     def disorder(self, rows: pa.Table, slack: int) -> pa.Table:
-        """The rows as a stream delivers them that falls back by no more than `slack`."""
+        """Returns the rows as delivered by a stream that falls back by no more than `slack`."""
         delayed = [ts + self.chance.randint(0, slack) for ts in rows.column("ts").to_pylist()]
         return _reordered(rows, delayed)
 
@@ -212,7 +212,7 @@ class _Generator:
         return Query(f"k{number}", sources, items, where, text)
 
     def variation(self, number: int, like: Query) -> Query:
-        """A query that has something in common with another: what plans share."""
+        """Returns a query that has something in common with another, which plans can share."""
         r = self.chance
         where = like.where
         if where is not None and r.random() < 0.8:
@@ -244,7 +244,7 @@ class _Generator:
         return Text(column, column)
 
     def column(self, sources: list[Source], like: str | None = None) -> tuple[Source, str, str]:
-        """A column, comparable with type `like` if there is one."""
+        """Returns a column, comparable with type `like` if there is one."""
         found = [
             (source, name, kind)
             for source in sources
@@ -350,5 +350,6 @@ def _comparable(a: str, b: str) -> bool:
 
 
 def _wide(column: str, kind: str) -> str:
-    """Beside a constant, X-SQL compares a real in double precision."""
+    """Returns a column as it is compared with a constant: X-SQL then compares a real in double
+    precision."""
     return f"CAST({column} AS DOUBLE)" if kind in ("real", "double precision") else column

@@ -53,7 +53,8 @@ DECLARED = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varcha
 
 @dataclass(frozen=True)
 class Relation:
-    """A stream that statements can read: its columns of small keys, of any integers, and of text."""
+    """A stream that statements can read: its columns of small keys, of any integers, and of
+    text."""
 
     name: str
     keys: tuple[str, ...]
@@ -61,7 +62,8 @@ class Relation:
     texts: tuple[str, ...] = ()
     base: bool = False
     patterns: int = 0
-    """Patterns one over another below it. Pairs of pairs of pairs would be too many to compare."""
+    """Number of patterns below it, one over another. Pairs of pairs of pairs would be too many to
+    compare."""
 
 
 @dataclass
@@ -72,7 +74,7 @@ class MixedCase:
     text: str
     rows: dict[str, pa.Table]
     counts: Counter[str] = field(default_factory=Counter)
-    """How often each kind of statement stands in it; once it has run, its results too."""
+    """How often each kind of statement occurs in it; after a run, its results, too."""
 
     @property
     def compilation(self) -> Compilation:
@@ -80,12 +82,13 @@ class MixedCase:
 
     @property
     def read(self) -> dict[str, pa.Table]:
-        """The rows of the streams that queries read."""
+        """Returns the rows of the streams that queries read."""
         return {name: self.rows[name] for name in sorted(streams_read(self.compilation.program))}
 
 
 def case(seed: int, rows: int = 80, prefix: str = "") -> MixedCase:
-    """The case of a seed, which has all three languages; the names in it begin with `prefix`."""
+    """Returns the case of a seed, which has all three languages; the names in it begin with
+    `prefix`."""
     chance = random.Random(seed)
     while True:
         made = _Statements(chance, prefix)
@@ -96,12 +99,12 @@ def case(seed: int, rows: int = 80, prefix: str = "") -> MixedCase:
 
 
 def set_compiled(text: str) -> Compilation:
-    """With the windows of a library."""
+    """Compiles a query set, with the windows of a library."""
     return compile_text(text, "q.xsql", Options(config=TINY, libraries=load_libraries([LIBRARY])))
 
 
 class _Statements:
-    """Draws statements, each over the streams there are by then."""
+    """Draws statements, each over the streams that exist by then."""
 
     def __init__(self, chance: random.Random, prefix: str = "") -> None:
         self.chance, self.prefix = chance, prefix
@@ -112,8 +115,8 @@ class _Statements:
         self.counts: Counter[str] = Counter()
 
     def text(self) -> str:
-        """Three to seven statements, at least one of which is asked for; one that the device has no
-        room for is drawn again."""
+        """Returns three to seven statements, at least one of which registers a query; a statement
+        that the device has no room for is drawn again."""
         r = self.chance
         makers = [self.selection, self.groups]
         makers += 2 * [self.join, self.pattern, self.apas]
@@ -137,7 +140,7 @@ class _Statements:
     # --- what a statement reads -----------------------------------------------
 
     def relation(self) -> Relation:
-        """A stream; what was defined last is the likeliest, so that chains grow long."""
+        """Returns a stream; the one defined last is the likeliest, so that chains grow long."""
         r = self.chance
         return self.relations[-1] if r.random() < 0.4 else r.choice(self.relations)
 
@@ -248,7 +251,7 @@ class _Statements:
 
 
 def at_once(of: MixedCase, at: int = 1000) -> dict[str, Rows]:
-    """All rows through one run, which the other ways are compared with."""
+    """Pushes all rows through one run, with which the other ways are compared."""
     compilation = of.compilation
     run = GraphRun(compilation, GoldenDevice(compilation.options.config))
     found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
@@ -258,7 +261,7 @@ def at_once(of: MixedCase, at: int = 1000) -> dict[str, Rows]:
 
 
 def by_files(of: MixedCase, folder: Path) -> dict[str, Rows]:
-    """`seustream run`, from Parquet to Parquet."""
+    """Runs `seustream run`, from Parquet to Parquet."""
     text, out = folder / "q.xsql", folder / "out"
     text.write_text(of.text)
     words = ["run", str(text), "--config", "tiny", "--quiet", "--format", "parquet", "-o", str(out)]
@@ -273,7 +276,7 @@ def by_files(of: MixedCase, folder: Path) -> dict[str, Rows]:
 
 
 def in_pieces(of: MixedCase, chance: random.Random) -> dict[str, Rows]:
-    """Pushed in pieces of random sizes; now and then the run is saved and another goes on."""
+    """Pushes pieces of random sizes; now and then the run is saved and another one goes on."""
     compilation, slack = of.compilation, chance.choice((0, 0, 10))
 
     def fresh() -> GraphRun:
@@ -298,7 +301,7 @@ def in_pieces(of: MixedCase, chance: random.Random) -> dict[str, Rows]:
 
 
 def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[str, Rows]:
-    """Epochs over Flight; once the bridge starts again from its journal."""
+    """Sends epochs over Flight; once, the bridge starts again from its journal."""
     compilation, epochs = of.compilation, cut(of.read, chance.randint(2, 6))
     again = chance.randrange(len(epochs))
     libraries = load_libraries([LIBRARY])
@@ -315,7 +318,7 @@ def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[
 
 
 def check(seed: int, folder: Path) -> MixedCase:
-    """Raises if any way to run the case of a seed gives other results."""
+    """Raises an error if any way to run the case of a seed gives other results."""
     of, chance = case(seed), random.Random(seed)
     want = at_once(of)
     ways: dict[str, Callable[[], dict[str, Rows]]] = {
@@ -333,9 +336,9 @@ def check(seed: int, folder: Path) -> MixedCase:
 
 
 def check_spark(seeds: Sequence[int], folder: Path, spark: SparkSession) -> Counter[str]:
-    """Feeds several cases over the same rows from Spark, in files of random number, a few a batch;
-    raises if any has other results than alone in one process. A Spark job costs seconds, whatever it
-    carries, so one carries them all."""
+    """Feeds several cases over the same rows from Spark, in a random number of files, a few per
+    batch; raises an error if any has other results than by itself in one process. A Spark job takes
+    seconds, whatever it carries, so one job carries them all."""
     from seustream.spark_feeder.bridged import bridged
     from seustream.spark_feeder.job import Job, Trigger, feeding, started
     from seustream.spark_feeder.source import Connection
@@ -368,7 +371,7 @@ def check_spark(seeds: Sequence[int], folder: Path, spark: SparkSession) -> Coun
 
 
 AT_ONCE = 20
-"""Cases that a Spark job carries."""
+"""Cases that one Spark job carries."""
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
-"""The judge: DuckDB computing windowed joins from the raw rows, by the definition.
+"""Judges results: DuckDB computes windowed joins from the raw rows, by the definition.
 
 A result exists when, at the arrival of its latest component, each component is in its own
-stream's window. `ord` is a tuple's place in the total order; `clock` says how many tuples of
-each stream have arrived at each place.
+stream's window. `ord` is a tuple's place in the total order; `clock` gives for each place how many
+tuples of each stream have arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _connection: duckdb.DuckDBPyConnection | None = None
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """One connection a process: opening one takes longer than most cases."""
+    """Returns the one connection of the process: opening one takes longer than most cases."""
     global _connection
     if _connection is None:
         _connection = duckdb.connect(config={"threads": 1})
@@ -26,7 +26,8 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def load(case: Case) -> None:
-    """The case's streams as tables, each row with its place in its stream and in the order."""
+    """Loads the case's streams as tables, each row with its place in its stream and in the
+    order."""
     order = sorted(
         (ts, index, seq)
         for index, stream in enumerate(case.streams)
@@ -55,7 +56,7 @@ def _table(name: str, rows: pa.Table) -> None:
 
 
 def sql(query: Query) -> str:
-    """The query over the tables `load` makes, in DuckDB's SQL."""
+    """Returns the query over the tables that `load` makes, in DuckDB's SQL."""
     aliases = [source.alias for source in query.sources]
     newest = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
     oldest = f"least({', '.join(f'{a}.ts' for a in aliases)})"

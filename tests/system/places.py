@@ -1,12 +1,12 @@
-"""Places for nodes of a join across sites, apart from each other as far as this machine allows.
+"""Places for nodes of a join across sites, as far apart as this machine allows.
 
     with apart(5, loss=0.05, delay=0.02) as places:
         Cluster(layout, folder, delay=places.delay, places=places.of) ...
 
-Where the kernel and our rights give them, each node has a network namespace of its own, joined by a
-bridge; delay and loss are `tc netem`'s on every link. Where there is no netem, or no namespaces, the
-nodes themselves send late. `what` says which it is. Messages are lost and repeated by the nodes in
-any case: TCP sends packets again that netem loses.
+Where the kernel and our rights permit it, each node has a network namespace of its own, joined by a
+bridge; delay and loss are those of `tc netem` on every link. Where there is no netem, or there are no
+namespaces, the nodes themselves send late. `what` tells which it is. In any case the nodes lose and
+repeat messages: TCP sends packets again that netem loses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PORT = 7000
 
 @dataclass
 class Places:
-    """`before(k)` goes before any command that is to run where node k is."""
+    """Places by node. `before(k)` goes before any command that is to run where node k is."""
 
     of: dict[int, ClusterPlace]
     what: str
@@ -35,7 +35,8 @@ class Places:
 
 @contextlib.contextmanager
 def apart(nodes: int, loss: float = 0.0, delay: float = 0.0) -> Iterator[Places]:
-    """So many places; `delay` in seconds, at most: what of it is left to the nodes is `delay`."""
+    """Yields this many places; `delay` is at most, in seconds. The part of it left to the nodes is
+    their `delay`."""
     with _namespaces(nodes) as spaces:
         if spaces is None:
             of = {k: ClusterPlace() for k in range(nodes)}
@@ -66,7 +67,7 @@ class Spaces:
 
     @property
     def gate(self) -> str:
-        """This process, as the namespaces see it."""
+        """Returns the address of this process, as the namespaces see it."""
         return f"{self.net}.1"
 
     def before(self, node: int) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ class Spaces:
             _ip("-n", space, "link", "set", "lo", "up")
 
     def netem(self, loss: float, delay: float) -> bool:
-        """Delay and loss on every link, if this kernel has them."""
+        """Puts delay and loss on every link; returns whether this kernel has them."""
         if shutil.which("tc") is None:
             return False
         half = f"{delay * 500:.3f}ms"
@@ -114,7 +115,7 @@ def _ip(*arguments: str, check: bool = True) -> None:
 
 @contextlib.contextmanager
 def _namespaces(nodes: int) -> Iterator[Spaces | None]:
-    """None where they are not to be had."""
+    """Yields namespaces, or None where they are not available."""
     spaces = Spaces(nodes)
     if shutil.which("ip") is None or os.geteuid():
         yield None

@@ -41,7 +41,7 @@ WINDOWS = [3, float("inf"), 2]
 
 
 def run(seed: int, folder: Path, strategy: str = "planned") -> str:
-    """One run; raises if its results are not exact. Says what network it had."""
+    """Runs once; raises an error if the results are not exact. Returns which network it had."""
     chance = random.Random(seed)
     blocks = _with_values(chance, random_blocks(chance, SITES, units=10))
     near = [[0 if a == b else 1 if CENTRE in (a, b) else 5 for b in range(5)] for a in range(5)]
@@ -84,7 +84,7 @@ def run(seed: int, folder: Path, strategy: str = "planned") -> str:
 
 
 def _with_values(chance: random.Random, blocks: list[BlockRows]) -> list[BlockRows]:
-    """Numbered blocks, whose rows carry what the query's condition reads."""
+    """Numbers blocks, and gives their rows what the query's condition reads."""
     numbers = [0] * SITES
     found = []
     for block in blocks:
@@ -102,7 +102,8 @@ def _holds(blocks: list[BlockRows], tids: tuple[tuple[int, int, int], ...]) -> b
 
 @contextlib.contextmanager
 def bridges(places: Places, folder: Path) -> Iterator[list[str]]:
-    """A device behind a bridge where each site is, on a port of its own."""
+    """Runs a device behind a bridge where each site is, on a port of its own; yields their
+    addresses."""
     served, urls = [], []
     try:
         for k in range(SITES):

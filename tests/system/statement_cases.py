@@ -1,4 +1,4 @@
-"""Draws statements of X-SQL and what DuckDB is asked of them: see `statements`."""
+"""Draws statements of X-SQL, and what DuckDB is asked in their place: see `statements`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KINDS = {"count": "int", "sum": "", "min": "", "max": "", "avg": "real", "quanti
 
 @dataclass(frozen=True)
 class Part:
-    """A query as both sides write it; `ours` may be the name of a stream. `columns` has the kind of each; the
-    judge's rows have their time, `ts`, beside."""
+    """A query as both sides write it; `ours` may be the name of a stream. `columns` has the kind of
+    each column; the judge's rows also have their time, `ts`."""
 
     columns: dict[str, str]
     ours: str
@@ -53,7 +53,7 @@ class StatementCase:
         return f"x{self.names}"
 
     def _input(self, depth: int) -> Part:
-        """A base stream, a query in FROM, or a derived stream."""
+        """Returns a base stream, a query in FROM, or a derived stream."""
         if depth <= 0 or self.chance.random() < 0.3:
             name = self.chance.choice(sorted(BASE))
             return Part(BASE[name], name, f"SELECT * FROM {name}")
@@ -80,7 +80,7 @@ class StatementCase:
         return form.format(f"{alias}.{name}", value)
 
     def _items(self, seen: list[tuple[str, Part]]) -> tuple[dict[str, str], list[str]]:
-        """Some columns of what is seen, and an expression now and then."""
+        """Draws some of the columns in sight, and an expression now and then."""
         every = [
             (f"{alias}.{name}", kind) for alias, of in seen for name, kind in of.columns.items()
         ]
@@ -139,7 +139,7 @@ class StatementCase:
         )
 
     def _bounded(self, x: str, y: str) -> tuple[str, str]:
-        """Windows, and what they mean for the times of two rows; or bounds on these."""
+        """Returns windows, and what they mean for the times of two rows."""
         if self.chance.random() < 0.3:
             return " WINDOW UNBOUNDED", "TRUE"
         one, other = self.chance.choice((0, 3, 20)), self.chance.choice((0, 3, 20))
@@ -268,7 +268,7 @@ class StatementCase:
         columns, items = self._items([(alias, part)])
         key, by = self._of(part, "int", "text"), self._of(part) or "ts"
         keys = f"PARTITION BY {alias}.{key} " if key and self.chance.random() < 0.7 else ""
-        # Of what ties in an order both sides say the same.
+        # For ties in an order both sides give the same.
         rank = self.chance.choice(("rank", "dense_rank", "cume_dist", "percent_rank"))
         way = self.chance.choice(("", " DESC", " NULLS FIRST", " DESC NULLS FIRST"))
         over = f"{rank}() OVER ({keys}ORDER BY {alias}.{by}{way})"
@@ -323,7 +323,8 @@ class StatementCase:
         )
 
     def _asof(self, depth: int) -> Part:
-        """The right side is a base stream, whose rows of one time have an order."""
+        """Draws an ASOF join. Its right side is a base stream, whose rows of one time have an
+        order."""
         left, x, y = self._input(depth), self._name(), self._name()
         ours, theirs = self._from(left, x)
         columns, items = self._items([(x, left)])
@@ -346,7 +347,8 @@ class StatementCase:
     # --- the outermost query --------------------------------------------------
 
     def _changes(self) -> Part:
-        """EMIT CHANGES over windows that nothing leaves: the changes sum up to what the judge says."""
+        """Draws EMIT CHANGES over windows that nothing leaves: the changes sum up to the judge's
+        result."""
         self.net = True
         self.parts["changes"] += 1
         way = self.chance.random()
@@ -375,7 +377,7 @@ class StatementCase:
         return Part(every, f"{text.format(ours)} WINDOW UNBOUNDED EMIT CHANGES", judged)
 
     def _first(self, part: Part) -> Part:
-        """ORDER BY all columns, of which equal rows are all the same, and LIMIT."""
+        """Draws ORDER BY all columns, so that equal rows do not differ, and LIMIT."""
         alias, self.ordered = self._name(), True
         ours, theirs = self._from(part, alias)
         order = ", ".join(

@@ -37,7 +37,8 @@ def _run(compilation: Compilation, device: int) -> GraphRun:
 
 
 def answered(case: StatementCase) -> pa.Table | None:
-    """The results, the streams pushed in random pieces and the run saved and restored on the way."""
+    """Returns the results; the streams are pushed in random pieces, and the run is saved and
+    restored on the way."""
     chance, compilation = case.chance, compile_text(case.text)
     device = chance.randrange(12)  # none, most of the time
     run, sent, found = _run(compilation, device), dict.fromkeys(case.rows, 0), list[pa.Table]()
@@ -93,7 +94,7 @@ _BLOCK = 200
 
 
 def one(seed: int) -> tuple[Counter[str], str | None]:
-    """Runs the case of a seed: what it was made of, and the story of what went wrong."""
+    """Runs the case of a seed; returns what it was made of, and an account of what went wrong."""
     case = StatementCase(random.Random(seed))
     try:
         rows = check(case, _judge())
@@ -104,7 +105,7 @@ def one(seed: int) -> tuple[Counter[str], str | None]:
 
 @functools.cache
 def _judge() -> Judge:
-    """One for each process."""
+    """Returns the judge, one per process."""
     return Judge()
 
 
@@ -122,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
                 work.found += parts
                 wrong += [story] if story is not None else []
             if wrong:
-                break  # and none of its block counts as right
+                break  # and no case of its block counts as right
     work.close(options.cases)
     print("\n".join(wrong))
     return int(bool(wrong))

@@ -1,6 +1,6 @@
-"""Each of the 51 acceptance statements of StreamAPAS has a test that bears its number.
+"""Checks that each of the 51 acceptance statements of StreamAPAS has a test that bears its number.
 
-`pytest tests -m acceptance` runs them; this finds a statement nobody shows any more.
+`pytest tests -m acceptance` runs them; this finds a statement that no test shows any more.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 AMENDED = {2, 5, 6, 8, 34, 35}
-"""Operators and casts of APAS alone: they mean the same in all languages now, which the cases in
-`tests/language` show. Schemas that change under a query, and its special messages: a stream that queries
-read keeps its columns (decision 0145)."""
+"""Operators and casts of APAS alone, which now mean the same in all languages, as the cases in
+`tests/language` show; schemas that change under a query, and its special messages: a stream that
+queries read keeps its columns (decision 0145)."""
 
 
 def test_every_statement_has_its_test() -> None:

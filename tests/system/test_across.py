@@ -1,4 +1,4 @@
-"""Random query sets over streams at sites, some of the campaign `nox -s sites` runs."""
+"""Runs random query sets over streams at sites, some of the campaign `nox -s sites`."""
 
 from __future__ import annotations
 

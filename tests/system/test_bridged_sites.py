@@ -1,4 +1,5 @@
-"""Sites that are devices behind bridges, one bridge each: results as by definition."""
+"""Tests sites that are devices behind bridges, one bridge each: the results are those of the
+definition."""
 
 from __future__ import annotations
 

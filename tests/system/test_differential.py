@@ -1,4 +1,5 @@
-"""Golden, instruction-level, RTL and DuckDB agree on random query sets and streams, both plans.
+"""Tests that the golden model, the instruction-level model, the RTL and DuckDB agree on random query sets
+and streams, under both plans.
 
 Each case is its own test, named by its seed; `python -m tests.system.campaign --kind models
 --first SEED --cases 1` shows it again.
@@ -29,8 +30,8 @@ def test_case(seed: int) -> None:
 @pytest.mark.parametrize("config", ["default", "tiny", "serial"])
 @pytest.mark.parametrize("seed", range(FIRST + CASES, FIRST + CASES + 70))
 def test_case_on_the_rtl(seed: int, config: str) -> None:
-    """The RTL with ports held back at random; `nox -s campaign` has every named configuration, and
-    each takes a minute to build."""
+    """Holds the ports of the RTL back at random; `nox -s campaign` runs every named configuration,
+    each of which takes a minute to build."""
     print(f"seed {seed}, configuration {config}")
     run_case(seed, ("golden", "verilated"), config)
 
@@ -46,7 +47,7 @@ def test_probes_do_not_keep_each_other_waiting(seed: int, config: str) -> None:
 
 
 def features(seed: int) -> Counter[str]:
-    """What a case exercises."""
+    """Counts what a case exercises."""
     case = generate(seed)
     found: Counter[str] = Counter()
     try:

@@ -1,4 +1,4 @@
-"""A short slice of the fuzz campaign; `nox -s fuzz` runs many more."""
+"""Runs a short slice of the fuzz campaign; `nox -s fuzz` runs many more cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query sets beyond every limit of a device: the same results wherever their queries run.
+"""Tests query sets beyond every limit of a device: the results are the same wherever their queries run.
 
 DuckDB judges. Each case runs in the engine alone, on one device that has no room for most of it, and
 on several; and once more with a snapshot half-way, from which it goes on with another division of the
@@ -55,7 +55,8 @@ def made(compilation: Compilation, case: Case) -> GraphRun:
 
 
 def results(case: Case, compilations: Iterable[Compilation]) -> Found:
-    """The results of a run that goes on with the next division of the queries where it is cut."""
+    """Returns the results of a run that, where it is cut, goes on with the next division of the
+    queries."""
     runs, parts = list(compilations), dict[str, list[pa.Table]]()
     chance, sent = random.Random(case.seed), {stream.name: 0 for stream in case.streams}
     run = made(runs.pop(0), case)
@@ -85,7 +86,7 @@ def results(case: Case, compilations: Iterable[Compilation]) -> Found:
 
 
 def check(seed: int) -> Counter[str]:
-    """Compares a case with DuckDB, however it is divided; says what it exercised."""
+    """Compares a case with DuckDB, however it is divided; returns what it exercised."""
     case = generate(seed)
     compilations = {devices: compiled(case, devices) for devices in DIVISIONS}
     oracle.load(case)

@@ -1,4 +1,4 @@
-"""Query sets that mix the three languages give the same results whatever runs them."""
+"""Tests that query sets that mix the three languages give the same results whatever runs them."""
 
 from __future__ import annotations
 

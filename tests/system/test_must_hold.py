@@ -26,7 +26,7 @@ Found = dict[str, list[tuple[object, ...]]]
 
 
 def run(text: str, tables: dict[str, pa.Table], devices: int | None) -> Found:
-    """The results of each query, without their times."""
+    """Returns the results of each query, without their times."""
     c = compile_text(text, options=Options(devices=devices))
     graph = GraphRun(c, [GoldenDevice(one.options.config) for one in c.devices])
     found: Found = {name: [] for name in c.program.names}
@@ -98,7 +98,7 @@ def test_3_five_streams_over_three_joins_and_in_one(devices: int | None) -> None
 
 
 def test_4_an_expression_of_one_stream_joins_like_a_column() -> None:
-    """The device compares no more pairs, and gives the host no more to look at."""
+    """The device compares no more pairs, and gives the host no more to check."""
     data = rows(4, 1_000)
     shifted = data["S"].set_column(1, "d", pa.array(np.asarray(data["S"].column("d")) + 1))
     seen, found = [], []
@@ -129,7 +129,7 @@ def read(client: BridgeClient, name: str) -> list[tuple[object, ...]]:
 def test_5_a_late_query_over_groups_counts_what_its_window_holds(
     windows: str, tmp_path: Path
 ) -> None:
-    """The rows are those that a join keeps."""
+    """The rows in it are those that a join keeps."""
     first, then = ([1, 2, 3], [7, 8, 7]), ([5], [7])
     with bridge(tmp_path) as (_, url), BridgeClient(url, patience=2) as client:
         say(client, "CREATE STREAM R (a int)")

@@ -1,7 +1,7 @@
-"""Statements as people bring them from Flink, Spark, ksqlDB and Trino, on rows with NULLs, equal times, disorder
-and late rows, and on empty streams; DuckDB is asked the same of the finite streams.
+"""Tests statements as users bring them from Flink, Spark, ksqlDB and Trino, on rows with NULLs, equal
+times, disorder and late rows, and on empty streams; DuckDB is asked the same of the finite streams.
 
-`ordinary.txt` has by name the statement and, behind `=>`, what the judge is asked. The judge's streams have
+`ordinary.txt` has by name the statement and, after `=>`, what the judge is asked. The judge's streams have
 `ts`, and `seq`, a row's place in its stream. `net`: the changes are summed up; `ordered`: the order counts.
 """
 
@@ -83,7 +83,8 @@ def statements() -> list[Statement]:
 
 
 def arrivals(name: str, chance: random.Random, count: int) -> tuple[pa.Table, pa.Table]:
-    """The rows of a stream as they arrive, and for the judge, in order and without the late ones."""
+    """Returns the rows of a stream as they arrive, and those for the judge, in order and without
+    the late ones."""
     span, step = chance.choice((8_000, 30_000)), chance.choice((1, 250, 1000))
     times = sorted(chance.randrange(0, span, step) for _ in range(count))
     behind = [time + chance.randint(0, 3_000) * (chance.random() < 0.3) for time in times]
@@ -105,7 +106,8 @@ def arrivals(name: str, chance: random.Random, count: int) -> tuple[pa.Table, pa
 
 
 def plain(value: Any) -> Any:
-    """A value that is equal to the judge's: numbers to nine digits, whose type does not count."""
+    """Returns a value that equals the judge's: numbers are rounded to nine digits, and their type
+    does not count."""
     if isinstance(value, float | int | Decimal) and not isinstance(value, bool):
         return float(f"{float(value):.9g}") + 0.0 if math.isfinite(value) else value
     if isinstance(value, datetime.datetime):

@@ -1,4 +1,5 @@
-"""Sites apart from each other: where there are no namespaces, nodes send late themselves."""
+"""Tests sites apart from each other: where there are no namespaces, the nodes themselves send
+late."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def test_results_are_exact_without_namespaces(
             found = sorted(result.tids for _, result in cluster.results())
             blocks_seen = cluster.blocks()
     assert found == answer(windows, blocks)
-    # What the nodes on a block's way added up is what was predicted, where nothing was deleted.
+    # The sum that the nodes on a block's way added up is the predicted one, where nothing was
+    # deleted.
     assert len(blocks_seen) == len(blocks)
     assert all(block.actual <= block.predicted for block in blocks_seen)
     assert any(block.actual for block in blocks_seen)

@@ -1,6 +1,6 @@
-"""Three sites as processes, each with a device behind a bridge of its own, apart as far as this machine
-allows; the centre killed and started again, messages lost and repeated. One run; `nox -s sites` has
-more."""
+"""Tests three sites as processes, each with a device behind a bridge of its own, as far apart as
+this machine allows; the centre is killed and started again, messages are lost and repeated. This is
+one run; `nox -s sites` has more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""500 random statements of X-SQL, nested in each other, against DuckDB."""
+"""Tests 500 random statements of X-SQL, nested in each other, against DuckDB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.system.statements import Judge, check
 
 
 def test_random_statements() -> None:
-    """All in one process; a case that fails is shown as small as it can be."""
+    """All run in one process; a case that fails is shown as small as it can be."""
     judge, rows = Judge(), list[int]()
 
     @random_cases(500)

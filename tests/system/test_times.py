@@ -1,6 +1,6 @@
-"""Streams that name the column of their time: whatever takes the time of a row takes that column.
+"""Tests streams that name the column of their time: whatever takes the time of a row takes that column.
 
-Each query is judged by DuckDB over the whole streams, and gives the same from files, from Python, in random
+DuckDB judges each query over the whole streams; the query gives the same from files, from Python, in random
 pieces and at a bridge.
 """
 
@@ -41,7 +41,7 @@ ALIKE = (
     "SELECT x.n AS x, y.n AS y FROM (SELECT n, k, order_time AS t FROM o WHERE price > 1) x JOIN"
     " (SELECT * FROM s) y ON x.k = y.k AND y.ship_time BETWEEN x.t AND x.t + INTERVAL '0.006' SECOND",
 )  # fmt: skip
-"""What DuckDB is asked as it stands."""
+"""Queries that DuckDB is asked as they stand."""
 
 _LAST = (
     "SELECT l.n AS x, r.n AS y FROM {0} l {1} JOIN LATERAL (SELECT * FROM {2} r WHERE r.k = l.k"
@@ -113,11 +113,12 @@ JUDGED = {
         " QUALIFY price > lag(price) OVER w AND ms(order_time) - lag(ms(order_time)) OVER w <= 6"
     ),
 }  # fmt: skip
-"""What DuckDB is asked in its own words; streams' times and intervals count whole milliseconds."""
+"""Queries that DuckDB is asked in its own words; streams' times and intervals count whole
+milliseconds."""
 
 
 def streams(chance: random.Random) -> dict[str, pa.Table]:
-    """Rows whose timestamps are finer than a millisecond now and then."""
+    """Returns rows whose timestamps are finer than a millisecond now and then."""
     fine = chance.choice((0, 0, 999))
 
     def one(**more: int) -> dict[str, list[object]]:
@@ -152,7 +153,7 @@ def judged(query: str, rows: Mapping[str, pa.Table]) -> Rows:
 
 
 def queries() -> dict[str, str]:
-    """By what is asked, what DuckDB is asked."""
+    """Returns by query what DuckDB is asked."""
     return {**{query: query for query in ALIKE}, **JUDGED}
 
 
@@ -160,7 +161,7 @@ def text() -> str:
     found = DECLARED
     for number, query in enumerate(queries(), start=1):
         recognizes = "MATCH_RECOGNIZE" in query
-        if recognizes:  # whose rows have one time only
+        if recognizes:  # its rows have one time only
             found += f"CREATE STREAM m{number} AS {query};\n"
         asked = f"SELECT x, y FROM m{number}" if recognizes else query
         found += f"REGISTER QUERY q{number} AS {asked};\n"
@@ -168,7 +169,7 @@ def text() -> str:
 
 
 def own(rows: Mapping[str, Rows]) -> dict[str, Rows]:
-    """The results without the times of their components."""
+    """Returns the results without the times of their components."""
     found = {name: Rows() for name in rows}
     for name, counted in rows.items():
         for row, times in counted.items():

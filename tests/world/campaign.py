@@ -20,18 +20,20 @@ from tests.world.world import Violation, play, shrink
 
 _BLOCK = 50
 _COLLECTED = 25
-"""Jobs that a process does until it collects the garbage of all of them."""
+"""Jobs of a process between two collections of garbage."""
 
 
 def begin() -> None:
-    """A process of the campaign: garbage is collected between jobs, of jobs alone."""
+    """Begins a process of the campaign: garbage is collected between jobs, and only that of
+    jobs."""
     gc.collect()
     gc.freeze()
     gc.disable()
 
 
 def job(seed: int) -> tuple[int, Counter[str], bool, float, str | None]:
-    """A seed: what happened, whether a bridge refused, the longest it took to drain, the violation."""
+    """Plays a seed; returns what happened, whether a bridge refused, how long it took to drain, and
+    the violation."""
     if seed % _COLLECTED == 0:
         gc.collect()
     try:
@@ -43,7 +45,7 @@ def job(seed: int) -> tuple[int, Counter[str], bool, float, str | None]:
 
 
 def search(name: str, first: int, seeds: int) -> tuple[str, int | None, str]:
-    """The first seed that finds a planted fault."""
+    """Searches for the first seed that finds a planted fault."""
     with planted(name):
         for seed in range(first, first + seeds):
             if seed % _COLLECTED == 0:
@@ -62,7 +64,7 @@ def main() -> int:
     parser.add_argument("--planted", nargs="*", default=None, metavar="NAME")
     campaigns.add_options(parser)
     options = parser.parse_args()
-    # What greenlets leave behind slows a process down after some thousand jobs.
+    # Whatever greenlets leave behind slows a process down after some thousand jobs.
     of = multiprocessing.get_context("spawn")
     with of.Pool(options.jobs, begin, maxtasksperchild=100) as pool:
         if options.planted is not None:

@@ -1,4 +1,4 @@
-"""What must hold in a simulated world: after each step, and at the end."""
+"""Checks what must hold in a simulated world: after each step, and at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Checks:
         self._staged: tuple[Any, dict[str, int], dict[str, Any]] = (None, {}, {})
 
     def is_quiet(self) -> bool:
-        """A look that is only a glance, if this one may be and sees nothing."""
+        """Returns whether a glance will do as the look after this step: one is due, and it sees
+        nothing."""
         job = self.job
         if (
             job.wrong is not None
@@ -39,7 +40,7 @@ class Checks:
         return True
 
     def look(self) -> None:
-        """After each step; mostly only a glance."""
+        """Looks after each step; mostly only a glance."""
         job = self.job
         if job.wrong is not None:
             raise AssertionError(job.wrong)
@@ -73,8 +74,9 @@ class Checks:
         self._look_at_failure(session.failure)
 
     def _look_at_results(self, session: Session) -> None:
-        """A replay goes on past a full room for a reader that is ahead of it (decision 0230), and so do rows
-        behind it until the reader is reached. What is too much then is not added to afterwards."""
+        """A replay goes on despite a full room for a reader that is ahead of it (decision 0230),
+        and so do rows behind the reader until it is reached. A surplus then must not grow
+        afterwards."""
         found, (of, before) = session.delivery.retained, self._retained
         goes_on = session.applied < session.replayed or bool(session.reading.ahead)
         if goes_on or (of is not session and session.replayed):
@@ -83,15 +85,16 @@ class Checks:
             before = 0
         usual = session.limits.result_rows + 60
         assert before is None or found < max(usual, before + 1), "results wait without a bound"
-        # Of the last steps of a replay only the next look sees what came of them.
+        # Only the next look sees what came of the last steps of a replay.
         self._retained = (session, None if goes_on else found)
 
     def _look_at_staged(self, session: Session) -> None:
-        """What was staged for an epoch goes when that is in, also what was staged in vain."""
+        """Everything staged for an epoch goes when the epoch is in, also what was staged in
+        vain."""
         epochs = session.epochs
         assert len(epochs.staged) < 60, "staged parts heap up"
         if session.changed._owner is not None:  # type: ignore[attr-defined]
-            return  # it may be going
+            return  # it may be about to go
         last = {name: writer.epoch for name, writer in epochs.writers.items()}
         of, before, parts = self._staged
         if of is epochs and last != before:
@@ -113,7 +116,7 @@ class Checks:
                 raise AssertionError(f"the session has failed: {failure}")
 
     def check(self) -> None:
-        """The end."""
+        """Checks the results at the end."""
         job = self.job
         for name, wanted in job.wanted.items():
             found: Rows = Counter()
@@ -126,9 +129,9 @@ class Checks:
             self._check_registered(job.network.server[1].bridge, job.operators.registered)
 
     def _check_registered(self, bridge: Bridge, since: int) -> None:
-        """A query that came in mid-stream has all rows of the epochs that came after it, and before
-        them those that still waited for the other stream: a row and all that follow in time. One
-        that has failed says so."""
+        """Checks that a query registered in mid-stream has all rows of the epochs that came after
+        it, and before them those that still waited for the other stream: a row and all that follow
+        in time. A query that has failed must report it."""
         job = self.job
         log = bridge.session.logs["extra"]
         found = Counter(zip(*(log.rows.column(n).to_pylist() for n in ("a", "b")), strict=True))

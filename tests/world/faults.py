@@ -1,6 +1,6 @@
 """The faults of a simulated world, when each may happen, and how often each did.
 
-Every job has some of them, each with a rate of its own, until the world calms down.
+Every job has some of them, each at a rate of its own, until the world calms down.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 
 DISK = ("error", "short", "torn", "dead", "late", "lost")
-"""A call of the disk that fails in one of the ways `SimDisk` knows."""
+"""Ways in which a call of the disk fails; `SimDisk` knows them."""
 KINDS: dict[str, float] = {
     **{f"disk {kind}": 0.006 for kind in DISK},
     "disk error": 0.012,
@@ -44,15 +44,15 @@ KINDS: dict[str, float] = {
     "power lost after a stop": 0.3,
     "folder forgotten": 0.1,
 }
-"""How likely each is where it can happen: at a call of the disk, a request, a task, a batch, a
-loss of power, or at the tick of a world's clock."""
+"""Probability of each where it can happen: at a call of the disk, a request, a task, a batch, a
+loss of power, or a tick of a world's clock."""
 DAMAGE = ("disk lost", "bit flipped", "file cut", "folder forgotten")
-"""After these, and no others, a bridge may refuse to go on. A file that is cut is the only damage of its
-job: of two that meet in one record nothing may be left that shows them."""
+"""Only after these may a bridge refuse to go on. A file that is cut is the only damage of its job:
+when two of them meet in one record, nothing may be left that shows them."""
 
 
 class _Chances(dict[str, random.Random]):
-    """A stream of chance for each kind, from when it is asked for."""
+    """A stream of chance for each kind, created when it is first asked for."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -63,8 +63,8 @@ class _Chances(dict[str, random.Random]):
 
 
 class Faults:
-    """Decides; each kind has a stream of chance of its own, so that one that is left out changes
-    little else."""
+    """Decides which faults happen. Each kind has a stream of chance of its own, so that leaving one
+    out changes little else."""
 
     def __init__(self, seed: int, without: Collection[str] = (), calm: float = 60.0) -> None:
         chosen = random.Random(f"kinds {seed}")
@@ -93,12 +93,12 @@ class Faults:
         self.last = max(self.last, now)
 
     def of(self, kind: str) -> random.Random:
-        """Chance for the details of a kind."""
+        """Returns the stream of chance for the details of a kind."""
         return self._chances[kind]
 
     @property
     def of_disk(self) -> int:
-        """Calls of the disk that went wrong."""
+        """Returns how many calls of the disk went wrong."""
         return sum(self.happened[f"disk {kind}"] for kind in (*DISK, "full"))
 
     @property

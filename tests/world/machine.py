@@ -1,4 +1,5 @@
-"""The machine a bridge runs on: its disk, its power, and the supervisor that starts it again."""
+"""Simulates the machine that a bridge runs on: its disk, its power, and the supervisor that starts
+it again."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from tests.world.simulation import Killed, Process, Simulation
 
 
 class BootDisk:
-    """A disk as one process has it: calls take their time and go wrong, and after its death there
-    are none."""
+    """A disk as one process has it: calls take their time and go wrong, and there are none after
+    its death."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class BootDisk:
         self._faults, self._without_power = faults, without_power
 
     def call(self, what: str, do: Callable[[], Any], changes: bool) -> Any:
-        """One call of the disk."""
+        """Makes one call of the disk."""
         if not self._process.alive:
             raise Killed
         simulation, faults = self._simulation, self._faults
@@ -111,13 +112,13 @@ class SlowDevice(GoldenDevice):
 
 
 def _some(disk: SimDisk, chance: random.Random) -> Path | None:
-    """A file that is kept."""
+    """Returns some file with content, but not the lock."""
     files = [p for p, inode in disk.files.items() if inode.data and p.name != "lock"]
     return chance.choice(sorted(files)) if files else None
 
 
 def cut(disk: SimDisk, chance: random.Random) -> str:
-    """Cuts something that is kept."""
+    """Cuts a file that is kept."""
     path = _some(disk, chance)
     if path is None:
         return "nothing"
@@ -129,7 +130,7 @@ def cut(disk: SimDisk, chance: random.Random) -> str:
 
 
 def flip(disk: SimDisk, chance: random.Random) -> str:
-    """Turns a bit of something that is kept over."""
+    """Flips a bit of a file that is kept."""
     path = _some(disk, chance)
     if path is None:
         return "nothing"

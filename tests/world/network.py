@@ -1,7 +1,7 @@
-"""The network between clients and a bridge: Flight's calls, which are late, lost, repeated and cut.
+"""Simulates the network between clients and a bridge: Flight's calls, which are late, lost, repeated and cut.
 
-A client calls the same methods as on a connection of Flight, the bridge's own service answers. What a
-call carries is not written and read again: the protocol's fuzzers do that.
+A client calls the same methods as on a connection of Flight, and the bridge's own service answers. The
+content of a call is not written and read again: the protocol's fuzzers do that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.world.faults import Faults
 from tests.world.simulation import Process, SimTask, Simulation
 
 _GIVEN_UP = 5.0
-"""Seconds until a client takes an answer that does not come for lost."""
+"""Seconds until a client considers an answer lost."""
 
 
 class SimService:
@@ -32,7 +32,7 @@ class SimService:
     _answering, _exchange, _info = Service._answering, Service._exchange, Service._info
 
     def _let_in(self, context: Any) -> None:
-        """Nobody wants a token here."""
+        """Lets every client in: no token is required here."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
@@ -74,7 +74,7 @@ class Network:
         return server
 
     def request(self, what: str, work: Callable[[SimService], Any]) -> Any:
-        """One call and its answer."""
+        """Makes one call; returns its answer."""
         simulation, faults = self.simulation, self.faults
         self.pause()
         if faults.happens("request delayed", simulation.time):
@@ -112,7 +112,7 @@ def _outcome(task: SimTask) -> Any:
 
 
 class SimConnection:
-    """As `flight.FlightClient`."""
+    """Behaves like `flight.FlightClient`."""
 
     def __init__(self, network: Network, process: Process, peer: str) -> None:
         self._network, self._process, self._peer = network, process, peer
@@ -136,7 +136,7 @@ class SimConnection:
         return made, made
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because nothing is held."""
 
 
 class Rows:
@@ -199,7 +199,7 @@ class SimExchange:
     # --- the client's end -------------------------------------------------------
 
     def begin(self, schema: pa.Schema) -> None:
-        """The schema comes with each batch."""
+        """Does nothing: the schema comes with each batch."""
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         self._send(Chunk(batch, None))
@@ -224,7 +224,7 @@ class SimExchange:
             self._wake()
 
     def read_chunk(self) -> Chunk:
-        """The service's answer."""
+        """Returns the service's answer."""
         until = self.network.simulation.time + 20
         while not self._answers:
             if self._task.done:
@@ -239,7 +239,7 @@ class SimExchange:
         self.cancel()
 
     def cancel(self) -> None:
-        """Of an exchange that has gone silent the service hears nothing, not even this."""
+        """Ends the exchange, but if it has gone silent, not even this reaches the service."""
         if not self._silent:
             self.end("closed")
 

@@ -1,4 +1,5 @@
-"""People at a bridge, besides Spark: they swap and register queries, and one of them does not mean well."""
+"""Simulates people at a bridge, besides Spark: they swap and register queries, and one of them is
+malicious."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ STRICT = (
     f"REGISTER QUERY extra AS SELECT R.a, R.b FROM R WHERE R.b > 300 + 0 / (R.a - {POISON})"
     " WINDOW NOW WITH (strict)"
 )
-"""It fails at a row with this `a`, and no other query may."""
+"""The strict query fails at a row with this `a`, and no other query may."""
 
 
 class Operators:
-    """`registered` is the first epoch that was planned when a query with `text` came in."""
+    """Swaps, registers and forges. `registered` is the first epoch that was planned when a query
+    with `text` came in."""
 
     def __init__(self, job: Job, seed: int) -> None:
         self.job = job
@@ -46,7 +48,8 @@ class Operators:
         if faults.happens("queries swapped", now):
             text = faults.of("queries swapped").choice((TEXT, MORE))
             simulation.spawn(self.process, "swap", lambda: self._swap(text))
-        # Before rows are in there may be no stream; a statement would begin a catalogue of its own.
+        # Before rows are in there may be no stream, and a statement would begin a catalogue of its
+        # own.
         free = not (self.swaps or self.asked) and job.acked
         if free and faults.happens("query registered", now):
             self.asked = True
@@ -86,8 +89,8 @@ class Operators:
     # --- what must be refused -----------------------------------------------------
 
     def _forge(self) -> None:
-        """Other rows in the place of an epoch that is in, a part twice, another writer's rows, rows
-        after the end: each is refused."""
+        """Sends other rows in the place of an epoch that is in, a part twice, another writer's
+        rows, or rows after the end: each is refused."""
         job, chance = self.job, self.job.faults.of("rows forged")
         name = chance.choice(("R", "S"))
         writer = f"writer-{name}"
@@ -96,7 +99,7 @@ class Operators:
             return
         start, end = job.feeds[name].offsets[last]
         rows = job.rows[name].slice(start, end - start)
-        column = 2 if name == "R" else 1  # one without NULL, of which one more is NULL
+        column = 2 if name == "R" else 1  # one without NULL, because NULL plus one is NULL again
         changed = pc.add(rows.column(column), 1).cast("int32")
         other = rows.set_column(column, rows.schema.names[column], changed)
         way = chance.choice(("other rows", "two attempts", "another writer"))

@@ -1,7 +1,7 @@
 """Faults planted into the product, which the simulated world must find.
 
-Each is a line of a function that is taken out or written otherwise: what a hurried hand might do to the
-storage, the session, the protocol, the sink or the source. `planted` puts one in for a while.
+Each takes out or rewrites a line of a function, as a hurried hand might in the storage, the session, the
+protocol, the sink or the source. `planted` puts one in for a while.
 """
 
 from __future__ import annotations
@@ -147,12 +147,13 @@ PLANTED = {
     "the source reads a row too few": (
         _S + "BridgeResults.read", "part.end)", "max(part.end - 1, part.start))"),
 }  # fmt: skip
-"""By name: the function, its text, and the text in its place; then modules that have the function, too."""
+"""By name: the function, its text, and the text in its place; then further modules that hold the
+function."""
 
 
 @contextlib.contextmanager
 def planted(name: str) -> Iterator[None]:
-    """The product with one of these faults."""
+    """Puts one of these faults into the product."""
     place, old, new, *others = PLANTED[name]
     module_name, _, path = place.partition(":")
     module = importlib.import_module(module_name)

@@ -2,7 +2,7 @@
 
 A task is a greenlet. It runs until it waits: for time, for a lock, for another task. Nothing else
 interrupts it, so a run is the same again under the same seed. A process is a set of tasks that die
-together, without a last word: what they would do on their way out finds neither disk nor network.
+together, without warning: whatever they would do on their way out finds neither disk nor network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Killed(GreenletExit):
 
 
 class Stuck(AssertionError):
-    """Nothing will ever happen again, or not in time."""
+    """Nothing will happen any more, or not in time."""
 
 
 class Process:
@@ -30,12 +30,12 @@ class Process:
         self.name, self.alive = name, True
         self.tasks: dict[SimTask, None] = {}
         self.hooks: list[Callable[[], None]] = []
-        """What others notice of its end."""
+        """Functions through which others notice its end."""
         self.client: Any = None
 
 
 class SimTask:
-    """One function of a process, as it runs. `context` is whatever its caller wants it to know."""
+    """A function of a process while it runs. `context` is whatever its caller wants it to have."""
 
     def __init__(
         self, process: Process, name: str, work: Callable[[], Any], context: Any = None
@@ -50,11 +50,11 @@ class SimTask:
 
 _Turn = tuple[float, float, int, Any, int]
 _IDLE: list[Any] = []
-"""Greenlets whose task is over, for the next ones: to begin one takes longer than most turns do."""
+"""Greenlets whose task is over, for reuse: starting one takes longer than most turns."""
 
 
 class Simulation:
-    """`story` are the lines of what happened, with their times."""
+    """A simulated world. `story` holds the lines of what happened, with their times."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(f"turns {seed}")
@@ -64,7 +64,7 @@ class Simulation:
         self.current: SimTask | None = None
         self.story: list[tuple[float, str]] = []
         self.crashed: str | None = None
-        """The error that ended a thread of the product, which nothing may."""
+        """The error that ended a thread of the product, which must never happen."""
         self._hub = getcurrent()
         self._queue: list[_Turn] = []
         self._processes: dict[Process, None] = {}
@@ -86,7 +86,7 @@ class Simulation:
         return task
 
     def _begin(self, task: SimTask) -> None:
-        """The first turn of a task."""
+        """Runs the first turn of a task."""
         while _IDLE and _IDLE[-1].parent is not self._hub:
             _IDLE.pop()
         task.greenlet = _IDLE.pop() if _IDLE else greenlet(_carry, parent=self._hub)
@@ -99,11 +99,11 @@ class Simulation:
             self.wake(other)
 
     def at(self, time: float, work: Callable[[], None]) -> None:
-        """Something that happens to the world; it does not wait."""
+        """Schedules something that happens to the world; it does not wait."""
         self._push(time, work, 0)
 
     def kill(self, process: Process) -> None:
-        """At once, or after the task that runs has waited."""
+        """Kills a process, at once or after the running task has waited."""
         process.alive = False
         self.at(self.time, lambda: self._bury(process))
 
@@ -129,8 +129,9 @@ class Simulation:
         look: Callable[[], None],
         is_quiet: Callable[[], bool],
     ) -> None:
-        """Until it is over; `look` comes after each step. Raises `Stuck` if it is not by then. Where nobody
-        else is before it and `is_quiet` takes the look, a task that waits goes on by itself."""
+        """Runs until it is over, and calls `look` after each step. Raises `Stuck` if it is not over
+        in time. If nothing else comes first and `is_quiet` takes the look, a task that waits goes
+        on by itself."""
         self._until, self._is_quiet = until, is_quiet
         queue = self._queue
         while not over():
@@ -151,8 +152,8 @@ class Simulation:
             look()
 
     def end(self) -> None:
-        """Lets go of every task that is left, also of those that wait for others: what is on the stack of one that
-        never ends, nobody collects."""
+        """Releases every task that is left, also those that wait for others: the stack of a task
+        that never ends is never collected."""
         while self._processes:
             process, _ = self._processes.popitem()
             process.alive = False
@@ -161,7 +162,7 @@ class Simulation:
     # --- waiting ----------------------------------------------------------------
 
     def park(self, timeout: float | None = None) -> bool:
-        """The task that runs waits; true if it was woken before its time."""
+        """Makes the running task wait; returns whether it was woken before its time."""
         task = self.current
         assert task is not None, "only a task can wait"
         if not task.process.alive:
@@ -192,7 +193,7 @@ class Simulation:
             self.park(None if until is None else until - self.time)
 
     def _push(self, time: float, what: Any, turn: int) -> _Turn:
-        # Of what happens at one moment, chance decides which comes first.
+        # Chance decides which of several things at one moment comes first.
         self._number += 1
         made = (time, self.chance.random(), self._number, what, turn)
         heapq.heappush(self._queue, made)
@@ -200,7 +201,7 @@ class Simulation:
 
 
 def _carry(simulation: Simulation, task: SimTask) -> None:
-    """What a greenlet does: one task after the other."""
+    """Runs in a greenlet: one task after the other."""
     while True:
         try:
             task.result = task.work()
@@ -211,12 +212,12 @@ def _carry(simulation: Simulation, task: SimTask) -> None:
         simulation._over(task)
         _IDLE.append(task.greenlet)
         hub = simulation._hub
-        del simulation, task  # nobody collects what is on the stack of one that waits
+        del simulation, task  # the stack of a waiting one is never collected
         simulation, task = hub.switch()
 
 
 class SimMutex:
-    """Reentrant."""
+    """A reentrant lock."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

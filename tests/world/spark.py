@@ -1,6 +1,6 @@
-"""Spark as the bridge knows it: its protocol for sinks and sources, with all that may repeat.
+"""Simulates Spark as the bridge knows it: its protocol for sinks and sources, with everything that may repeat.
 
-A query has a checkpoint: which rows a batch has is written down before it begins, that it is done
+A query has a checkpoint: the rows of a batch are written down before it begins, and that it is done
 after the sink has committed it. A driver that dies in between does the batch again. Tasks are
 tried up to four times, some twice at once, and one that lost may go on for long. The sink and the source
 are the connector's own.
@@ -24,13 +24,13 @@ from tests.world.simulation import Process, SimTask, Simulation, SimWorld
 
 ATTEMPTS = 4
 _LOOK, _LONGEST = 1.0, 8.0
-"""Seconds between two looks for results, which double while there are none."""
+"""Seconds between two looks for results, doubled up to the longest while there are none."""
 BRIDGE = "grpc://10.0.0.1:8815"
 
 
 @dataclass
 class Checkpoint:
-    """Of one Spark query: planned batches and done ones; it outlives everything."""
+    """The checkpoint of a Spark query: planned batches and done ones; it outlives everything."""
 
     offsets: dict[int, Any] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
@@ -46,7 +46,7 @@ class TaskFailed(Exception):
 
 @dataclass(frozen=True)
 class Ways:
-    """How tasks find out about themselves, as Spark's `TaskContext`."""
+    """Tells tasks about themselves, like Spark's `TaskContext`."""
 
     query: str
     batch: int
@@ -78,7 +78,7 @@ class Driver:
         self.link = SimLink((BRIDGE,), patience=20.0, of=self.client)
 
     def client(self) -> BridgeClient:
-        """The client of the process that runs."""
+        """Returns the client of the running process."""
         task = self.simulation.current
         assert task is not None
         process = task.process
@@ -95,7 +95,7 @@ class Driver:
     # --- the sink ---------------------------------------------------------------
 
     def feed(self, name: str, rows: pa.Table, kept: Checkpoint, acked: dict[str, int]) -> None:
-        """A stream into the bridge, batch after batch."""
+        """Feeds a stream into the bridge, batch after batch."""
         simulation, chance = self.simulation, self.faults.of("batch repeated")
         (whole,) = rows.combine_chunks().to_batches()
         writer = SourceWriter(self.link, name, None)
@@ -156,7 +156,7 @@ class Driver:
                 attempts.append(self._attempt(lambda: writer.write(batches()), way))
             while not all(task.done for task in attempts):
                 if any(task.done and task.error is None for task in attempts):
-                    break  # one that has lost goes on
+                    break  # one that has lost may go on
                 for task in attempts:
                     if simulation.current is not None:
                         task.joining.append(simulation.current)
@@ -168,7 +168,8 @@ class Driver:
         raise error if isinstance(error, Exception) else TaskFailed("a task was killed too often")
 
     def _attempt(self, work: Callable[[], Any], way: Any) -> SimTask:
-        """A Python worker of its own, which dies with the driver or alone."""
+        """Starts an attempt in a Python worker of its own, which dies with the driver or by
+        itself."""
         process = Process("worker")
         task = self.simulation.spawn(process, "task", work, way)
         self.process.hooks.append(lambda: self.simulation.kill(process))
@@ -188,7 +189,7 @@ class Driver:
         output: dict[int, pa.Table],
         over: Callable[[], bool],
     ) -> None:
-        """A query's results into files, a batch each, until there are no more."""
+        """Writes a query's results into files, one per batch, until there are no more."""
         simulation = self.simulation
         reader = SourceReader(
             BridgeResults(self.link, query, spark_schema(columns), False), "spark", 50, None

@@ -1,4 +1,5 @@
-"""Jobs in a simulated world: a few hundred seeds, some planted faults, and the world itself."""
+"""Tests jobs in a simulated world: a few hundred seeds, some planted faults, and the world
+itself."""
 
 from __future__ import annotations
 

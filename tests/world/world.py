@@ -58,16 +58,16 @@ LIMITS = replace(
 )  # fmt: skip
 IDLE, GRACE = 30.0, 10.0
 CALM = 40.0
-"""Virtual seconds in which faults happen."""
+"""Virtual seconds during which faults happen."""
 DRAINED = 300.0
-"""And those after the last in which all must be over."""
+"""Virtual seconds after the last fault in which everything must be over."""
 SLACK = 24
 """Milliseconds by which rows are out of order in some jobs."""
 SIZES = (60, 10, 24, 10, 10, 10)
 """Rows of each stream, by seed."""
 DATASETS = 6
 LIBRARIES = Libraries()
-"""The same in all jobs, so that a query set is compiled once."""
+"""Shared by all jobs, so that a query set is compiled once."""
 
 
 class Violation(AssertionError):
@@ -85,7 +85,7 @@ def compilation(text: str) -> Compilation:
 
 @functools.cache
 def data(number: int, rows: int) -> tuple[dict[str, pa.Table], dict[str, Rows]]:
-    """Rows of both streams, and the results of the reference."""
+    """Returns rows of both streams, and the results of the reference."""
     chance = np.random.default_rng(number)
     key = [chance.integers(0, 8, rows).astype(np.int32) for _ in range(2)]
     ts = [np.sort(chance.choice(4 * rows, rows, replace=False)) for _ in range(2)]
@@ -100,7 +100,7 @@ def data(number: int, rows: int) -> tuple[dict[str, pa.Table], dict[str, Rows]]:
 
 
 def out_of_order(rows: pa.Table, seed: int) -> pa.Table:
-    """The same rows, each later by less than the slack."""
+    """Returns the same rows, each delayed by less than the slack."""
     ts = rows["ts"].to_numpy()
     later = ts + np.random.default_rng(seed).integers(0, SLACK, len(ts))
     return rows.take(pa.array(np.argsort(later, kind="stable")))
@@ -167,7 +167,8 @@ class Job:
                 self.network.cut(peer)
 
     def refuse(self, why: str) -> None:
-        """A bridge says that it cannot go on."""
+        """Notes that a bridge refuses to go on; it must give the place, and its disk must have
+        lied."""
         self.simulation.tell(f"bridge: refuses: {why}")
         if not self.faults.damaged:
             self.fail(f"a refusal over a disk that did not lie: {why}")
@@ -176,7 +177,7 @@ class Job:
         self.refused = why
 
     def _stop(self, bridge: Bridge) -> None:
-        """As a signal does."""
+        """Stops a bridge as a signal does."""
         process, begun = self.bridge, self.simulation.time
         bridge.stop()
         for exchange in list(self.network.exchanges):
@@ -200,7 +201,8 @@ class Job:
 
         def again() -> None:
             if power:
-                # The mark of the folder is where it was; a disk that forgets both is not promised.
+                # The mark of the folder is where it was; nothing is promised on a disk that forgets
+                # both.
                 forgets = self.faults.happens("folder forgotten", self.simulation.time)
                 if forgets and self.disk.forget(FOLDER, FOLDER / MARK):
                     self.simulation.tell("disk: the last sync of the folder is forgotten")
@@ -226,7 +228,7 @@ class Job:
             try:
                 driver.client().load(compilation(TEXT), self.run)
             except BridgeError as error:
-                # Another set has been swapped in, or the catalogue has one query more.
+                # Another set has been swapped in, or the catalogue has one more query.
                 if error.kind != "in-use":
                     raise
 
@@ -257,7 +259,8 @@ class Job:
         driver.client().end(name)
 
     def _over(self, driver: Driver, name: str) -> bool:
-        """A reader has come to the end. It asks once its streams are fed: before there is none."""
+        """Returns whether a reader has come to the end. It asks once its streams are fed: before
+        that there is none."""
         if not all(f"feed {one}" in self.finished for one in self.rows):
             return False
         kept = self.readers[name]
@@ -274,7 +277,7 @@ class Job:
         return self.simulation.spawn(driver.process, name, run)
 
     def _lasting(self, work: Callable[[], None]) -> None:
-        """Does something again until it succeeds, if its error may pass."""
+        """Repeats something until it succeeds, if its error may pass."""
         while True:
             try:
                 return work()
@@ -296,7 +299,7 @@ class Job:
     # --- what happens to it -----------------------------------------------------
 
     def tick(self) -> None:
-        """Once a second, whatever may befall the world."""
+        """Runs once a second: whatever may befall the world."""
         simulation, faults = self.simulation, self.faults
         now = simulation.time
         simulation.at(now + 1.0, self.tick)
@@ -344,14 +347,14 @@ class Job:
         self.wrong = self.wrong or what
 
     def _check_kept(self, bridge: Bridge) -> None:
-        """Nothing that was acknowledged is lost."""
+        """Checks that nothing that was acknowledged is lost."""
         for writer, epoch in self.acked.items():
             last = bridge.session.epochs.last(writer) if bridge.has_session else -1
             if last < epoch:
                 self.fail(f"epoch {epoch} of {writer} was acknowledged, and {last} is the last")
 
     def over(self) -> bool:
-        """All is done, no exchange is left open, and what a bridge replays is replayed."""
+        """Returns whether all is done, no exchange is left open, and a bridge's replay is over."""
         if self.refused is not None:
             return True
         server = self.network.server
@@ -368,8 +371,9 @@ def _entries_of(text: str) -> tuple[Entry, ...]:
 
 @contextlib.contextmanager
 def patched(simulation: Simulation) -> Iterator[None]:
-    """Spark's context of a task, and identifiers, by the seed. What a text alone decides is computed
-    once; catalogues look at their clocks every second, and nobody collects garbage meanwhile."""
+    """Replaces Spark's task context, and identifiers, by ones that follow the seed. What a text
+    alone decides is computed once; catalogues look at their clocks every second, and no garbage is
+    collected meanwhile."""
     numbers = itertools.count(1)
 
     class Context:
@@ -397,8 +401,8 @@ def patched(simulation: Simulation) -> Iterator[None]:
 
 
 def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> Job:
-    """One job from its beginning to its end. Most are short: they see more faults in the same time;
-    what waits and what is kept reaches its bounds in the others."""
+    """Plays one job from its beginning to its end. Most are short, because short ones see more
+    faults in the same time; in the others, whatever waits or is kept reaches its bounds."""
     rows = rows or SIZES[seed % len(SIZES)]
     job = Job(seed, without, rows)
     simulation = job.simulation
@@ -419,7 +423,7 @@ def play(seed: int, without: Collection[str] = (), rows: int | None = None) -> J
 
 
 def shrink(found: Violation) -> Violation:
-    """The same violation, with as few kinds of faults and rows as show one."""
+    """Returns the same violation, with as few kinds of faults and rows as show one."""
     for rows in (10, 25):
         if rows < found.rows:
             with contextlib.suppress(_Held):
@@ -433,7 +437,7 @@ def shrink(found: Violation) -> Violation:
 
 
 class _Held(Exception):
-    """No violation any more."""
+    """There is no violation any more."""
 
 
 def _once_more(seed: int, without: tuple[str, ...], rows: int) -> Violation:

@@ -1,4 +1,4 @@
-"""Schemas and functions that the tests of the compiler share."""
+"""Schemas and functions shared by the tests of the APAS compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compiled(
 
 
 def problems(text: str, of: dict[str, Schema] = VALUES) -> list[Problem]:
-    """What is wrong with a text; nothing if it compiles."""
+    """Returns the problems of a text; none if it compiles."""
     try:
         compile_query(text, of, "out")
     except CompileError as error:
@@ -44,7 +44,7 @@ def problems(text: str, of: dict[str, Schema] = VALUES) -> list[Problem]:
 
 
 def places(text: str, of: dict[str, Schema] = VALUES) -> list[tuple[str, int, int]]:
-    """Kind, line and column of each problem."""
+    """Returns kind, line and column of each problem."""
     try:
         compile_query(text, of, "out")
     except CompileError as error:
@@ -53,7 +53,7 @@ def places(text: str, of: dict[str, Schema] = VALUES) -> list[tuple[str, int, in
 
 
 class Stats(Aggregate):
-    """max, min and mean as a tree."""
+    """Returns max, min and mean as a tree."""
 
     overloads = (
         Overload(
@@ -76,7 +76,7 @@ class Stats(Aggregate):
 
 
 class Halves(Scalar):
-    """A tree of two."""
+    """Returns a tree of two leaves."""
 
     overloads = (Overload((DOUBLE,), group("", leaf("low", DOUBLE), leaf("high", DOUBLE))),)
 

@@ -1,4 +1,4 @@
-"""Where the parts of an aggregating select stand: ids of section 5, of section 7 and of temporaries."""
+"""Places of the parts of an aggregating select: the ids of sections 5 and 7, and of temporaries."""
 
 from __future__ import annotations
 

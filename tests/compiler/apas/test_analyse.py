@@ -1,4 +1,4 @@
-"""Names, scopes, functions, and every semantic error with its exact place."""
+"""Names, scopes, functions, and every semantic error at its exact place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to network: queries that are nested, and what a compilation knows."""
+"""From text to network: nested queries, and what a compilation records."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_compilation_knows_its_output_and_what_it_met() -> None:
 
 
 def test_a_network_goes_from_its_sources_to_its_output() -> None:
-    """Every edge comes from an earlier node, and takes columns that node has."""
+    """Every edge comes from an earlier node and carries only columns of that node."""
     text = """from
       d[k = $I.v, s = agg.sum($I.v)];
       where window.range($J, 5), $J.v == $d.s select e[a = $J.v, b = $d.s];

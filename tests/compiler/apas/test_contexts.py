@@ -1,4 +1,4 @@
-"""What a name means where it is read, and what is said of one that means nothing."""
+"""The meaning of a name in its context, and the hint for a name without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that assign leaves: which of them what is wanted depends on, and constants among them."""
+"""Steps that assign leaves: which steps a result depends on, and constants among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def read(name: str, attribute: str) -> x.LeafRead:
 
 
 def test_steps_that_are_needed_are_those_on_a_way_to_what_is_wanted() -> None:
-    """By definition: from what is wanted backwards, the last assignment of each place counts."""
+    """By definition: walks backwards from the wanted places; the last assignment to each place
+    counts."""
     chance = random.Random(3)
     for _ in range(200):
         names = [f"a{n}" for n in range(5)]

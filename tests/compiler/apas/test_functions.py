@@ -1,4 +1,4 @@
-"""Functions of libraries: their arguments, and results that are trees."""
+"""Library functions: their arguments, and results that are trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of Fig. 5, 9 and 15 and of the example of section 5."""
+"""The ids of Fig. 5, 9 and 15 and of the example of section 5."""
 
 from __future__ import annotations
 

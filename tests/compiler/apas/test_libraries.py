@@ -1,4 +1,4 @@
-"""Libraries of functions: what cannot run, or be called, is refused when it is registered."""
+"""Libraries of functions: registering one refuses whatever cannot run or cannot be called."""
 
 from __future__ import annotations
 

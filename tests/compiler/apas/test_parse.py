@@ -1,4 +1,5 @@
-"""The grammar: what parses, what does not, where it says so; and that no text crashes it."""
+"""The grammar: which texts parse, where an error is reported, and that no text crashes the
+parser."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ PIECES = [
 
 
 def fuzzed(chance: random.Random) -> str:
-    """Random pieces, or a query that compiles with a few pieces changed."""
+    """Returns random pieces of syntax, or a valid query with a few pieces changed."""
     if chance.random() < 0.4:
         return " ".join(chance.choices(PIECES, k=chance.randint(0, 30)))
     text = chance.choice([ROAD, *FRAGMENTS])
@@ -103,7 +104,7 @@ def fuzzed(chance: random.Random) -> str:
 
 
 def fuzz(seed: int, count: int) -> tuple[int, int]:
-    """Compiles and refused."""
+    """Returns how many texts compiled, and how many were refused."""
     chance = random.Random(seed)
     good = bad = 0
     for _ in range(count):

@@ -1,5 +1,6 @@
-"""What the edges of random queries carry, against needs by definition: an attribute is needed if a
-condition reads it, or an attribute that is needed does; from the output backwards."""
+"""Compares the columns on the edges of random queries with the needs by definition: walking
+backwards from the output, an attribute is needed if a condition reads it, or an attribute that is
+needed does."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ SOURCES = {f"S{i}": [f"S{i}_{j}" for j in range(4)] for i in range(3)}
 
 
 def query(chance: random.Random) -> list[Definition]:
-    """Definitions on streams and earlier ones, the last the output. Names of attributes are of
-    one stream each."""
+    """Makes definitions over streams and earlier definitions; the last is the output. Attribute
+    names are unique to their stream."""
     attributes = dict(SOURCES)
     found: list[Definition] = []
     count = chance.randint(2, 6)
@@ -54,7 +55,7 @@ def query(chance: random.Random) -> list[Definition]:
         assigned = []
         for j in range(chance.randint(1, 4)):
             own = f"{d.name}_{j}"
-            # A constant beside an aggregate is no reason to aggregate: the first has one.
+            # A constant does not make a node aggregate, so the first attribute has a read.
             some = [read(chance.choice(d.inputs)) for _ in range(chance.randint(j == 0, 2))]
             value = " + ".join([*map(_shown, some), "1"])
             if d.aggregates and some:
@@ -76,7 +77,7 @@ def _shown(read: Read) -> str:
 
 
 def carried(definitions: list[Definition]) -> dict[str, list[set[str]]]:
-    """What the edges into each node carry, by the node's title."""
+    """Returns what the edges into each node must carry, by the node's title."""
     needed: set[Read] = {(definitions[-1].name, a) for a in definitions[-1].reads}
     found: dict[str, list[set[str]]] = {}
     used = _used(definitions)

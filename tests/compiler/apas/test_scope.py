@@ -1,4 +1,5 @@
-"""What names and calls mean: functions of all languages beside those of libraries, NULL, FILTER."""
+"""The meaning of names and calls: functions of all languages beside library functions, NULL,
+FILTER."""
 
 from __future__ import annotations
 

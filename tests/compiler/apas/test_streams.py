@@ -1,4 +1,4 @@
-"""What a library's window may leave open: ends alone are a window, whichever way rows are cut."""
+"""The optional parts of a library's window: ends alone make a window, however rows are cut."""
 
 from __future__ import annotations
 

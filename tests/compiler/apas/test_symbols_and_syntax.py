@@ -1,4 +1,4 @@
-"""The streams a query knows, what is near a name that leads nowhere, and parts of the syntax tree."""
+"""The streams a query knows, hints for an unknown name, and parts of the syntax tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attribute trees: schemas as nested lists, and where two of them differ."""
+"""Attribute trees: schemas as nested lists, and the first place where two of them differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APAS's names of types."""
+"""The type names of APAS."""
 
 from __future__ import annotations
 

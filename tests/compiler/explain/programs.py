@@ -1,4 +1,4 @@
-"""Query sets to explain: each brings something the others do not have."""
+"""Query sets to explain; each has a feature that the others lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every stage in every format; and what explain refuses."""
+"""Explains every stage in every format, and tests the requests that EXPLAIN refuses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_stage_needs_no_later_one(stage: str) -> None:
     whole, stopped = compiled("eight"), compiled("eight", stage=stage)
     for form in FORMATS:
         if form != "svg" or stage in PICTURES:
-            # Only the number of instructions comes with the programs.
+            # Only `areas` may differ: its number of instructions comes with the programs.
             same = explain(stopped, stage, form) == explain(whole, stage, form)
             assert same or stage == "areas"
 

@@ -1,4 +1,4 @@
-"""Every part leads back to the text, and the text to every part."""
+"""Every part leads back to the text, and every place in the text leads to its parts."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_a_comparison_is_the_text_that_was_written() -> None:
 
 @pytest.mark.parametrize("text", [EIGHT, SELECTIONS], ids=["eight", "selections"])
 def test_a_result_comes_from_its_query(text: str) -> None:
-    """The tag of a result leads to the very queries that the routing table delivers it to, and what
-    sends a pair on to those that some later tag of it delivers."""
+    """Every tag leads to the queries that the routing table delivers it to; a tag that is only
+    delivered, neither probing nor stored, leads to no others."""
     c = compile_text(text)
     made = provenance(c)
     for number, route in c.tables.routes.items():
@@ -83,7 +83,8 @@ def test_a_result_comes_from_its_query(text: str) -> None:
 
 
 def test_what_is_shared_is_no_source_of_another() -> None:
-    """Two queries share a factor; the tag of one does not come from the other's text."""
+    """Two queries share a factor; the tag of one query must not lead back to the text of the
+    other."""
     text = """
     CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);
     SELECT * FROM R, S WHERE a = d AND b = e WINDOW RANGE 10;
@@ -115,7 +116,7 @@ def test_what_the_host_decides_is_traced_too() -> None:
 
 
 def test_random_sets() -> None:
-    """Nothing of a random set is without a place in the text."""
+    """Every part of a random query set has a place in the text."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     for _ in range(20):

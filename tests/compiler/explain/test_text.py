@@ -1,4 +1,4 @@
-"""How the stages read."""
+"""The stages as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values, faults and problems of expressions over no columns."""
+"""Values, faults and problems of expressions without columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def no_leaf(leaf: Leaf) -> Any:
 
 
 def value(text: str) -> Any:
-    """The value of an expression over no columns, which has no fault."""
+    """Returns the value of an expression without columns, which must have no fault."""
     bound = bind(text)
     assert not isinstance(bound, Problems), [problem.message for problem in bound.found]
     faults = Faults()
@@ -26,7 +26,7 @@ def value(text: str) -> Any:
 
 
 def fault(text: str) -> str:
-    """What the one fault of an expression is."""
+    """Returns the reason of the only fault of an expression."""
     bound = bind(text)
     assert not isinstance(bound, Problems), [problem.message for problem in bound.found]
     faults = Faults()
@@ -37,7 +37,7 @@ def fault(text: str) -> str:
 
 
 def refused(text: str) -> str:
-    """What is wrong with an expression."""
+    """Returns the message of the first problem of an expression."""
     bound = bind(text)
     assert isinstance(bound, Problems)
     return bound.found[0].message

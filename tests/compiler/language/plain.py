@@ -1,4 +1,4 @@
-"""Expressions alone, bound over typed columns: the smallest language on the shared core."""
+"""Expressions by themselves, bound over typed columns: the smallest language on the shared core."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Builder(ExpressionBuilder):
 
 
 class PlainScope:
-    """Columns by name."""
+    """Resolves columns by name."""
 
     codes: Mapping[str, str] = {}
     within = "an expression"
@@ -56,7 +56,7 @@ class PlainScope:
 
 
 def type_named(text: str) -> Type:
-    """A type from its name: `decimal(10,2)`, `char(3)`."""
+    """Returns a type by its name: `decimal(10,2)`, `char(3)`."""
     name, _, numbers = text.removesuffix(")").partition("(")
     of = NAMES[name]
     if not numbers:
@@ -66,7 +66,7 @@ def type_named(text: str) -> Type:
 
 
 def parse(text: str) -> s.Expression:
-    """The syntax tree of an expression."""
+    """Returns the syntax tree of an expression."""
     tree = parser(Path(__file__).with_name("plain.lark")).parse(text)
     return _Builder().transform(tree)
 
@@ -77,7 +77,7 @@ def bind(
     parameters: Mapping[str, ParameterValue] | None = None,
     aggregates: bool | str = False,
 ) -> x.Expression | Problems:
-    """The bound expression, or what is wrong with it."""
+    """Returns the bound expression, or the problems in it."""
     problems = Problems()
     bound = Binder(PlainScope(columns or {}, parameters, aggregates), problems).value(parse(text))
     return problems if problems.found or bound is FAILED else bound

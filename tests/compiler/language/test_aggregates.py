@@ -1,6 +1,8 @@
-"""Aggregates by insertion, removal and merging against recomputation, and worked by hand.
+"""Compares aggregates by insertion, removal and merging with recomputation, and with results worked
+out by hand.
 
-Random histories find a state that forgets or keeps too much; the naive results find a wrong formula.
+Random histories reveal a state that forgets or keeps too much; the naive results reveal a wrong
+formula.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ VALUES: dict[Type, Callable[[random.Random], Any]] = {
 
 
 def forms() -> list[tuple[str, tuple[Type, ...]]]:
-    """Every aggregate with every first type it takes, a second parameter by its own type."""
+    """Returns every aggregate with each first type it takes; the type of a second parameter is
+    fixed by the aggregate."""
     found = []
     for entry in AGGREGATES.values():
         for of in VALUES:
@@ -142,7 +145,7 @@ def naive_variance(sample: int, root: bool) -> Callable[[list[Any]], float | Non
 
 
 def apart(rows: list[Row], one: int, other: int) -> Fraction:
-    """The sum of products of distances from the means."""
+    """Returns the sum of the products of the distances from the means."""
     x, y = ([Fraction(row[at]) for row in rows] for at in (one, other))
     means = sum(x, Fraction(0)) / len(x), sum(y, Fraction(0)) / len(y)
     products = ((a - means[0]) * (b - means[1]) for a, b in zip(x, y, strict=True))
@@ -164,7 +167,7 @@ def naive_correlation(rows: list[Row]) -> float | None:
 
 
 def naive_quantile(rows: list[Row]) -> float:
-    """Between the two values around the place, by how near it is to each."""
+    """Interpolates linearly between the two values next to the place."""
     values, place = sorted(Fraction(row[0]) for row in rows), Fraction(rows[0][1]) * (len(rows) - 1)
     low, high = values[math.floor(place)], values[math.ceil(place)]
     return rounded(low * (math.floor(place) + 1 - place) + high * (place - math.floor(place)))
@@ -211,7 +214,7 @@ KEYED: dict[str, Callable[[list[Row]], Any]] = {
 
 
 def naive(entry: AggregateFunction, rows: list[Row]) -> Any:
-    """The result by its definition."""
+    """Returns the result by its definition."""
     if entry.name == "count":
         return len(rows)
     if not rows:
@@ -258,7 +261,7 @@ def test_insert_remove_and_merge(name: str, types: tuple[Type, ...]) -> None:
 
 
 def test_what_can_be_removed() -> None:
-    """The aggregate index asks; the others it recomputes."""
+    """The aggregate index removes from these; it recomputes the others."""
     assert {name for name, entry in AGGREGATES.items() if entry.remove is not None} == {
         "count", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "bool_and",
         "bool_or", "bit_and", "bit_or", "median", "mode", "approx_count_distinct", "covar_samp", "covar_pop", "corr",

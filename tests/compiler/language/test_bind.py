@@ -1,4 +1,4 @@
-"""The binder: what stands for what, and what is said of what means nothing."""
+"""The binder: what each name stands for, and the message for a name without a meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Constants: their types, operations of them alone, computed exactly, and those beside a decimal."""
+"""Constants: their types, exact computation of operations on constants alone, and constants beside
+a decimal."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_what_no_type_holds() -> None:
 
 
 def test_constants_alone_are_computed_exactly_and_rounded_once() -> None:
-    """Where floats would round at every step."""
+    """Floats would round at every step here."""
     chance = random.Random(1)
     for _ in range(300):
         numbers = [Fraction(chance.randint(-999, 999), 10 ** chance.randrange(4)) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Casts and exact arithmetic, judged by DuckDB and by fractions on random values."""
+"""Casts and exact arithmetic on random values, compared with DuckDB and with fractions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EDGES = [
 ]
 
 
-# Not the connection that all tests of a process share: a row of it left unread stops the others.
+# A connection of its own: a row left unread on the shared one blocks the other tests.
 JUDGE = duckdb.connect()
 
 
@@ -52,7 +52,7 @@ def test_integers_of_texts(to: Type) -> None:
     for text in [*DIGITS, *EDGES, "", "-", "1e3x", "٣", " 7 ", "1_0"]:
         want = (
             None if text == "1_0" else judged(text, SQL[to.kind])
-        )  # an underscore is no digit here
+        )  # an underscore is not allowed in our integers
         assert read(text) == want, text
 
 
@@ -60,7 +60,7 @@ def test_integers_of_reals_lose_what_stands_after_the_point() -> None:
     cast = converter(DOUBLE, INT)
     assert cast is not None
     assert [cast(v) for v in (1.9, -1.9, 2.0**31 - 0.5, 2.0**31, math.inf)] == [1, -1, 2**31 - 1, None, None]  # fmt: skip
-    assert converter(SMALLINT, BIGINT) is None  # every value is there already
+    assert converter(SMALLINT, BIGINT) is None  # no conversion needed: every value fits
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -85,7 +85,7 @@ def test_reals_are_rounded_once() -> None:
     assert show is not None
     for _ in range(200):
         value = to_real(CHANCE.uniform(-1000, 1000))
-        assert to_real(float(show(value))) == value  # the text stands for it
+        assert to_real(float(show(value))) == value  # the text reads back as the value
         assert len(show(value)) <= len(f"{value:.9g}") + 2
 
 

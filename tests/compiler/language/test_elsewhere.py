@@ -1,4 +1,4 @@
-"""Names of other systems are none of ours, and each leads to its hint."""
+"""Names from other systems are not ours; each leads to its hint."""
 
 from __future__ import annotations
 

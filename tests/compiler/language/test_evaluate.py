@@ -1,6 +1,6 @@
-"""The row reference: NULL, faults and conversions, worked by hand.
+"""The row reference: NULL, faults and conversions, worked out by hand.
 
-The rule of faults is `seustream.compiler.language.faults`; here each of its sentences has its rows.
+`seustream.compiler.language.faults` states the rule of faults; each of its sentences has rows here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def leaf(of: Leaf) -> Any:
 
 
 def run(text: str, **row: Value) -> tuple[Value, list[str]]:
-    """The value in one row, and what faults."""
+    """Returns the value for one row, and the texts of the faults."""
     bound = bind(text, COLUMNS)
     assert not isinstance(bound, Problems), [problem.message for problem in bound.found]
     faults = Faults()
@@ -48,13 +48,13 @@ DIVIDED = "R.a / R.b"
 @pytest.mark.parametrize(
     ("text", "row", "wanted", "faults"),
     [
-        # Every operation that is reached counts, and a NULL operand is no fault.
+        # Every operation that is reached counts; a NULL operand is no fault.
         ("a / b", {"a": 1, "b": 0}, None, [DIVIDED]),
         ("a / b", {"a": None, "b": 0}, None, []),
         ("a / b + a / b", {"a": 1, "b": 0}, None, [DIVIDED, DIVIDED]),
         ("ln(a / b)", {"a": 1, "b": 0}, None, [DIVIDED]),
         ("a / b IS NULL", {"a": 1, "b": 0}, True, [DIVIDED]),
-        # AND and OR: only where no other operand decides.
+        # AND and OR: a fault counts only if no other operand decides.
         ("b <> 0 AND a / b > 2", {"a": 1, "b": 0}, False, []),
         ("a / b > 2 AND b <> 0", {"a": 1, "b": 0}, False, []),
         ("b = 0 OR a / b > 2", {"a": 1, "b": 0}, True, []),
@@ -62,28 +62,28 @@ DIVIDED = "R.a / R.b"
         ("p AND a / b > 2", {"a": 1, "b": 0, "p": None}, None, [DIVIDED]),
         ("a / b > 2 AND b / b > 2", {"a": 1, "b": 0}, None, [DIVIDED, "R.b / R.b"]),
         ("NOT (a / b > 2 AND p)", {"a": 1, "b": 0, "p": False}, True, []),
-        # What decides may itself have faulted: then its own faults count, unless another decides.
+        # The deciding operand may itself have faulted: its faults count, unless another decides.
         ("coalesce(a / b, 0) > 5 AND p", {"a": 1, "b": 0, "p": True}, False, [DIVIDED]),
         ("coalesce(a / b, 0) > 5 AND p", {"a": 1, "b": 0, "p": False}, False, []),
         ("p AND coalesce(a / b, 0) > 5 AND b / b > 1", {"a": 1, "b": 0, "p": True}, False, [DIVIDED]),
         ("coalesce(a / b, 9) > 5 OR coalesce(b / b, 9) > 5", {"a": 1, "b": 0}, True, []),
-        # XOR decides nothing.
+        # No operand of XOR decides.
         ("p XOR a / b > 2", {"a": 1, "b": 0, "p": True}, None, [DIVIDED]),
-        # CASE: the branch that is taken, and the conditions up to it.
+        # CASE: faults in the taken branch and in the conditions up to it count.
         ("CASE WHEN b <> 0 THEN a / b ELSE 0 END", {"a": 1, "b": 0}, 0, []),
         ("CASE WHEN b = 0 THEN a / b ELSE 0 END", {"a": 1, "b": 0}, None, [DIVIDED]),
         ("CASE WHEN a / b > 1 THEN 1 ELSE 2 END", {"a": 1, "b": 0}, 2, [DIVIDED]),
         ("CASE WHEN p THEN 1 WHEN a / b > 1 THEN 2 END", {"a": 1, "b": 0, "p": True}, 1, []),
         ("CASE WHEN p THEN 1 WHEN a / b > 1 THEN 2 END", {"a": 1, "b": 0, "p": None}, None, [DIVIDED]),
         ("if(p, a / b, 3)", {"a": 1, "b": 0, "p": False}, 3, []),
-        # coalesce and its like evaluate all their arguments.
+        # coalesce and similar functions evaluate all their arguments.
         ("coalesce(a, a / b)", {"a": 1, "b": 0}, 1, [DIVIDED]),
         ("greatest(a, a / b)", {"a": 1, "b": 0}, 1, [DIVIDED]),
         # Casts.
         ("CAST(name AS int)", {"name": "x"}, None, ["CAST(R.name AS int)"]),
         ("TRY_CAST(name AS int)", {"name": "x"}, None, []),
         ("TRY_CAST(name AS int)", {"name": " 12 "}, 12, []),
-        # A decimal of 38 digits has no room for the other operand.
+        # The common type, a decimal of 38 digits, has no room for the other operand.
         ("coalesce(n, a)", {"a": 7}, None, ["coalesce(R.n, R.a)"]),
         ("coalesce(n, a)", {"a": 0}, 0, []),
         ("CASE WHEN p THEN n ELSE a END", {"a": 7}, None, ["CASE WHEN R.p THEN R.n ELSE R.a END"]),

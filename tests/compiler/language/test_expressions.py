@@ -1,4 +1,4 @@
-"""Expressions as values and as text: what is shown reads back as what it was."""
+"""Expressions as values and as text: the text reads back as the same expression."""
 
 from __future__ import annotations
 

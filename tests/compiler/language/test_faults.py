@@ -1,4 +1,4 @@
-"""Faults are counted at their place, with the first row; under `strict` the first is an error."""
+"""Faults are counted by place, with the first row; under `strict` the first one is an error."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_a_name_holds_for_what_is_evaluated_meanwhile_alone() -> None:
 
 
 def _above(value: float, at: int) -> x.Expression:
-    """`ln(value) > 0`, which is NULL, and a fault, for 0."""
+    """Returns `ln(value) > 0`, which is NULL and has a fault if the value is 0."""
     logarithm = x.Call("ln", (x.Literal(value, DOUBLE),), (DOUBLE,), DOUBLE, at=Span(at, at + 1))
     return x.Compare(Condition.GT, logarithm, x.Literal(0.0, DOUBLE), DOUBLE)
 
 
 @pytest.mark.parametrize("decisive", [False, True])
 def test_a_fault_counts_unless_another_operand_decides(decisive: bool) -> None:
-    """By definition, over every order of three operands: a fault, TRUE, FALSE or NULL each."""
+    """By definition, over all triples of operands, each a fault, TRUE, FALSE or NULL."""
     connect = x.Or if decisive else x.And
     some = {"fault": None, "true": True, "false": False, "null": None}
     for names in itertools.product(some, repeat=3):

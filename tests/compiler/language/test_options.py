@@ -1,4 +1,4 @@
-"""The options behind WITH, in all three languages."""
+"""The options after WITH, in all three languages."""
 
 from __future__ import annotations
 

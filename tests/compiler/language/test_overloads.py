@@ -1,4 +1,4 @@
-"""Signatures of functions, and the hints where none fits."""
+"""Signatures of functions, and the hint if none fits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parsers from tables that are kept between processes.
+"""Parsers whose tables are cached between processes.
 
-Finds: tables of another grammar, or broken ones, that are taken for a parser; a folder that cannot be
-written to that ends the run.
+Finds: cached tables of another grammar, or damaged ones, that are used; a read-only cache folder
+that stops the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def anew(folder: Path, text: str) -> Lark:
-    """The parser of a grammar, as a process that has none yet gets it."""
+    """Returns the parser of a grammar as a process without one gets it."""
     file = folder / "plain.lark"
     file.write_text(text)
     return parse.parser.__wrapped__(file)

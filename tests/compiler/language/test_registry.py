@@ -1,7 +1,8 @@
-"""The registry of functions: that every entry is whole, and edges that the table of cases leaves out.
+"""The registry of functions: every entry is complete, and edge cases that the table of cases leaves
+out.
 
-What the functions mean is in `tests/language/cases.txt`; that columns and rows agree on it in
-`tests/engine/stream/test_evaluate.py`.
+`tests/language/cases.txt` states the meaning of the functions;
+`tests/engine/stream/test_evaluate.py` tests that columns and rows agree on it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def test_an_example_has_a_value(entry: ScalarFunction) -> None:
     bound = bind(entry.example)
     assert not isinstance(bound, Problems), [problem.message for problem in bound.found]
     calls = {part.function for part in x.walk(bound) if isinstance(part, x.Call)}
-    folded = {"+", "-", "*", "/", "negate"}  # operations of constants are done by the binder
+    folded = {"+", "-", "*", "/", "negate"}  # the binder computes operations on constants
     assert entry.name in calls | folded
     assert value(entry.example) is not None
 

@@ -1,4 +1,4 @@
-"""Names as they are written, and that a language's scope gives them their meaning."""
+"""Names as written, and the meaning that the scope of a language gives them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_types_are_equal_wherever_written() -> None:
 
 
 class Greek(PlainScope):
-    """A language with a name, a function and a code of its own."""
+    """A language with a name, a function and an error code of its own."""
 
     codes: ClassVar = {"unknown-column": "G007"}
     functions = ("alpha",)

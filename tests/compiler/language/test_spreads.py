@@ -1,4 +1,4 @@
-"""What is special about aggregates of spread; `test_aggregates` has their random histories."""
+"""Special cases of aggregates of spread; `test_aggregates` runs them on random histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of types, with their lengths and digits."""
+"""Type names with their lengths and digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How types meet, and what they are."""
+"""Common types of two types, and the properties of types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The warning of state without bound."""
+"""The warning about unbounded state."""
 
 from __future__ import annotations
 

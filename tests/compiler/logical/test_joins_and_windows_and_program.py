@@ -1,4 +1,5 @@
-"""Trees of joins, windows that no device has, and the parts of a program, by their definitions."""
+"""Trees of joins, windows that no device supports, and the parts of a program, compared with their
+definitions."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def tree(chance: random.Random, sources: list[int]) -> JoinSide:
 
 
 def lacking(side: JoinSide) -> set[frozenset[int]]:
-    """By definition: the sets of sources that combinations of a side may have, whatever matches."""
+    """By definition: returns the sets of sources that a combination of this side may hold."""
     if isinstance(side, int):
         return {frozenset({side})}
     left, right = lacking(side.left), lacking(side.right)

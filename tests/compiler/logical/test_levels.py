@@ -1,4 +1,4 @@
-"""Levels of queries in all languages: each comes after what it reads."""
+"""Levels of queries in all languages: each query comes after the ones it reads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_streams_that_are_used_through_others() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_chain_of_any_shape_is_layered_by_definition(seed: int) -> None:
-    """Against the longest way down, walked without memory."""
+    """Compares with the longest path down, found by plain recursion."""
     chance = random.Random(seed)
     texts, made = ["CREATE STREAM S0 (a int);"], ["S0"]
     for number in range(1, 12):

@@ -1,4 +1,4 @@
-"""Streams and queries of the tests of patterns."""
+"""Streams and queries for the pattern tests."""
 
 from __future__ import annotations
 

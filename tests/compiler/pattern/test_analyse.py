@@ -1,4 +1,4 @@
-"""A PATTERN statement against the catalogue: its window, its elements, its defaults."""
+"""A PATTERN statement bound to the catalogue: its window, its elements, its defaults."""
 
 from __future__ import annotations
 

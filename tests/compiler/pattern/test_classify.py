@@ -1,4 +1,4 @@
-"""The seven classes of conjuncts, by what they mention."""
+"""The seven classes of conjuncts, by what a conjunct mentions."""
 
 from __future__ import annotations
 

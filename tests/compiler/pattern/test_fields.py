@@ -1,4 +1,4 @@
-"""The columns of a pattern's result, and the stream they make."""
+"""The columns of a pattern's result, and the stream they form."""
 
 from __future__ import annotations
 

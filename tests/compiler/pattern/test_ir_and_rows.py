@@ -1,4 +1,4 @@
-"""What a pattern and a row pattern say of themselves, against their definitions."""
+"""Properties of patterns and row patterns, compared with their definitions."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_what_an_expression_mentions_also_within_aggregates() -> None:
 
 
 def language(pattern: rows.RowPattern, most: int) -> set[tuple[int, ...]]:
-    """By definition: the sequences of variables, no longer than so many, that a pattern without anchors
-    matches."""
+    """By definition: returns the sequences of variables up to this length that a pattern without
+    anchors matches."""
     match pattern:
         case rows.One():
             return {(pattern.variable,)}

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a pattern, each with its code and its place."""
+"""Every mistake in a pattern, with its code and its place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.compiler.pattern.queries import T
 
 S = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("name", VARCHAR)))
 
-# code, the offending text (from `«` on in the statement), the statement
+# code, statement; the offending text begins at `«`
 PATTERNS = [
     ("P001", "PATTERN «;B FROM s RETURN *"),
     ("P001", "PATTERN A; B FROM s WITHIN 1 s RETURN *«, a"),
@@ -80,7 +80,7 @@ def test_05_code_and_place(code: str, statement: str) -> None:
         compile_pattern(text, S, T)
     found = {(problem.kind, problem.span.start) for problem in error.value.problems}
     if (code, at) not in found and "USING" not in text and code == "P016":
-        at = 0  # without USING the whole statement is meant
+        at = 0  # without USING the problem covers the whole statement
     assert (code, at) in found, str(error.value)
     assert all(str(p.message).startswith(p.kind) for p in error.value.problems)
 
@@ -94,7 +94,7 @@ def test_all_mistakes_are_reported_together() -> None:
 
 
 def test_each_has_a_hint_or_says_enough() -> None:
-    """A hint is there wherever the message alone does not say what to write instead."""
+    """A problem has a hint unless its message already says what to write instead."""
     for code, statement in PATTERNS:
         with pytest.raises(CompileError) as error:
             compile_pattern(place_of(statement)[0], S, T)

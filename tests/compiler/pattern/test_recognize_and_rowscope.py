@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: what its clauses mean, and everything that can be wrong with them."""
+"""MATCH_RECOGNIZE: the meaning of its clauses, and every mistake in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names mean in a pattern, and constants beside them."""
+"""The meaning of names in a pattern, and constants beside them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The language: what is accepted, what it comes to, how conditions are classified. The number of
-a test is that of the acceptance statement in the specification."""
+"""The PATTERN language: accepted statements, their compiled form, the classes of conditions. The
+number in a test's name is that of the acceptance statement in the specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through a sequence: which there are, what conditions come to on each, and what is refused."""
+"""Variants of a sequence: which exist, what conditions become in each, and which are refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_group_that_may_be_empty_and_is_the_largest_is_an_absence() -> None:
     ],
 )
 def test_what_a_condition_says_without_an_element(condition: str, applies: object) -> None:
-    """The second way has A and C alone."""
+    """The second variant has only A and C."""
     found = query(f"A; B? b; C WHERE {condition}").variants
     if applies == "never":
         assert ["; ".join(map(str, way.elements)) for way in found] == ["A; B; C"]

@@ -1,4 +1,4 @@
-"""Fixtures: titled before/after pairs, one file a pass, and the streams they are about.
+"""Fixtures: titled before/after pairs, one file for each pass, and the streams they use.
 
 # title
 before  a condition, or statements
@@ -58,7 +58,7 @@ def compiled(
     options: Options | None = None,
     stop_after: str = "split",
 ) -> Compilation:
-    """One query with this condition, or without any."""
+    """Compiles one query with this condition, or without a condition if it is empty."""
     where = f"WHERE {condition} " if condition else ""
     text = f"{STREAMS}SELECT * FROM {streams} {where}WINDOW {window}"
     return compile_text(text, options=options, stop_after=stop_after)
@@ -67,5 +67,5 @@ def compiled(
 def compiled_all(
     queries: str, options: Options | None = None, stop_after: str = "split"
 ) -> Compilation:
-    """Statements over the streams of the fixtures."""
+    """Compiles statements over the streams of the fixtures."""
     return compile_text(STREAMS + queries, options=options, stop_after=stop_after)

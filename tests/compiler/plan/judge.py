@@ -1,4 +1,4 @@
-"""DuckDB, which nobody here wrote, as the judge of conditions; on rows with NULLs."""
+"""DuckDB as an independent judge of conditions, on rows with NULLs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Judge:
                 self.connection.execute(f"INSERT INTO {stream} VALUES ({marks})", [number, *values])
 
     def differing(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Positions of the pairs of conditions that do not select the same rows."""
+        """Returns the positions of the pairs whose conditions select different rows."""
         differ = ", ".join(
             f"count(*) FILTER (WHERE (({a}) IS TRUE) <> (({b}) IS TRUE))" for a, b in pairs
         )

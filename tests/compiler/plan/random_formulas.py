@@ -1,4 +1,4 @@
-"""Random conditions as bound expressions, over columns that may and may not be NULL."""
+"""Random conditions as bound expressions, over nullable and NOT NULL columns."""
 
 from __future__ import annotations
 

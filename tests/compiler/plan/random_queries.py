@@ -1,4 +1,4 @@
-"""Random sets of queries over the streams of the fixtures, as text."""
+"""Random query sets over the streams of the fixtures, as text."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def _term(chance: random.Random, streams: list[str], connected: bool) -> str:
 def _factor(chance: random.Random, one: str, other: str) -> str:
     one, other = sorted((one, other))
     symbol = chance.choice(("=", "=", "=", "<"))
-    # Few columns, so that queries have factors in common.
+    # Only a few columns, so that queries share factors.
     return f"{one}.{chance.choice(JOINABLE[one][:2])} {symbol} {other}.{JOINABLE[other][0]}"

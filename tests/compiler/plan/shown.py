@@ -1,4 +1,4 @@
-"""What passes make, as the lines of their fixtures."""
+"""Writes the results of the passes as the lines of their fixtures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seustream.hdl.device import Tables
 
 
 class Shower:
-    """Knows the slots' names."""
+    """Writes results with the names of the slots."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -34,7 +34,8 @@ class Shower:
         return f"{self.names[of.slot]}.{of.column}"
 
     def formula(self, f: Formula) -> str:
-        """Selections in brackets, their codes without the offset that keeps signs in order."""
+        """Writes a formula: selections in brackets, their codes without the offset that keeps
+        signed values in order."""
         match f:
             case JoinFactor():
                 left, right = self.attribute(f.left), self.attribute(f.right)
@@ -157,7 +158,7 @@ class Shower:
         return lines
 
     def guards(self, tables: Tables) -> list[str]:
-        """Tag and equality of every guard, then the tags that have none."""
+        """Writes tag and equality of every guard, then the tags without a guard."""
         lines = []
         for name, area in zip(self.names, tables.areas, strict=True):
             for tag, index in area.guards.items():

@@ -1,4 +1,4 @@
-"""The tables a device loads, and that it would."""
+"""The tables for a device, and that the device would load them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_a_device_would_load_them(fixture: str, plan: str) -> None:
 
 
 def test_a_factor_is_seen_from_both_sides() -> None:
-    """`probe condition window`: of R.b > S.e, S's area asks for >, R's for <."""
+    """`probe condition window`: for R.b > S.e the area of S compares with >, the area of R with
+    <."""
     c = compiled_all("SELECT * FROM R, S WHERE R.b > S.e WINDOW 5")
     assert [area.factors[0].condition.symbol for area in c.tables.areas] == ["<", ">"]
     assert [area.factors[0].probe_stream for area in c.tables.areas] == [1, 0]

@@ -1,4 +1,5 @@
-"""Joins that find where patterns may match: what they ask, and which patterns have none."""
+"""Joins that find candidates for patterns: their conditions, and the patterns that have no such
+join."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def compiled(pattern: str, options: Options | None = None) -> Compilation:
 
 
 def asked(pattern: str) -> str:
-    """The condition of the join for a pattern."""
+    """Returns the condition of the join for a pattern."""
     (one,) = (q for q in compiled(pattern).program.queries if q.last is not None)
     return x.show(one.where)
 
@@ -131,7 +132,7 @@ def test_no_device_or_no_room_leaves_the_pattern_whole() -> None:
         assert query.candidates is None
         assert query.whole.startswith("streams: 6 needed, at most 4")
         assert not c.placement.software
-    # A join that has no room is an error still.
+    # A join that does not fit is still an error.
     with pytest.raises(CompileError, match="query q2 exceeds"):
         compile_text(text + "SELECT x.a FROM R0 x, R0 y WHERE x.a = y.a WINDOW 9;",
                      options=Options(fit="strict"))  # fmt: skip

@@ -1,4 +1,5 @@
-"""Computed attributes: joins that compare expressions, on devices and in the engine, by DuckDB."""
+"""Computed attributes: joins that compare expressions, on devices and in the engine, judged by
+DuckDB."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ CONDITIONS = {
     "R.ts < S.ts AND S.ts <= R.ts + 5 ms": "R.ts < S.ts AND S.ts <= R.ts + 5",
     "S.ts - 7 ms >= R.ts AND R.a = S.d": "S.ts - 7 >= R.ts AND R.a = S.d",
 }
-"""A condition, and the same for DuckDB."""
+"""A condition, and its spelling for DuckDB."""
 PLACES = ("engine", "golden", "iss")
 
 
@@ -94,14 +95,15 @@ def test_as_duckdb_joins(condition: str, place: str, config: str) -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_device_compares_it(condition: str) -> None:
-    """Every conjunct that compares two streams is a factor, but one that mixes them on a side."""
+    """Every conjunct that compares two streams becomes a factor, except one that mixes them on one
+    side."""
     parts = compiled(condition).divisions[0].parts
     mixed = [part for part in parts if not isinstance(part.device, JoinFactor)]
     assert len(mixed) == ("OR" in condition or "S.d - R.b" in condition)
 
 
 def test_an_equality_is_no_cross_product() -> None:
-    """As few joined tuples circulate as for the same join of columns."""
+    """About as few joined tuples circulate as for the same join of plain columns."""
     data = rows(1, 400)
     circulated = []
     for condition in ("R.a = S.d", "R.a + 1 = S.d"):
@@ -114,7 +116,7 @@ def test_an_equality_is_no_cross_product() -> None:
 
 
 def test_columns_have_the_attributes_first() -> None:
-    """An area has four: what is left over is a condition of the host."""
+    """An area has four attributes; the host checks the conditions that are left over."""
     names = ("a", "b", "x", "t")
     compares = " AND ".join(f"R.{name} IS NOT NULL" for name in names[:1])
     condition = (
@@ -127,7 +129,8 @@ def test_columns_have_the_attributes_first() -> None:
 
 
 def test_a_fault_is_counted_at_its_place() -> None:
-    """A row whose expression has no value is the host's, who counts it like the engine alone."""
+    """A row whose expression has no value goes to the host, which counts the fault as the engine
+    does."""
     c, data, faults = compiled("R.a / R.b = S.d"), rows(3), []
     for place in PLACES:
         devices = [] if place == "engine" else [DEVICES[place](c.options.config)]

@@ -1,4 +1,4 @@
-"""The cost plan: right, without cross products where it can be, with shared tags."""
+"""The cost plan: correct, free of cross products where possible, with shared tags."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def random_sets(seed: int, count: int, connected: bool) -> list[Compilation]:
         text = "\n".join(query(chance, connected) for _ in range(chance.choice((1, 2, 3))))
         c = compiled_all(text, stop_after="routes")
         outcomes = len(c.requests.factors) + sum(map(len, c.requests.selections))
-        if outcomes <= 7:  # all combinations of outcomes are tried
+        if outcomes <= 7:  # few enough to try every combination
             found.append(c)
     return found
 
@@ -41,7 +41,7 @@ def test_random_plans_deliver_what_was_asked(connected: bool) -> None:
 
 
 def test_a_combination_is_delivered_once_for_each_term_at_most() -> None:
-    """And exactly once where a query is one conjunction."""
+    """A query that is one conjunction delivers it exactly once."""
     for c in random_sets(12, 10, connected=False):
         for truth in truths(c.requests):
             for raw in range(len(c.layout.slots)):
@@ -63,7 +63,7 @@ def test_no_cross_product_where_factors_connect_the_streams() -> None:
 
 
 def test_a_cross_product_comes_last() -> None:
-    """R joins S, T stands alone: what is bound first never probes T."""
+    """R joins S, and T has no condition: whichever of R and S arrives probes the other before T."""
     c = compiled("R.a = S.d", "R, T, S")
     names = [slot.name for slot in c.layout.slots]
     assert names == ["R", "S", "T"]
@@ -157,8 +157,8 @@ def test_four_streams_all_joined_with_all() -> None:
 
 
 def test_what_two_orders_of_probes_lead_to_is_made_once() -> None:
-    """From R, q1 probes T first, whose pairs q0 has made already; by the time of q3 the pairs
-    with S are made as well, and S stands first."""
+    """From R, q1 probes T first, because q0 has already made those pairs; by the time of q3 the
+    pairs with S exist too, and S comes first."""
     c = compiled_all(
         "SELECT * FROM R, T WHERE R.b = T.f WINDOW 5;"
         "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f WINDOW 5;"

@@ -1,4 +1,4 @@
-"""Subqueries, shared where two are the same."""
+"""Subqueries; equal ones are shared."""
 
 from __future__ import annotations
 

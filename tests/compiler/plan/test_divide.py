@@ -1,7 +1,7 @@
-"""The device's condition follows from the whole one, and an exact conjunct is decided by it.
+"""The whole condition implies the device's condition, and the device decides an exact conjunct.
 
-The fixture shows each kind of condition; random conditions over all types are then tried on
-random rows, at every attribute width: what holds on the values must hold on their codes.
+The fixture shows each kind of condition. Random conditions over all types are tried on random rows
+at every attribute width: a condition that holds for the values must hold for their codes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_streams_of_a_self_join_are_told_apart() -> None:
     [("<", ">"), ("<=", ">="), (">", "<"), (">=", "<="), ("=", "="), ("<>", "<>")],
 )
 def test_the_order_of_from_is_not_that_of_the_slots(symbol: str, mirrored: str) -> None:
-    """S stands before R in FROM and so on the left, R before S in the catalogue."""
+    """FROM and the comparison name S before R; the catalogue has R before S."""
     (division,) = compiled_all(f"SELECT R.a FROM S, R WHERE S.d {symbol} R.a WINDOW 1").divisions
     assert division.slots == (1, 0)
     (part,) = division.parts
@@ -201,7 +201,8 @@ def rows(chance: random.Random, count: int) -> list[dict[tuple[int, str], object
 
 
 def holds(f: Formula, codes: dict[tuple[int, str], int]) -> bool:
-    """A device's condition on codes by slot and column; the slots are R and S."""
+    """Returns whether a device's condition holds for codes by slot and column; the slots are R and
+    S."""
     if isinstance(f, Every):
         return all(holds(part, codes) for part in f.parts)
     if isinstance(f, Any):
@@ -216,9 +217,9 @@ def holds(f: Formula, codes: dict[tuple[int, str], int]) -> bool:
 def codes_of(
     row: dict[tuple[int, str], object], layout: Layout
 ) -> dict[tuple[int, str], int] | None:
-    """None for a row the host deals with: a value has no code."""
+    """Returns None for a row with a value that has no code; the host handles such rows."""
     codes = {}
-    # Only of R are attributes computed here, which is source 0 of both.
+    # Only R has computed attributes here; it is source 0 and slot 0.
     computed = {(0, name): truth(e, row) for (_, name), e in layout.computed.items()}
     for (slot, column), found in (row | computed).items():
         encoding = layout.encodings.get(("RS"[slot], column))

@@ -1,6 +1,6 @@
-"""Codes keep what their codec promises, so that the device loses no result.
+"""Codes keep the guarantees of their codec, so that the device loses no result.
 
-An exact code decides every comparison, a prefix never reverses an order, a hash keeps equality;
+An exact code decides every comparison, a prefix never reverses an order, a hash preserves equality.
 `weakened` is tested directly: for all a, b, `a op b` implies `code(a) op' code(b)`.
 """
 
@@ -96,7 +96,7 @@ CONDITIONS = list(OPERATORS)
 
 
 def compared(codec: Codec, value: Value) -> object:
-    """The value as the language compares it: numbers in double precision."""
+    """Returns the value as the language compares it: numbers as doubles."""
     if codec in (Codec.NUMBER, Codec.NUMBER_HASH) and isinstance(value, int):
         return float(value)
     return value

@@ -1,4 +1,4 @@
-"""Guards: what every combination requires, on the attributes that serve most."""
+"""Guards: equalities that every combination requires, on the attributes that serve most tags."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_programs_do_not_depend_on_guards(plan: str) -> None:
 
 
 class Watched(IssDevice):
-    """Takes notice of guards: asserts that nothing a program joins lacks its tag's."""
+    """Watches guards: asserts that every pair a program joins fulfils the guard of its tag."""
 
     guarded = 0
 

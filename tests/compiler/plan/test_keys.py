@@ -1,4 +1,4 @@
-"""Keys: found where the conditions imply them, and tuples divided by them join as they did."""
+"""Keys: found where the conditions imply them; tuples partitioned by them join as before."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_each_query_may_have_a_key_of_its_own() -> None:
 
 
 def test_divided_tuples_join_as_they_did() -> None:
-    """Over 1, 2 and 5 devices, any way of sending keys to devices: the same results."""
+    """Gives the same results over 1, 2 and 5 devices, however keys are sent to devices."""
     chance = np.random.default_rng(5)
     text = STREAMS + (
         "SELECT R.a, R.b, S.b FROM R, S WHERE R.a = S.a AND R.b <= S.b WINDOW RANGE 40;"

@@ -1,4 +1,4 @@
-"""Which stream goes to which area, and how its columns are encoded."""
+"""The area of each stream, and the encoding of its columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def encodings(*conditions: str) -> dict[tuple[str, str], Encoding]:
 
 
 def test_the_order_of_queries_changes_no_encoding() -> None:
-    """Classes of columns grow together however they meet."""
+    """Classes of equal columns grow together in whichever order conditions connect them."""
     conditions = ["R.a = S.d", "T.f = U.h", "S.d < T.f", "R.g = R.g", "U.h = S.g"]
     wanted = encodings(*conditions)
     assert len({wanted[key] for key in wanted if key != ("R", "g")}) == 1

@@ -1,8 +1,8 @@
-"""Every limit of a device: which one, how much is needed, which query went over it and where,
-and how the set of queries would fit.
+"""Every limit of a device: its name, the number needed, the query that exceeds it and its place,
+and how the query set would fit.
 
-The limits themselves are section 6.8 of the specification; some are reached with the default
-configuration, the others with a smaller one.
+Section 6.8 of the specification lists the limits. Some are reached with the default configuration,
+the others with a smaller one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def exceeds(
     config: DeviceConfig = DEFAULT,
     plan: str = "cost",
 ) -> dict[str, object]:
-    """The query of this name is reported, where it stands."""
+    """Asserts that the query of this name is reported at its place."""
     row = problem(text, config, plan)
     shown = f"{limit}: {need} needed, at most {most}{f' ({detail})' if detail else ''}"
     assert row["message"] == f"query {name} exceeds a limit of the device: {shown}"
@@ -147,7 +147,8 @@ def picked(count: int) -> str:
 
 
 def test_comparisons() -> None:
-    """A row for each of the longest selection of a stream, however many selections there are."""
+    """The longest selection of a stream sets the number of rows, however many selections there
+    are."""
     compiled_all(f"{JOIN} AND {picked(64)} WINDOW 1")
     text = f"{JOIN} AND {picked(65)} WINDOW 1"
     exceeds(text, "q0", "comparisons", 65 * 16, 1024, "stream R, in rows of 16")
@@ -162,7 +163,7 @@ def test_comparisons_of_a_smaller_device() -> None:
 
 
 def chains(count: int) -> str:
-    """Queries that share no tag: each needs six under the thesis's plan."""
+    """Returns queries that share no tag: under the thesis's plan each needs six."""
     where = "R.a = S.d AND S.e = T.f"
     return "".join(
         f"SELECT * FROM R, S, T WHERE {where} WINDOW RANGE {number};\n" for number in range(count)
@@ -172,7 +173,7 @@ def chains(count: int) -> str:
 def test_route_tags() -> None:
     compiled_all(chains(42), Options(plan="thesis"))
     exceeds(chains(43), "q42", "route tags", 3 + 43 * 6, 256, plan="thesis")
-    compiled_all(chains(43))  # shared under the cost plan
+    compiled_all(chains(43))  # the cost plan shares tags
 
 
 def test_route_tags_of_the_cost_plan() -> None:
@@ -184,15 +185,15 @@ def test_route_tags_of_the_cost_plan() -> None:
 
 def test_instructions() -> None:
     text = "SELECT * FROM R, S WHERE R.a = S.d AND R.b = S.e WINDOW 1;\n"
-    # CMP CMP AND JMPCT JOIN NOP and JMPLI
+    # CMP CMP AND JMPCT JOIN NOP, and JMPLI
     compiled_all(text, Options(small(instructions=7)))
     exceeds(text, "q0", "instructions", 7, 6, "area R", small(instructions=6))
     exceeds(text, "q0", "instructions", 7, 6, "area R", small(instructions=6), "thesis")
 
 
 def test_instructions_of_the_largest_programs() -> None:
-    """The tags run out before 1,024 instructions do; a shorter memory shows that each group
-    is counted with the jump over it."""
+    """The tags run out before 1,024 instructions do; a smaller memory shows that the jump over each
+    group counts."""
     text = chains(20)
     c = compiled_all(text, Options(plan="thesis"))
     longest = max(len(program) for program in c.programs)
@@ -205,7 +206,7 @@ def test_instructions_of_the_largest_programs() -> None:
 def test_queries() -> None:
     text = "".join(f"{JOIN} WINDOW RANGE {number};\n" for number in range(64))
     compiled_all(text)
-    compiled_all(text + "SELECT a FROM R WINDOW 1;")  # software is not the device's affair
+    compiled_all(text + "SELECT a FROM R WINDOW 1;")  # software uses no device
     exceeds(text + f"{JOIN} WINDOW 3;", "q64", "queries", 65, 64)
 
 
@@ -238,7 +239,7 @@ def test_rows_of_a_window() -> None:
 
 
 def test_every_limit_of_a_configuration_is_tried() -> None:
-    """A limit of the device that no test here names is one no test reaches."""
+    """Every limit of the device is listed here; a limit that is missing has no test."""
     limits = {
         "streams": "streams",
         "attributes": "attributes used",
@@ -262,7 +263,7 @@ def test_every_limit_of_a_configuration_is_tried() -> None:
 
 
 def test_the_first_query_that_does_not_fit_is_named_with_its_own_limit() -> None:
-    """The whole set is over another limit as well."""
+    """The whole set exceeds another limit as well."""
     text = (
         WIDE
         + f"{JOIN} AND R.b = S.e AND R.c = S.e AND R.n = S.e AND R.m = S.e WINDOW 1;\n"
@@ -297,7 +298,7 @@ def test_how_many_devices_the_set_needs() -> None:
 
 
 def test_the_advice_is_sound() -> None:
-    """Each device of the advice takes its queries, and those said to fit none do not."""
+    """Each device in the advice holds its queries, and no device holds those said to fit none."""
     bad = [f"{JOIN} AND R.b = S.e AND R.c = S.e AND R.n = S.e AND R.m = S.e WINDOW 1"]
     good = [
         f"SELECT * FROM {x}, {y} WHERE {x}.{a} = {y}.{b} WINDOW 1"
@@ -328,13 +329,13 @@ def test_a_query_that_fits_with_its_alternatives_in_software() -> None:
     fits = "with --max-terms 1 it would: the host then decides its alternatives"
     assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {fits}; {AUTO}"
     compiled_all(text, Options(max_terms=1))
-    # No alternatives to give up.
+    # There are no alternatives to give up.
     row = problem(f"{JOIN} AND R.b = S.d AND R.c = S.d AND R.n = S.d AND R.m = S.d WINDOW 1")
     assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {AUTO}"
 
 
 def test_a_limit_is_one_problem_among_no_others() -> None:
-    """Mistakes in the text come first."""
+    """Mistakes in the text are reported instead of the limit."""
     with pytest.raises(CompileError) as caught:
         compiled_all(selecting(16) + "SELECT nope FROM R WINDOW 1")
     assert [p.kind for p in caught.value.problems] == ["unknown-column"]

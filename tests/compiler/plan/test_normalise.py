@@ -1,4 +1,4 @@
-"""The normal form means the same: judged by truth tables over the device's own leaves."""
+"""The normal form has the same meaning, judged by truth tables over the leaves of the device."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def formula(chance: random.Random, depth: int, leaves: tuple[Formula, ...] = LEA
 def division(
     formulas: list[Formula], exact: list[bool], slots: tuple[int, ...] = TEMPLATE.divisions[0].slots
 ) -> Division:
-    """A division whose conjuncts are these; the n-th condition is the constant n."""
+    """Returns a division with these conjuncts; the n-th condition is the constant n."""
     parts = tuple(
         DividedConjunct(x.Literal(number, INT), device, None if is_exact else "not exact")
         for number, (device, is_exact) in enumerate(zip(formulas, exact, strict=True))
@@ -99,7 +99,7 @@ def checked(
         outcomes = [holds(f, truth) for f in formulas]
         if not one.fell_back:
             assert device == all(outcomes)
-        # Nothing is lost, and what is let through in error the host removes.
+        # No result is lost, and the host's residual removes every false one.
         assert device or not all(outcomes)
         if device and not all(outcomes):
             assert any(not outcomes[number] for number in residual)  # type: ignore[index]
@@ -136,7 +136,7 @@ def test_no_condition_is_one_term_without_leaves() -> None:
 
 @pytest.mark.parametrize("most", [1, 4, DEFAULT_MAX_TERMS])
 def test_random_conditions_on_one_stream(most: int) -> None:
-    """They are one conjunction."""
+    """Conditions on one stream become one conjunction."""
     chance = random.Random(most)
     own = tuple(leaf for leaf in LEAVES if isinstance(leaf, SelectionTerm) and leaf.slot == 0)
     fell_back = 0

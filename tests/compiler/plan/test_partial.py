@@ -1,4 +1,4 @@
-"""The groups that a device forms of a query's results, and why it does not."""
+"""The groups that a device forms for a query, and the reasons why it forms none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_configuration_without_the_unit_forms_none() -> None:
 
 
 def test_explain_says_which_of_two_queries_is_counted() -> None:
-    """They share a route tag, which is grouped for the first."""
+    """The queries share a route tag, which is grouped for the first."""
     c = compiled_all(JOIN + JOIN.replace("sum", "max"))
     first, second = (one.groups for one in queries(View(c)))
     assert (

@@ -1,4 +1,4 @@
-"""Which queries each device gets: as many as fit, in the order of what they spare the engine."""
+"""Placement of queries on devices: as many as fit, those first that save the engine most."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def queries(*texts: str) -> list[Query]:
 
 
 def weight(query: Query) -> int:
-    """Of a fake limit: the number in a query's name says how much of a device it takes."""
+    """Weighs a query for a fake limit: the number in its name says how much of a device it
+    takes."""
     return int(query.name[1:]) % 5 + 1
 
 

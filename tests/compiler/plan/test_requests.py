@@ -1,4 +1,4 @@
-"""The join request table: numbers for factors, selections and attributes."""
+"""The join request table: numbers of factors, selections and attributes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_an_attribute_has_its_number() -> None:
 
 
 def bits_and_masks(*conditions: str, more: str = "") -> tuple[list[int], tuple[int, ...], int]:
-    """Of the selections of R for a query over it with each condition: comparisons of each bit, masks that
-    admit, and rows of the table."""
+    """For queries over R with one condition each, returns the comparisons of each selection bit,
+    the admission masks, and the rows of the table."""
     queries = "".join(f"SELECT a FROM R WHERE {condition} WINDOW NOW;" for condition in conditions)
     c = compiled_all(queries + more)
     bits = [len(selection.comparisons) for selection in c.tables.selections[0]]
@@ -48,10 +48,10 @@ def bits_and_masks(*conditions: str, more: str = "") -> tuple[list[int], tuple[i
 def test_tests_of_one_stream_have_bits_of_their_own_while_there_are_some() -> None:
     three = "a > 1 AND b < 3 AND c = {0}"
     assert bits_and_masks(three.format(1)) == ([1, 1, 1], (1,), 1)
-    # Twelve of them share two tests.
+    # The twelve conditions share two tests.
     bits, masks, rows = bits_and_masks(*map(three.format, range(12)))
     assert (len(bits), {*bits}, masks, rows) == (14, {1}, (1,), 1)
-    # For fourteen there is no room, as a bit each needs sixteen.
+    # Fourteen do not fit: a bit for each test would take sixteen bits.
     bits, masks, rows = bits_and_masks(*map(three.format, range(14)))
     assert (len(bits), rows) == (15, 2)
     bits, masks, rows = bits_and_masks(*map(three.format, range(15)))

@@ -1,4 +1,4 @@
-"""What both planners build with: tags, steps, and what can be checked where."""
+"""Parts shared by both planners: tags, steps, and the factors that can be checked in an area."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_raw_tuple_shows_its_own_selections_an_intermediate_does_not() -> None
         Step(T, pair.number, (1, 2), (0,), (), whole.number),
     ]
     assert (plan.tags[R].probes, pair.probes, whole.probes) == ({S}, {T}, set())
-    # What nothing meets is not stored.
+    # A tuple that no later tuple meets is not stored.
     assert [tag.inserts for tag in plan.tags] == [False, True, True, False, False]
 
 

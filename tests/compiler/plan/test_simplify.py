@@ -1,4 +1,4 @@
-"""Simplification keeps the meaning, comes to an end, and leaves no NOT.
+"""Simplification keeps the meaning, terminates, and leaves no NOT.
 
 Four kinds of evidence: a fixture for each rule; every small formula, judged by a three-valued
 evaluation that shares no line with the pass; random larger ones; and DuckDB on rows with NULLs.
@@ -60,7 +60,7 @@ def test_the_judge_can_tell_conditions_apart() -> None:
 
 
 def test_excluded_middle_is_not_true_where_null_may_stand() -> None:
-    """The textbook's A OR NOT A = TRUE would select rows no comparison selects."""
+    """The textbook rule A OR NOT A = TRUE would select rows that no comparison selects."""
     judge = Judge(random.Random(2))
     for condition in ("R.a = 1 OR NOT R.a = 1", "R.a < S.d OR NOT R.a < S.d"):
         simplified = x.show(simplify(bound(condition)))
@@ -80,7 +80,7 @@ ROWS = [{(0, "a"): a, (0, "b"): b, (0, "n"): n} for a in MAYBE for b in MAYBE fo
 
 
 def formulas(leaves: int) -> Iterator[x.Expression]:
-    """Every formula of so many leaves, with and without NOT at every node."""
+    """Yields every formula with so many leaves, with and without NOT at every node."""
     if leaves == 1:
         plain = iter(LEAVES)
     else:
@@ -112,7 +112,7 @@ def test_every_small_formula(leaves: int) -> None:
 
 
 def test_every_condition_and_its_opposite() -> None:
-    """All six comparisons of two columns, on all values around equality and NULL."""
+    """Combines all six comparisons of two columns, on all values around equality and NULL."""
     rows = [{(0, "a"): a, (0, "b"): b} for a in (None, 0, 1, 2) for b in (None, 0, 1, 2)]
     table = Table(rows)
     conditions = [condition for condition in Condition if condition <= Condition.NE]
@@ -180,7 +180,7 @@ def test_many_terms_stay_as_they_are(connective: type[x.And] | type[x.Or]) -> No
 
 
 def test_a_boolean_operand_of_a_comparison_is_left_alone() -> None:
-    """NOT stays where it is a value, not a condition."""
+    """NOT stays where it is a value rather than a condition."""
     inner = x.Not(x.And((equals(A, 1), equals(B, 1))))
     outer = x.Compare(Condition.EQ, inner, x.TRUE, BOOLEAN)
     assert simplify(outer) == outer

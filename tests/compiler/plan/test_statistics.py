@@ -1,4 +1,4 @@
-"""What is known about the streams, and what is guessed."""
+"""Statistics of the streams: given values, and guesses for the rest."""
 
 from __future__ import annotations
 

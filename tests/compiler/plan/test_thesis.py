@@ -1,9 +1,8 @@
-"""The worked example, word for word; and that the thesis's plan delivers what was asked.
+"""The worked example, word for word; and that the thesis's plan delivers the requested results.
 
-The words of S's area are those of the specification (section 7). Those of R's and T's were
-worked out by hand from the same rules: factors in the order of the request table, then the
-register that is always 1, JMPLI, the ANDs in the order of post tags, a group for each pre-tag,
-NOP.
+The words of S's area are those of the specification (section 7). Those of R's and T's areas were
+worked out by hand from the same rules: factors in the order of the request table, then the register
+that is always 1, JMPLI, the ANDs in the order of post-tags, a group for each pre-tag, NOP.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ ROUTES = """\
 41 - S -
 42 - - 7
 """
-"""Tag, where to insert, which areas to probe, which queries are satisfied."""
+"""Tag, stream to insert into, areas to probe, queries satisfied."""
 
 
 def test_routes() -> None:
@@ -195,7 +194,7 @@ JOIN 16,42        240A8
 NOP               00000
 """
 
-# Factors 1, 3, 4 in registers 0, 1, 2; register 3 is always 1; 16 is 1 and 4.
+# Factors 1, 3, 4 in registers 0, 1, 2; register 3 is always 1; register 16 is 1 AND 4.
 PROGRAM_OF_R = """\
 CMP 0,S0,=,0      31080
 CMP 1,S1,<,1      35402
@@ -270,4 +269,4 @@ def test_no_combination_is_lost_by_the_thesiss_own_plan() -> None:
     for truth in truths(EIGHT.requests):
         for raw in range(3):
             told = deliveries(EIGHT.routes, EIGHT.requests, raw, truth)
-            assert set(told.values()) <= {1, 2}  # terms of one query may overlap
+            assert set(told.values()) <= {1, 2}  # two terms of one query may both hold

@@ -1,4 +1,5 @@
-"""What conditions mean, row by row: TRUE, FALSE or NULL. Knows nothing of simplification."""
+"""The meaning of conditions, row by row: TRUE, FALSE or NULL. Shares no code with
+simplification."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from seustream.compiler.language.types import DOUBLE
 from seustream.hdl.isa import Condition
 
 Row = Mapping[tuple[int, str], object]
-"""A value for each column: stream's position in FROM and column name."""
+"""A value for each column, by the stream's position in FROM and the column's name."""
 
 OPERATORS: dict[Condition, Callable[[object, object], bool]] = {
     Condition.LT: operator.lt,  # type: ignore[dict-item]
@@ -24,7 +25,7 @@ OPERATORS: dict[Condition, Callable[[object, object], bool]] = {
 
 
 def truth(e: x.Expression, row: Row) -> object:
-    """The value of an expression; of a condition, True, False or None."""
+    """Returns the value of an expression; for a condition True, False or None."""
     match e:
         case x.Literal():
             return e.value
@@ -62,8 +63,8 @@ def truth(e: x.Expression, row: Row) -> object:
 
 
 class Table:
-    """Rows to judge conditions on, all at once: a condition is two sets of row numbers (as
-    bits), where it is true and where it is false."""
+    """Rows to judge conditions on, all at once: a condition becomes two sets of row numbers (as
+    bits), those where it is true and those where it is false."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows

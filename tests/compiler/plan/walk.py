@@ -1,7 +1,7 @@
-"""One tuple of each stream, followed through a route plan.
+"""Follows one tuple of each stream through a route plan.
 
-Which factors and selections hold is given; what the plan then delivers, and by how many ways
-it gets to each tag, is found by walking, whatever the planner meant.
+The factors and selections that hold are given. Walking the plan finds what it then delivers, and by
+how many paths it reaches each tag, independently of the planner.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from seustream.compiler.plan.routes import RoutePlan
 
 
 class Truth(NamedTuple):
-    """The factors that hold, and the (slot, bit) selections that do."""
+    """The factors that hold, and the selections that hold as (slot, bit)."""
 
     factors: frozenset[int]
     selections: frozenset[tuple[int, int]]
 
 
 def truths(requests: Requests) -> Iterator[Truth]:
-    """Every combination of outcomes."""
+    """Yields every combination of outcomes."""
     bits = [
         (slot, bit) for slot, terms in enumerate(requests.selections) for bit in range(len(terms))
     ]
@@ -37,7 +37,7 @@ def truths(requests: Requests) -> Iterator[Truth]:
 
 
 def tags_reached(plan: RoutePlan, raw: int, truth: Truth) -> Counter[int]:
-    """Tags made of the raw tuple's combination with the others, and by how many ways."""
+    """Counts the paths to each tag made of the raw tuple's combination with the others."""
     reached: Counter[int] = Counter()
     open_tags = [raw]
     while open_tags:
@@ -61,8 +61,8 @@ def satisfied(row: Request, truth: Truth) -> bool:
 
 
 def check_plan(plan: RoutePlan, requests: Requests) -> None:
-    """Every query is told of its results and of nothing else, whichever stream arrives last,
-    and no tag is reached in two ways."""
+    """Every query gets its results and no others, whichever stream arrives last, and no tag is
+    reached by two paths."""
     for truth in truths(requests):
         for raw in range(len(requests.selections)):
             reached = tags_reached(plan, raw, truth)
@@ -78,13 +78,13 @@ def check_plan(plan: RoutePlan, requests: Requests) -> None:
 
 
 def deliveries(plan: RoutePlan, requests: Requests, raw: int, truth: Truth) -> Counter[int]:
-    """How often each query is told of the combination."""
+    """Counts how often each query gets the combination."""
     reached = tags_reached(plan, raw, truth)
     return Counter(query for tag in reached for query in plan.tags[tag].queries)
 
 
 def is_connected(row: Request, requests: Requests) -> bool:
-    """Whether the factors of a subquery hold its streams together."""
+    """Returns whether the factors of a subquery connect all its streams."""
     pairs = [{requests.factors[n].left.slot, requests.factors[n].right.slot} for n in row.factors]
     found = {row.slots[0]}
     for _ in row.slots:

@@ -1,4 +1,4 @@
-"""Image files taken apart, damaged, and put together again with lengths and checksum right."""
+"""Takes image files apart, damages them, and rebuilds them with correct lengths and checksum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seustream.compiler.wjasip.image import MAGIC, VERSION
 
 
 def taken_apart(image: bytes) -> tuple[bytes, bytes]:
-    """Configuration and body."""
+    """Returns configuration and body."""
     (n,) = struct.unpack_from("<H", image, 6)
     return image[8 : 8 + n], image[12 + n : -4]
 
@@ -22,8 +22,8 @@ def put_together(head: bytes, body: bytes, version: int = VERSION) -> bytes:
 
 
 def mutated(chance: random.Random, data: bytes) -> bytes:
-    """One to three changes: a bit, a byte, a telling byte, a byte more, a byte less, a run
-    of bytes copied from elsewhere."""
+    """Makes one to three changes: flips a bit, replaces a byte, writes a boundary value, adds or
+    removes a byte, or copies a run of bytes from elsewhere."""
     out = bytearray(data)
     for _ in range(chance.randrange(1, 4)):
         at = chance.randrange(len(out))

@@ -1,4 +1,4 @@
-"""Programs as text, there and back."""
+"""Assembles and disassembles programs: the text reads back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every reason for which tables are refused, with the place it names."""
+"""Every reason for refusing tables, with the place it names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def change(**members: object) -> Tables:
 
 
 def routed(**routes: Route | None) -> Tables:
-    """GOOD with rows replaced, added or (None) taken out; `t7` is tag 7."""
+    """Returns GOOD with route rows replaced, added or (None) removed; `t7` is tag 7."""
     rows = {**GOOD.routes, **{int(tag[1:]): route for tag, route in routes.items()}}
     return change(routes={tag: route for tag, route in rows.items() if route is not None})
 
@@ -185,7 +185,7 @@ def test_a_program_of_all_instructions_passes() -> None:
 
 
 def test_rows_that_are_not_what_the_program_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mistake in what loaders derive is noticed before a device decides by it."""
+    """A mistake in the rows that loaders derive is found before a device uses them."""
     derive = AreaProgram.rows
 
     def one_missing(self: AreaProgram, tag: int, most: int) -> list[JoinRow] | None:
@@ -277,7 +277,7 @@ def test_areas_refused(members: dict[str, object], reason: str) -> None:
 
 
 def compared(attribute: int, constant: int) -> tuple[tuple[Selection, ...], ...]:
-    """A second selection beside S's first."""
+    """Adds a second selection to S."""
     wrong = Selection(True, (Comparison(attribute, EQ, constant),))
     return (GOOD.selections[R], (*GOOD.selections[S], wrong), GOOD.selections[T])
 
@@ -356,7 +356,7 @@ def test_extremes_pass() -> None:
     check(routed(t255=Route()), TINY)
     check(change(admission=((), (1,) * 255, ())), TINY)
     check(with_area(GOOD, S, guards={R: 0}), TINY)
-    # A device without an index takes no notice of guards.
+    # A device without an index ignores guards.
     check(with_area(GOOD, S, guards={R: 0}), dataclasses.replace(TINY, indexes=0))
 
 
@@ -364,7 +364,8 @@ def test_extremes_pass() -> None:
 
 
 def test_a_tag_may_not_probe_what_it_carries() -> None:
-    """A raw R, joined in S, goes back to R: by the program alone, or by combinations alone."""
+    """A raw R, joined in S, goes back to R: through the program only, or through combinations
+    only."""
     first = min(tag for tag in GOOD.routes if tag > T and GOOD.routes[tag].probes == {T})
     back = routed(**{f"t{first}": Route(probes=frozenset({R}))})
     stated = with_area(
@@ -402,7 +403,7 @@ def test_a_ring_of_tags_is_refused() -> None:
 
 
 def test_what_no_raw_tuple_gets_to_may_be_a_ring() -> None:
-    """Tags 200 and 201 lead to each other, and nothing leads to them."""
+    """Tags 200 and 201 lead to each other, but no raw tuple reaches them."""
     idle = routed(t200=Route(probes=frozenset({S})), t201=Route(probes=frozenset({S})))
     code = assemble(Jmpct(200, 2), Emit(63, 201), Jmpct(201, 4), Emit(63, 200), Nop())
     check(with_area(idle, S, program=code, combinations=()), TINY)
@@ -415,8 +416,9 @@ def test_a_join_jumped_over_is_not_reached() -> None:
 
 
 def test_a_full_table_of_tags_passes() -> None:
-    """Raw R goes through S, T and U; each area joins to its third of all tags, in a program
-    and combinations of full length. What a tag can become is looked up once, or this hangs."""
+    """Raw R goes through S, T and U; each area joins to its third of all tags, in a program and
+    combinations of maximal length. The check must look up only once what a tag can become, or it
+    hangs."""
     thirds = [range(4, 88), range(88, 172), range(172, 256)]
     tables = build([CHAIN], (0, 1, 2, 3))
     routes = {stream: Route(stream > R) for stream in range(4)}

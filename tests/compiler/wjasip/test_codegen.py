@@ -1,7 +1,7 @@
-"""A program does what its area's combinations say.
+"""A program computes the combinations of its area.
 
-`run` is the eight instructions once more, straight from section 6.3 and 6.4 of the
-specification; generated programs are run on every outcome of factors and selections.
+`run` implements the eight instructions again, directly from sections 6.3 and 6.4 of the
+specification; generated programs run on every outcome of factors and selections.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(
     window_bits: set[int],
     probe_bits: set[int],
 ) -> list[int]:
-    """Route tags of the JOINs a pair makes; `outcome` decides the CMPs."""
+    """Returns the route tags of the JOINs a pair makes; `outcome` decides the CMPs."""
     registers = [False] * 64
     registers[63] = True
     for bit in window_bits:
@@ -92,8 +92,8 @@ def subsets(count: int) -> list[set[int]]:
 
 
 def check_equivalent(area: Area, program: tuple[Instruction, ...]) -> None:
-    """On every outcome of the factors and every selection bit the area mentions, for every
-    pre-tag and one that is none: the JOINs are the combinations that hold, each once."""
+    """Tries every outcome of the factors and of the selection bits the area mentions, for every
+    pre-tag and one unknown tag: the JOINs must be the combinations that hold, each once."""
     windows = 1 + max((b for row in area.combinations for b in row.window_selections), default=-1)
     probes = 1 + max((b for row in area.combinations for b in row.probe_selections), default=-1)
     tags = [*sorted({row.pre_tag for row in area.combinations}), 255]
@@ -226,7 +226,7 @@ def test_cost_has_conjunctions_in_their_group_and_no_register_for_true() -> None
 
 
 def test_jmpli_only_where_nothing_is_unconditional() -> None:
-    """What needs selections alone must not be skipped when no factor holds."""
+    """A combination that needs only selections must not be skipped when no factor holds."""
     selected = Area((EQ,), (Combination(0, (), (0,), (), 9),))
     assert "JMPLI" not in listing(selected, thesis=False)
     assert listing(selected, thesis=True)[:3] == ["CMP 0,S0,=,0", "CMP 0,R0,true,1", "JMPLI"]

@@ -1,4 +1,5 @@
-"""Rows are proved to be their program, and each planted fault in them is found; diagrams against truth tables."""
+"""Proves that rows equal their program and finds each planted fault in them; compares diagrams with
+truth tables."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_equal_functions_are_the_same_diagram_and_others_are_not(seed: int) -> N
 
 
 def faulty(rows: Sequence[JoinRow], chance: random.Random) -> tuple[str, list[JoinRow]]:
-    """One fault in a list of rows."""
+    """Plants one fault in a list of rows."""
     at = chance.randrange(len(rows))
     row = rows[at]
     kind = chance.choice(("missing", "another tag", "one need less", "one need more", "twice"))
@@ -66,8 +67,8 @@ def test_rows_of_random_programs_are_proved_and_faults_in_them_are_found() -> No
                 seen["too many"] += 1
                 continue
             assert join_alike(code, tag, rows), (seed, tag)
-            # A fault in one row of several may leave the JOIN what it was, or the first of a JOIN
-            # may be missing; the faults of single rows always matter.
+            # If a JOIN has several rows, a fault in one may not change it, or its first row may be
+            # missing; a fault in a single row always matters.
             alone = [row for row in rows if row.first]
             if not alone or len(alone) != len(rows):
                 continue
@@ -103,7 +104,7 @@ def test_what_is_jumped_over_or_left_is_no_join() -> None:
 
 
 def test_a_function_that_would_need_a_huge_diagram_is_refused() -> None:
-    """Pairs of variables whose first halves all come before the second ones."""
+    """The first halves of all pairs of variables come before the second halves."""
     pairs = 15
     code = [*(isa.Cmp(0, 0, 0, Condition.EQ, n) for n in range(pairs))]
     code += [isa.OrRegisters(17, 17, 16)]

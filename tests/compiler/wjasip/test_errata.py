@@ -1,8 +1,8 @@
-"""The thesis's table 4.3, the program of S's area, against ours.
+"""Compares the thesis's table 4.3, the program of S's area, with ours.
 
-The rows are as printed, mistakes and all. Each erratum of the specification (section 7) is one
-test of what differs; put right, the table is our program word for word but for one
-instruction, which the thesis forgot.
+The rows are as printed, mistakes included. Each erratum of the specification (section 7) is a test
+of one difference. With the errata corrected, the table equals our program word for word, except for
+one instruction that the thesis omits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.compiler.plan.eight import compiled_eight
 
 
 class Row(NamedTuple):
-    """An address, the operands of its mnemonic, its machine code."""
+    """An address, a mnemonic with operands, and the machine code."""
 
     address: int
     mnemonic: str
@@ -59,9 +59,9 @@ PRINTED = [
 
 OURS = tuple(decode(word) for word in compiled_eight("thesis").tables.areas[1].program)
 ADDED = 4
-"""The address of the one instruction the thesis lacks."""
+"""The address of the one instruction that the thesis lacks."""
 
-# What errata put right, in the thesis's addresses.
+# The corrected instructions, by the thesis's addresses.
 RIGHT: dict[int, Instruction] = {
     5: isa.AndRegisters(0, 1, 16),
     6: isa.AndRegisters(0, 3, 17),
@@ -79,7 +79,7 @@ def coded(row: int) -> Instruction:
 
 
 def meant(row: int) -> Instruction:
-    """The instruction a row's mnemonic names."""
+    """Returns the instruction that a row's mnemonic names."""
     name, _, operands = PRINTED[row].mnemonic.partition(" ")
     kind = next(kind for kind in isa.INSTRUCTIONS if name == kind.MNEMONIC)
     bits = operands.replace(",", "")
@@ -92,7 +92,7 @@ def meant(row: int) -> Instruction:
 
 
 def moved(instruction: Instruction) -> Instruction:
-    """The instruction in a program that is one instruction longer from address 4 on."""
+    """Returns the instruction as it is in a program with one more instruction from address 4 on."""
     if isinstance(instruction, isa.Jmpct):
         return isa.Jmpct(instruction.tag, instruction.address + 1)
     return instruction
@@ -126,7 +126,7 @@ def test_row_6_codes_register_16_and_names_17() -> None:
 
 
 def test_row_12_jumps_into_its_own_group() -> None:
-    """To 18, which still belongs to tag 2; 19 is past it."""
+    """It jumps to 18, which still belongs to tag 2; 19 is past it."""
     assert coded(12) == isa.Jmpct(2, 18)
     assert isinstance(coded(18), isa.Emit)
     assert ours(12) == isa.Jmpct(2, 20)
@@ -150,20 +150,20 @@ def test_row_24_takes_the_register_of_factor_1_for_factor_2() -> None:
 
 
 def test_row_25_repeats_row_19() -> None:
-    """It names tag 9 for 35, and jumps backwards as well."""
+    """It names tag 9 instead of 35, and jumps backwards as well."""
     assert coded(25) == coded(19) == isa.Jmpct(9, 13)
     assert ours(25) == isa.Jmpct(35, 28)
 
 
 def test_row_26_takes_another_conjunction_and_another_tag() -> None:
-    """Factors 1 and 2 to tag 20, where tag 35 wants 1 and 4 to 36."""
+    """It joins factors 1 and 2 to tag 20; tag 35 needs 1 and 4, to tag 36."""
     assert coded(26) == isa.Emit(16, 20)
     assert ours(26) == isa.Emit(17, 36)
     assert (ours(5), ours(6)) == (isa.AndRegisters(0, 1, 16), isa.AndRegisters(0, 3, 17))
 
 
 def test_no_instruction_sets_register_4() -> None:
-    """Rows 15 and 17 read it as true; ours sets it, and so keeps JMPLI from skipping them."""
+    """Rows 15 and 17 read it as true; our program sets it, so JMPLI does not skip them."""
     written = {getattr(coded(row), "r", None) for row in range(8)}
     assert 4 not in written
     assert coded(15) == ours(15) == isa.Emit(4, 21)

@@ -1,4 +1,4 @@
-"""The image file: what is written is read back, and whatever else is a `LoadRefused`."""
+"""The image file: what is written reads back, and any other file raises `LoadRefused`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.cosim.queries import RANGE, UNBOUNDED, On, Query, R, S, T, Where, bui
 
 TINY = CONFIGURATIONS["tiny"]
 
-# Small, but with every kind of section, and the extremes of every number.
+# Small, but with every kind of section and the extremes of every number.
 TABLES = Tables(
     groups=(0, 0, 2),
     selections=(
@@ -118,13 +118,13 @@ def test_the_order_of_guards_does_not_matter() -> None:
 
 
 def test_taking_an_image_apart_and_together_changes_nothing() -> None:
-    """Else the tests below would damage more than they mean to."""
+    """Otherwise the tests below would damage more than they intend."""
     assert put_together(HEAD, BODY) == IMAGE
 
 
 def test_the_layout_of_the_file() -> None:
     assert IMAGE[:6] == b"WJAS\x02\x00"
-    # Without what is the device's own affair and later than the first images.
+    # Without the members that concern only the device and are newer than the first images.
     built_for = DeviceConfig.from_json(HEAD.decode())
     own = {"selectors": TINY.selectors, "groups": TINY.groups}
     assert dataclasses.replace(built_for, **own) == TINY
@@ -160,7 +160,7 @@ GROUPS = Grouped(1, (0, 3), None, 500, 7)
 GROUPED = taken_apart(encode(dataclasses.replace(TABLES, grouped={255: GROUPS}), TINY))[1][
     len(BODY) :
 ]
-"""No filters, and the groups of one route tag."""
+"""An empty list of filters, and the groups of one route tag."""
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def body_with(old: bytes, new: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
-        # comparison: attribute, condition, constant; the constant is not found elsewhere
+        # comparison: attribute, condition, constant; the constant occurs nowhere else
         (
             body_with(b"\x03\x05" + struct.pack("<I", 0xFFFF), b"\x03\x08\xff\xff\0\0"),
             "condition code 8 is not defined",
@@ -217,9 +217,9 @@ def body_with(old: bytes, new: bytes) -> bytes:
             body_with(ROWS_WINDOW, b"\x04" + ROWS_WINDOW[1:]),
             "window kind 4 is not defined",
         ),
-        # route row of tag 255 becomes a second one of tag 3
+        # the route row of tag 255 becomes a second row of tag 3
         (body_with(b"\xff\x00\x00\x00\x02", b"\x03\x00\x00\x00\x02"), "a route tag has two rows"),
-        # the guard of tag 2 becomes a second one of tag 0
+        # the guard of tag 2 becomes a second guard of tag 0
         (body_with(GUARDS, b"\x02\x00\x00\x00\x00\x01"), "a route tag has two guards in an area"),
         (
             body_with(GUARDS, b"\x02\x00\x00\x01\x02\x00"),
@@ -300,7 +300,7 @@ def test_what_does_not_concern_the_image_may_differ(member: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mutations_with_a_right_checksum(seed: int) -> None:
-    """The checks alone stand between the damage and the device."""
+    """Only the checks protect the device from the damage."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     factors = (On(R, 0, "=", S, 0), On(S, 1, "<", T, 1))

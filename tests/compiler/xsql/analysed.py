@@ -1,4 +1,4 @@
-"""Programs of texts without mistakes."""
+"""Analyses texts without mistakes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def analysed(text: str) -> logical.Program:
 
 
 def query(text: str) -> logical.Query:
-    """The one query of a text over the common streams."""
+    """Returns the one query of a text over the common streams."""
     (found,) = analysed(STREAMS + text).queries
     return found

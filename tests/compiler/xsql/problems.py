@@ -1,8 +1,9 @@
-"""Texts with a mistake in them and what is reported, one fixture for each module that reports.
+"""Texts with a mistake and the problem each reports, one fixture for each module that reports
+problems.
 
-A case is the kind of problem, the text (indented) with the offending part in «», the message
-after `!`, the hint after `?`. `test_errors` sees that no kind is missing. `STREAMS` stands
-before every text but those of the parser.
+A case is the kind of problem, the text (indented) with the offending part in «», the message after
+`!`, the hint after `?`. `test_errors` checks that no kind is missing. `STREAMS` is put before every
+text except those of the parser.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _mistake(lines: list[str]) -> Mistake:
 
 
 def reported(text: str, stop_after: str = "tree") -> list[Report]:
-    """Everything that is reported of a text, in order."""
+    """Returns all reported problems of a text, in order."""
     with pytest.raises(CompileError) as caught:
         compile_text(text, stop_after=stop_after)
     members = Report._fields

@@ -1,4 +1,4 @@
-"""Streams and a table that joins read, and what a SELECT over them comes to."""
+"""Streams and a table for joins, and the compiled form of a SELECT over them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DEFINITIONS = f"{_R_AND_S}CREATE TABLE t (a int, n varchar(9));\n"
 
 
 def relation(select: str) -> Relation:
-    """The one query or operation of a SELECT whose results are asked for."""
+    """Returns the one query or operation of a SELECT whose results are delivered."""
     (found,) = compile_text(STREAMS + select, stop_after="tree").program.asked_relations
     return found
 
 
 def wrong(select: str) -> list[Problem]:
-    """Everything that is reported of a SELECT."""
+    """Returns all reported problems of a SELECT."""
     try:
         compile_text(STREAMS + select, stop_after="tree")
     except CompileError as error:

@@ -1,4 +1,4 @@
-"""Syntax trees as short texts, so that a test shows what it expects on one line."""
+"""Writes syntax trees as short texts, so that a test states its expectation on one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seustream.compiler.xsql.parse import parse
 
 
 def parsed(text: str) -> list[tree.Statement]:
-    """The statements of a text without mistakes."""
+    """Returns the statements of a text without mistakes."""
     problems = Problems()
     statements = parse(SourceText(text), problems)
     assert problems.found == []
@@ -25,14 +25,14 @@ def select(text: str) -> tree.Select:
 
 
 def condition(text: str) -> str:
-    """What a condition in WHERE is read as."""
+    """Returns the shape of a condition in WHERE."""
     where = select(f"SELECT * FROM R WHERE {text} WINDOW 1").where
     assert where is not None
     return shape(where)
 
 
 def shape(e: s.Expression | s.Name | None) -> str:
-    """An expression in brackets, the operator first."""
+    """Writes an expression in parentheses, the operator first."""
     match e:
         case None:
             return "-"
@@ -92,6 +92,6 @@ def type_shape(t: s.TypeName) -> str:
 
 
 def windows(text: str) -> list[tuple[str, int | float | None, str | None]]:
-    """Kind, size and unit of the windows written after WINDOW."""
+    """Returns kind, size and unit of the windows written after WINDOW."""
     clauses = select(f"SELECT * FROM R WINDOW {text}").windows
     return [(w.kind, w.size, w.unit and w.unit.text) for w in clauses]

@@ -1,4 +1,4 @@
-"""Statements carried out in order: streams, queries, windows, result columns."""
+"""Statements applied in order: streams, queries, windows, result columns."""
 
 from __future__ import annotations
 

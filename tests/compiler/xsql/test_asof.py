@@ -1,4 +1,4 @@
-"""ASOF joins and joins with tables: what their conditions must say."""
+"""ASOF joins and joins with tables: the conditions they require."""
 
 from __future__ import annotations
 

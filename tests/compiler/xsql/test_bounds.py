@@ -1,4 +1,4 @@
-"""Windows that follow from bounds on differences of times."""
+"""Windows derived from bounds on differences of times."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_a_join_without_either_says_both_ways(select: str, said: str) -> None:
 
 
 def test_bounds_are_those_of_whole_milliseconds() -> None:
-    """Brute force: the least d for which no times that fulfil the condition are further apart."""
+    """By brute force: the window is the least distance beyond which no times fulfil the
+    condition."""
     chance = random.Random(4)
     for _ in range(60):
         n, m = chance.randint(-5, 5), chance.randint(0, 6) / chance.choice([1, 2])
@@ -91,6 +92,6 @@ def test_bounds_are_those_of_whole_milliseconds() -> None:
 
 
 def _true(text: str, later: int) -> bool:
-    """A condition where S is so much later than R."""
+    """Returns whether a condition holds if S is this much later than R."""
     python = text.replace("S.ts", str(later)).replace("R.ts", "0").replace(" = ", " == ")
     return bool(eval(python))

@@ -1,4 +1,4 @@
-"""Windows of a WINDOW clause, as they are written."""
+"""Windows of a WINDOW clause as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""CREATE STREAM ... AS APAS: how the text is cut, what the stream looks like, what is refused."""
+"""CREATE STREAM ... AS APAS: how the text is cut out, the columns of the stream, and refused
+texts."""
 
 from __future__ import annotations
 

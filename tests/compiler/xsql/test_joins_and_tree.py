@@ -1,4 +1,4 @@
-"""FROM and the subqueries of WHERE as one tree of joins, and the parts of a SELECT as it is written."""
+"""FROM and the subqueries of WHERE as one tree of joins, and the parts of a SELECT as written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.compiler.xsql.shapes import parsed, select, shape
 
 
 def shown(select: str) -> tuple[str, str]:
-    """The tree of a SELECT, and what is left of its WHERE."""
+    """Returns the tree of a SELECT, and the rest of its WHERE."""
     found = relation(select + " WINDOW RANGE 9")
     assert isinstance(found, JoinTree)
 

@@ -1,4 +1,5 @@
-"""Lengths of windows by name: in any order they are those of the function, and nothing else is."""
+"""Named lengths of windows: in any order they mean the same as in the function; other names are
+refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example of a mistake leads to its hint, and so do mistakes like it."""
+"""Every example of a mistake, and similar mistakes, lead to the right hint."""
 
 from __future__ import annotations
 

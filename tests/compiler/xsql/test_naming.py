@@ -1,4 +1,4 @@
-"""Names of result columns: bare where unique, with the alias otherwise."""
+"""Names of result columns: bare if unique, otherwise with the alias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT behind UNION and DISTINCT, judged by DuckDB."""
+"""ORDER BY and LIMIT after UNION and DISTINCT, judged by DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Functions OVER frames: the frame a call means, whole partitions, ranks that bound them, and mistakes."""
+"""Functions OVER frames: the frame of a call, whole partitions, ranks with a bound, and
+mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.compiler.xsql.relations import relation, wrong
 
 
 def over(call: str) -> object:
-    """The one leaf of a SELECT of a call."""
+    """Returns the one OVER call in a SELECT."""
     found = relation(f"SELECT a, {call} AS v FROM R")
     assert isinstance(found, OverRows)
     (one,) = overs(found.items[1].expression)

@@ -1,4 +1,4 @@
-"""Text to trees: every form of the language, its spans, and what cannot be read."""
+"""Text to trees: every form of the language, its spans, and texts that do not parse."""
 
 from __future__ import annotations
 

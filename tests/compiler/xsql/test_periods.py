@@ -1,4 +1,5 @@
-"""Windows of groups in the spellings of X-SQL, Flink and Spark: which they are, and what is none."""
+"""Windows of groups in the spellings of X-SQL, Flink and Spark: their meaning, and spellings that
+are refused."""
 
 from __future__ import annotations
 

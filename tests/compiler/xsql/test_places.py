@@ -1,4 +1,4 @@
-"""Short forms mean what the long ones do."""
+"""Short forms mean the same as the long forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STREAMS = "CREATE STREAM R (a int, b int, n int); CREATE STREAM S (a int, d int)
 
 
 def plan(text: str) -> list[object]:
-    """What is computed, apart from how it was written."""
+    """Returns the computation, independent of its spelling."""
     program = compile_text(STREAMS + text).program
     (asked,) = program.asked_relations
     found: list[object] = [[(item.name, item.expression) for item in asked.items]]
@@ -34,7 +34,7 @@ def plan(text: str) -> list[object]:
             "SELECT a + 1 AS x, count(*) AS c FROM R GROUP BY x WINDOW 5",
             "SELECT a + 1 AS x, count(*) AS c FROM R GROUP BY a + 1 WINDOW 5",
         ),
-        (  # a column comes before an item of its name
+        (  # a column takes precedence over an item of the same name
             "SELECT a AS b, max(n) AS c, b AS d FROM R GROUP BY b, 1 WINDOW 5",
             "SELECT a AS b, max(n) AS c, b AS d FROM R GROUP BY R.b, R.a WINDOW 5",
         ),

@@ -1,4 +1,4 @@
-"""Queries and operations of a text, and the streams they make for themselves."""
+"""Queries and operations of a text, and the hidden streams they create."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_mistake(mistake: Mistake) -> None:
 
 
 def value(written: str) -> x.Expression:
-    """An expression as it is bound in SELECT."""
+    """Returns an expression as bound in SELECT."""
     text = f"{TYPED} SELECT {written} AS x FROM K WINDOW 1"
     return compile_text(text, stop_after="tree").written.queries[0].items[0].expression
 
@@ -179,8 +179,8 @@ TYPES = {
 
 
 def test_every_pair_of_types() -> None:
-    """The whole table: numbers meet numbers, texts meet texts, a date a timestamp, an interval the
-    integers that are its milliseconds; all others only themselves."""
+    """The whole table: numbers compare with numbers, texts with texts, a date with a timestamp, an
+    interval with integers as its milliseconds; all others only with their own type."""
     for left, a in TYPES.items():
         for right, b in TYPES.items():
             text = f"{TYPED} SELECT i FROM K WHERE {left} = {right} WINDOW 1"

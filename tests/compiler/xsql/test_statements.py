@@ -1,4 +1,4 @@
-"""A file cut into statements: how long queries are registered for, in every language."""
+"""A file cut into statements: how long each query stays registered, in every language."""
 
 from __future__ import annotations
 

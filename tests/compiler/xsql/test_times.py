@@ -1,4 +1,5 @@
-"""Results that are called `ts`: the time of a row is that of every stream, and nothing else may be called so."""
+"""Results named `ts`: the time of a row is the time of its stream, and no other column may have
+that name."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def test_the_time_of_the_rows_is_no_column(query: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT ts FROM R",  # nothing would be left
+        "SELECT ts FROM R",  # no column would be left
         "SELECT a, b AS ts FROM R",
         "SELECT R.a, R.ts FROM R JOIN S ON R.a = S.a WINDOW RANGE 5",
         "SELECT DISTINCT a, ts FROM R WINDOW UNBOUNDED",

@@ -1,4 +1,4 @@
-"""Windows as columns of rows: what joins by them are bounded by."""
+"""Windows as columns of rows: the time bounds of joins on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows of streams: units, sizes, one for all or one for each, and what is none."""
+"""Windows of streams: units, sizes, one for all or one for each, and windows that are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_unit(unit: str, ticks: int) -> None:
         ("UNBOUNDED", UNBOUNDED),
         ("1.5 s", RANGE(1500)),
         ("RANGE 2.0", RANGE(2)),
-        # exact, though neither is as a float
+        # exact, though a float could hold neither
         ("1.001 min", RANGE(60_060)),
         ("4.0351 h", RANGE(14_526_360)),
         ("RANGE 9223372036854775807", RANGE((1 << 63) - 1)),

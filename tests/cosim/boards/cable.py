@@ -1,4 +1,4 @@
-"""A cable between a host and the Ethernet port of a simulated board, on which things happen."""
+"""Simulates a cable, with faults, between a host and the Ethernet port of a simulated board."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ KINDS = ("lost", "twice", "late", "damaged")
 
 
 def mirror(clock: float = 125.0) -> SimulatedBoard:
-    """A board with an Ethernet port that gives a result for each tuple; its clock in MHz."""
+    """Returns a board whose Ethernet port answers each tuple with a result; `clock` is in MHz."""
     return SimulatedBoard(mirroring(), round(1e6 / clock))
 
 
 def networked(config: DeviceConfig) -> SimulatedBoard:
-    """A processor with an Ethernet port, or the test is skipped."""
+    """Returns a processor with an Ethernet port, or skips the test if tools are missing."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     return SimulatedBoard(build.networked(config), build.PERIOD)
@@ -54,7 +54,8 @@ def mirroring() -> Path:
 
 
 def mirror_at_pins() -> SimulatedBoard:
-    """The same on an ECPIX-5 as its PHY sees it: four bits at each edge, from reset on."""
+    """Returns the same on an ECPIX-5, as its PHY sees it: four bits at each clock edge, from reset
+    on."""
     setting = Setting(BOARDS["ecpix5"], CONFIG, address=ADDRESS)
     return SimulatedBoard(_at_pins(setting), round(1e6 / setting.clock))
 
@@ -71,7 +72,8 @@ def _at_pins(setting: Setting) -> Path:
 
 
 def kept(name: str, text: str, kind: BoardKind) -> Path:
-    """Only who builds waits for who else does."""
+    """Returns a library, and builds it if necessary: only a process that builds waits for others
+    that do."""
     named = cache() / name
     if sound(named / "board.so"):
         return named / "board.so"
@@ -79,8 +81,8 @@ def kept(name: str, text: str, kind: BoardKind) -> Path:
 
 
 class Cable:
-    """Whatever carries bytes, as a session has it; time is the PHY's, a cycle of 8 ns at a gigabit.
-    To a share of the frames for each kind of thing that kind happens."""
+    """Carries a session's bytes. Time is the PHY's: a cycle is 8 ns at a gigabit. Each kind of
+    fault hits its share of the frames."""
 
     def __init__(
         self, board: SimulatedBoard, share: float = 0.0, seed: int = 0, port: int = 5000

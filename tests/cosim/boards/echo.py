@@ -1,4 +1,4 @@
-"""A board without a processor: the host link, and behind it what the host sent, given back."""
+"""A board without a processor: behind its host link, everything that the host sends comes back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Echo(Linked):
 
 
 def echoing(board: Board, folder: Path) -> Path:
-    """The library of the netlist of such a board."""
+    """Returns the library of the netlist of such a board."""
     setting = Setting(board, CONFIGURATIONS["tiny"])
     setting = Setting(
         board, setting.config, wanted_baud=round(setting.clock * 1e6 / netlist.DIVISOR)

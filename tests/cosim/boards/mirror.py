@@ -1,5 +1,5 @@
-"""A port without a processor: a result for each tuple, at once, so that only the way there and back
-takes time."""
+"""A port without a processor: it answers each tuple with a result at once, so that only the way
+there and back takes time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A board on a network: the RTL behind its link, over real sockets on which datagrams get lost, come
-twice, late and damaged, and among those of strangers."""
+"""Tests a board on a network: the RTL behind its link, over real sockets. Datagrams are lost,
+duplicated, delayed and damaged, and strangers send some, too."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TINY = CONFIGURATIONS["tiny"]
 
 
 class Network:
-    """A socket between host and board, at which things happen to datagrams: to a share of them for
-    each kind of thing, and one kind after the other, so that none is left to chance."""
+    """Relays datagrams between host and board, with faults. Each kind of fault hits the same share
+    of them, and the kinds take turns, so that none is left to chance."""
 
     def __init__(self, port: int, seed: int, share: float, strangers: float = 0.0) -> None:
         self._board, self._chance = ("127.0.0.1", port), random.Random(seed)
@@ -96,7 +96,7 @@ class Network:
 def networked(
     seed: int, share: float, strangers: float = 0.0
 ) -> Iterator[tuple[BoardDevice, Network]]:
-    """A device at the other end of a network."""
+    """Yields a device at the other end of a network."""
     with VirtualUdpBoard(board(TINY)) as virtual:
         network = Network(virtual.port, seed, share, strangers)
         device = virtual.device(TINY, network.address)
@@ -116,7 +116,7 @@ def test_a_network_changes_nothing_but_time() -> None:
         assert device.session.resent
         counts = device.counts()
         assert counts[LinkCounter.STRANGERS]
-        # One after the other, and each read is a datagram.
+        # The counters are read one after the other, and each read is itself a datagram.
         assert counts[LinkCounter.DATAGRAMS] >= counts[LinkCounter.WHOLE] > counts[LinkCounter.GAPS]
         assert counts[LinkCounter.BROKEN] == counts[LinkCounter.PASSED] == 0
 

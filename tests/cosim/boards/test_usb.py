@@ -1,5 +1,5 @@
-"""A board on a USB port: the gateware at its two wires, a host there that sends packets of which some are
-damaged, and pyusb in front of it."""
+"""Tests a board on a USB port: the gateware at its two wires, a host there that sends some damaged
+packets, and pyusb in front of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.link.test_device_faults import same_as_golden
 
 usb_core = pytest.importorskip("usb.core", reason="without pyusb; nox -s tests installs it")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LUNA, at elaboration
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from LUNA, at elaboration
 
 TINY = CONFIGURATIONS["tiny"]
 
 
 def board(config: DeviceConfig = TINY) -> SimulatedUsbBoard:
-    """A processor with a USB port, or the test is skipped."""
+    """Returns a processor with a USB port, or skips the test if tools are missing."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     return SimulatedUsbBoard(build.usb(config))
@@ -37,7 +37,8 @@ def virtual() -> Iterator[VirtualUsbBoard]:
 
 
 def case(seed: int, share: float) -> dict[str, int]:
-    """A random case on a line of whose packets a share is damaged, and what happened there."""
+    """Runs a random case on a line that damages a share of the packets; returns how many were
+    damaged, and how many frames the session refused."""
     simulated = board()
     simulated.damage(share, seed)
     with VirtualUsbBoard(simulated) as made:
@@ -53,13 +54,13 @@ def test_a_bad_cable_changes_nothing_but_time() -> None:
     print(f"seed {seed}")
     found = case(seed, 0.05)
     assert found["damaged"] > 100
-    # The ends of a USB send again by themselves: the session above sees whole frames only.
+    # USB retransmits by itself: the session above sees intact frames only.
     assert found["refused"] == 0
 
 
 @pytest.mark.parametrize("seed", [2, 19, 22])
 def test_it_is_found_over_a_bad_cable(seed: int) -> None:
-    """Also if the last packet of a request is damaged, which the device then waits for."""
+    """Holds also if the last packet of a request is damaged, for which the device then waits."""
     simulated = board()
     simulated.damage(0.1, seed)
     with VirtualUsbBoard(simulated) as made:
@@ -68,7 +69,7 @@ def test_it_is_found_over_a_bad_cable(seed: int) -> None:
 
 
 def test_a_bus_shows_what_the_board_says_of_itself(virtual: VirtualUsbBoard) -> None:
-    """To whoever looks, with pyusb's own means."""
+    """Looks as any program would, by pyusb's own means."""
     (found,) = usb_core.find(find_all=True, backend=virtual.bus)
     assert (found.idVendor, found.idProduct, found.bcdUSB) == (0x1209, 0x0001, 0x0200)
     assert (found.manufacturer, found.product) == ("SEUSTREAM", "WJASIP")

@@ -1,5 +1,5 @@
-"""A virtual board: what talks to a board's serial port talks to it. The one here is the RTL behind
-its link; `nox -s board` has netlists at the pins."""
+"""Tests a virtual board: software that talks to a board's serial port can talk to it. The board
+here is the RTL behind its link; `nox -s board` uses netlists at the pins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
         (0, 5, 2, (2, 0, -1, -1)),
     ]
     device.close()
-    # The next host finds it as new.
+    # The next host finds the board as new.
     device = opened(virtual)
     assert not device.status().taken
     device.close()
@@ -88,7 +88,7 @@ def test_a_port_that_is_none(tmp_path: object) -> None:
 
 
 def test_noise_is_no_board() -> None:
-    """Something else is on the port, and talks."""
+    """Another device is on the port and sends text."""
 
     class Noise:
         def __init__(self) -> None:

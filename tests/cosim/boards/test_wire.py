@@ -1,4 +1,4 @@
-"""Datagrams in frames, judged by scapy, to a board and from it."""
+"""Tests the frames around datagrams to and from a board against scapy."""
 
 from __future__ import annotations
 

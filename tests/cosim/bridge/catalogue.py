@@ -1,4 +1,5 @@
-"""A bridge for living queries, and what a client does there: statements, rows, results."""
+"""A bridge for living queries, and what its clients do: send statements and rows, and read
+results."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ FEW = replace(USUAL, queries=2, query_text=200, live_rows=5, sources=2)
 def served(
     folder: Path, limits: Limits = USUAL, libraries: Libraries | None = None
 ) -> Iterator[tuple[Bridge, BridgeClient]]:
-    """A bridge in this process, and a client of it."""
+    """Yields a bridge in this process, and a client of it."""
     with (
         bridge(folder, limits=limits, libraries=libraries) as (made, url),
         BridgeClient(url, patience=2) as client,
@@ -53,7 +54,7 @@ class Inserts:
         self.client, self.epoch, self.now = client, 0, 0
 
     def __call__(self, *values: int) -> None:
-        """Values, a millisecond after each other; and the stream is known to be past them."""
+        """Feeds values, one per millisecond, and promises that the stream is past them."""
         ts = [self.now + place for place in range(len(values))]
         rows = pa.table({"ts": ts, "te": [t + 1 for t in ts], "v": list(values)})
         self.now += len(values)

@@ -55,7 +55,7 @@ def loaded() -> p.Load:
 
 
 def message(chance: random.Random) -> object:
-    """Some message, whole."""
+    """Returns some intact message."""
     epoch = chance.randint(-1, 3)
     return chance.choice(
         (
@@ -78,7 +78,7 @@ def message(chance: random.Random) -> object:
 
 
 def of_a_query(chance: random.Random) -> tuple[str, object]:
-    """Some action on queries, and its message."""
+    """Returns some action on queries, and its message."""
     name, number = chance.choice(("q", "r", "\u20ac")), chance.randint(-1, 3)
     text = chance.choice(("select [x = $I.v]", "select [x = $I.w]", "select [", "\u2620" * 900, ""))
     return chance.choice(
@@ -96,7 +96,7 @@ def of_a_query(chance: random.Random) -> tuple[str, object]:
 
 
 def damaged(chance: random.Random, data: bytes) -> bytes:
-    """Bytes changed, or a member of another type."""
+    """Changes bytes, drops a member or gives it another type; leaves some messages as they are."""
     if chance.random() < 0.2:
         return data
     if chance.random() < 0.5:
@@ -115,7 +115,7 @@ def damaged(chance: random.Random, data: bytes) -> bytes:
 
 
 def batch(chance: random.Random) -> pa.Table:
-    """Rows of R, or nearly."""
+    """Returns rows of R, or rows that are nearly so."""
     columns: dict[str, pa.Array] = {}
     for name in chance.choice((("ts", "a", "b"), ("ts", "a"), ("ts", "a", "b", "c"), ("a", "b"))):
         kind = chance.choice(
@@ -127,7 +127,7 @@ def batch(chance: random.Random) -> pa.Table:
 
 
 def send(chance: random.Random, connection: flight.FlightClient, port: int) -> None:
-    """One call of some kind; raises what the bridge answers."""
+    """Makes one call of some kind; raises the bridge's error."""
     body = damaged(chance, p.write(message(chance)))
     match chance.choice(
         ("action", "action", "query", "query", "get", "exchange", "info", "socket")
@@ -166,7 +166,8 @@ def send(chance: random.Random, connection: flight.FlightClient, port: int) -> N
 
 
 def case(seed: int, calls: int = 40) -> None:
-    """Some calls to one bridge, then an honest client's; raises if that one is not served."""
+    """Makes some calls to one bridge, then an honest client's; raises if that client is not
+    served."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, bridge(Path(folder)) as (made, url):
         port = int(url.rpartition(":")[2])
@@ -194,11 +195,12 @@ def case(seed: int, calls: int = 40) -> None:
 
 ACTIONS = [name for name in p.ACTIONS if name not in ("close", "reset", "end", "flush")]
 _SLOWEST = 20.0
-"""Seconds after which a message is taken for one that hangs."""
+"""Seconds after which a message is considered to hang."""
 
 
 def messages(seed: int, count: int) -> Counter[str]:
-    """So many messages to one bridge: how often each kind of answer came; then an honest client's."""
+    """Sends this many messages to one bridge, then an honest client's; returns the number of
+    answers of each kind."""
     chance, found = random.Random(seed), Counter[str]()
     limits = replace(USUAL, patience=0.05)
     with tempfile.TemporaryDirectory() as folder:
@@ -212,7 +214,7 @@ def messages(seed: int, count: int) -> Counter[str]:
                 assert took < _SLOWEST, f"seed {seed}, message {number}: {took:.0f} s"
             assert made.session.failure is None, f"seed {seed}: {made.session.failure}"
             made.act("reset", b"{}")
-            made.session.limits = USUAL  # for an honest client a busy machine is no refusal
+            made.session.limits = USUAL  # a busy machine must not refuse the honest client
             rows = streams(40, 3)
             stage_epoch(made, 0, rows)
             made.act("end", p.write(p.End(None)))
@@ -244,13 +246,14 @@ def _one(chance: random.Random, made: Bridge) -> str:
         if error.kind not in KINDS or error.kind == "internal":
             raise AssertionError(f"{error.kind}: {error}") from error
         return error.kind
-    except pa.ArrowException as error:  # of columns, which the service takes for malformed
+    except pa.ArrowException as error:  # bad columns, which the service reports as malformed
         return type(error).__name__
     return "answered"
 
 
 def journal(seed: int, made: storage.Run) -> str:
-    """Opens a journal of which several files are damaged: all of it, or a refusal with its place."""
+    """Opens a journal with several damaged files: all of it is there, or it is refused with the
+    place of the damage."""
     chance = random.Random(seed)
     disk = storage.at_rest(made.disks[-1])
     paths = [path for path in disk.files if path.name != "lock"]
@@ -276,7 +279,8 @@ def journal(seed: int, made: storage.Run) -> str:
                 raise AssertionError(f"seed {seed}: an empty bridge")
             storage.check(bridge, made, len(made.epochs), f"seed {seed}")
     except (JournalDamaged, JournalRefused, BridgeError) as error:
-        # A part is read when its epoch is processed; a journal may be of another format, too.
+        # A damaged part shows only when its epoch is processed; a damaged journal may also seem to
+        # be of another format.
         if "/j" not in str(error):
             raise AssertionError(f"seed {seed}: {error}") from error
         return "refused later" if isinstance(error, BridgeError) else "refused"

@@ -1,7 +1,7 @@
-"""Journals for tests: one with a few records, and what is in it when it is opened again; and those that
-releases have left behind, one of each format. `python -m tests.cosim.bridge.journals` writes the one of today: needed
-when a snapshot or a record has another version, and never to make a test pass that says so.
-"""
+"""Journals for tests: one with a few records, and its content when it is opened again; and one per
+format that releases have left behind. `python -m tests.cosim.bridge.journals` writes the one of
+today. Run it when a snapshot or a record gets another version, but never just to make a test pass
+that reports such a change."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ LEFT = Path(__file__).parent / f"left-by-format-{FORMAT}.zip"
 
 
 def epochs() -> list[dict[str, pa.Table]]:
-    """What was fed to a journal that is left behind; half of it before."""
+    """Returns what is fed to a journal that is left behind; the first half goes in before that."""
     return cut(streams(160, 7), 8)
 
 
 def leave() -> None:
-    """A snapshot after two epochs, two more in the log, one that is staged."""
+    """Leaves a snapshot after two epochs, two more epochs in the log, and one that is only
+    staged."""
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.closing(Bridge(GoldenDevice(TINY), Path(folder), "golden")) as made:
             made.act("load", p.write(message_of(compiled(EVERYTHING))))

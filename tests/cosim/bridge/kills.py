@@ -35,15 +35,15 @@ from tests.cosim.bridge.serving import (
 ROWS, EPOCHS = 3000, 25
 KINDS = ("bridge", "client")
 KILLS, COLD = 25, 21
-"""Kills of one run of the campaign, as many as it has time for; one run in so many has cold bridges,
-and three."""
+"""Kills in one run of the campaign, as many as it has time for; one run in `COLD` has cold bridges,
+and three kills."""
 SWAPS = 20
-"""In one run, as many as it has time for."""
+"""Swaps in one run, as many as it has time for."""
 MORE = EVERYTHING + "REGISTER QUERY more AS SELECT S.d, S.name FROM S WHERE S.d > 3 WINDOW NOW;"
 
 
 def feed(url: str, seed: int) -> None:
-    """A client that goes on where the bridge says the last one came to."""
+    """Feeds a bridge as a client that resumes where the bridge says the last one got to."""
     epochs = cut(streams(ROWS, seed), EPOCHS)
     with BridgeClient(url, patience=300) as client:
         client.load(compiled(EVERYTHING))
@@ -56,7 +56,7 @@ def feed(url: str, seed: int) -> None:
                     )
                     break
                 except BridgeError as error:
-                    # A stage dies with the bridge; what was staged may be known no more.
+                    # A stage dies with the bridge, which may not know afterwards what was staged.
                     if error.kind not in ("unavailable", "stopping", "unknown"):
                         raise
                     time.sleep(0.05)
@@ -64,7 +64,7 @@ def feed(url: str, seed: int) -> None:
 
 
 class Feeder:
-    """`feed` in a process that can be killed and started again."""
+    """Runs `feed` in a process that can be killed and started again."""
 
     def __init__(self, url: str, seed: int) -> None:
         self.arguments = (url, seed)
@@ -86,9 +86,9 @@ def case(
     kills_at_most: int = 3,
     cold: bool = True,
 ) -> int:
-    """One run with kills, or swaps; gives how many. Reads results while all that goes on; `recovered`
-    gets the seconds from a bridge's start until all that was in its journal is processed. A `cold` bridge
-    has its imports to do at each start."""
+    """Runs once with kills, or swaps, while results are read; returns the number of kills or swaps.
+    `recovered` collects the seconds from each start of the bridge until its whole journal is
+    processed. A `cold` bridge does its imports at each start."""
     chance = random.Random(seed)
     want = wanted(compiled(EVERYTHING), streams(ROWS, seed))
     bridge = Process(folder / "journal") if cold else Forked(folder / "journal")
@@ -151,7 +151,7 @@ def case(
 
 
 def _replayed(client: BridgeClient) -> bool:
-    """Returns whether a bridge that was started again has done what it had done before."""
+    """Returns whether a restarted bridge has caught up with its journal."""
     try:
         client.act("flush", patience=0)
     except BridgeError as error:
@@ -164,7 +164,8 @@ def _is_loaded(client: BridgeClient) -> bool:
 
 
 def _read(client: BridgeClient, query: str):  # type: ignore[no-untyped-def]
-    """All results; before the first query set is loaded there is nothing to read."""
+    """Yields all results; waits for the first query set, because before it there is nothing to
+    read."""
     while not _is_loaded(client):
         time.sleep(0.02)
     yield from client.results(query)

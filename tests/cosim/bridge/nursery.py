@@ -1,7 +1,7 @@
-"""Processes forked from one that has imported all there is: a kill costs no second of imports.
+"""Forks processes from one that has done all imports: a kill costs no second of imports.
 
-They are processes like others, with an id of their own, and a kill -9 takes them. `tests.cosim.bridge.serving.Process`
-starts one from nothing, imports and all.
+They are processes like others, with an id of their own, and a kill -9 ends them.
+`tests.cosim.bridge.serving.Process` starts one from scratch, imports included.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.cosim.bridge.serving import lasting_url
 
 _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload([__name__, "tests.cosim.bridge.serving"])
-assert serve.run is not None  # imported for the processes that are forked
+assert serve.run is not None  # imported ahead for the forked processes
 
 
 class Forked:
-    """`seustream serve`, as `serving.Process`."""
+    """Runs `seustream serve` like `serving.Process`, but forked."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder, self.options = folder, options
@@ -60,7 +60,7 @@ class Forked:
 
 
 def forked(work: Callable[..., Any], *arguments: Any) -> Any:
-    """A process that does something, begun."""
+    """Starts a process that does some work, and returns it."""
     process = _FORKED.Process(target=work, args=arguments)
     process.start()
     return process
@@ -75,7 +75,8 @@ def _serve(command: list[str], out: Connection, said: Path) -> None:
 
 
 def _line(there: Connection) -> str:
-    """What a bridge says when it serves, or all it said if it does not."""
+    """Returns the line with which a bridge reports that it serves, or all of its output if it does
+    not."""
     data, until = b"", time.monotonic() + 60
     while b"\n" not in data and time.monotonic() < until:
         more = os.read(there.fileno(), 4096)

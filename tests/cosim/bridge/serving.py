@@ -1,5 +1,5 @@
-"""Bridges for tests: in this process, or in one of their own that can be killed; a query set with
-known results, and clients that feed it."""
+"""Bridges for tests, in this process or in one of their own that can be killed; a query set with
+known results; and clients that feed it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tests.docs.blocks import ROOT
 
 TINY = CONFIGURATIONS["tiny"]
 TIMES = {"ts_oldest": "int64", "ts_newest": "int64"}
-"""Columns that a query has behind those it selects."""
+"""Columns that a query appends to those it selects."""
 NAMES = ("pairs", "large")
-"""Of the queries in `QUERIES`."""
+"""Names of the queries in `QUERIES`."""
 QUERIES = """
 CREATE STREAM R (a int, b int);
 CREATE STREAM S (d int, name varchar(9));
@@ -65,8 +65,8 @@ REGISTER QUERY heights AS SELECT H.most, H.te, R.a FROM H, R WHERE H.n = R.a WIN
 REGISTER QUERY steps AS PATTERN ANY x; ANY y FROM K WHERE y.most > x.most WITHIN 90 ms RETURN x.n, y.te;
 """
 )
-"""A join on the device, single streams, groups, derived streams, patterns, and APAS queries over both and
-over each other: all that is state."""
+"""A join on the device, single streams, groups, derived streams, patterns, and APAS queries over
+these and over each other: every kind of state."""
 Rows = Counter[tuple[object, ...]]
 
 
@@ -75,7 +75,7 @@ def compiled(text: str = QUERIES) -> Compilation:
 
 
 def streams(rows: int, seed: int) -> dict[str, pa.Table]:
-    """R and S, in the order of their timestamps; some join columns are NULL."""
+    """Returns R and S, in the order of their timestamps; some join columns are NULL."""
     chance = np.random.default_rng(seed)
 
     def ts() -> pa.Array:
@@ -89,8 +89,8 @@ def streams(rows: int, seed: int) -> dict[str, pa.Table]:
 
 
 def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Rows]:
-    """Every query's results by a host that sees it all at once, in this process; which other
-    tests compare with other engines."""
+    """Returns every query's results from one run in this process that sees all rows at once. Other
+    tests compare such runs with other engines."""
     live = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for name, table in rows.items():
         live.push(name, table)
@@ -119,7 +119,7 @@ def bridge(
     idle: float = IDLE,
     client_ca: bytes | None = None,
 ) -> Iterator[tuple[Bridge, str]]:
-    """A bridge in this process, and its address."""
+    """Yields a bridge in this process, and its address."""
     made = Bridge(
         device or GoldenDevice(TINY), folder, "golden", limits, libraries=libraries, disk=disk
     )
@@ -133,8 +133,8 @@ def bridge(
 
 
 def lasting_url() -> str:
-    """An address that a bridge can have again and again. A port that the system gives away may be a
-    client's while the bridge is down: of one that only asks whether it is back."""
+    """Returns an address that a bridge can use again and again. A port assigned by the system may
+    go to a client while the bridge is down: to one that only asks whether the bridge is back."""
     while True:
         port = random.randrange(20_000, 30_000)
         with contextlib.suppress(OSError), socket.socket() as asked:
@@ -143,7 +143,7 @@ def lasting_url() -> str:
 
 
 class Process:
-    """`seustream serve` in a process that can be killed and started again at its address."""
+    """Runs `seustream serve` in a process that can be killed and started again at its address."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder, self.options = folder, options
@@ -165,12 +165,12 @@ class Process:
         self.url = line.split(" on ")[1].strip()
 
     def kill(self) -> None:
-        """As hard as can be."""
+        """Ends the process with SIGKILL."""
         self.process.kill()
         self.end()
 
     def terminate(self) -> tuple[int, str]:
-        """As it should be: exit status and what it said."""
+        """Ends the process with SIGTERM; returns its exit status and its output."""
         self.process.terminate()
         return self.end()
 
@@ -204,7 +204,7 @@ def feed_epoch(
 
 
 class Chunks:
-    """Rows as a stage's reader gives them, without a socket."""
+    """Presents rows as a stage's reader does, without a socket."""
 
     def __init__(self, rows: pa.Table) -> None:
         said = StageEnd(rows.num_rows)
@@ -228,7 +228,7 @@ def stage_epoch(
     attempt: str = "",
     commit: bool = True,
 ) -> Commit:
-    """As `feed_epoch`, on a bridge in this process and without a socket."""
+    """Does the same as `feed_epoch`, on a bridge in this process and without a socket."""
     parts = []
     for number, (stream, table) in enumerate(rows.items()):
         stage = Stage("w", stream, epoch, number, f"w-{epoch}-{stream}{attempt}")
@@ -241,7 +241,7 @@ def stage_epoch(
 
 
 def cut(rows: dict[str, pa.Table], epochs: int) -> list[dict[str, pa.Table]]:
-    """Streams in so many epochs."""
+    """Cuts streams into this many epochs."""
     found = []
     for epoch in range(epochs):
         part = {}
@@ -253,7 +253,7 @@ def cut(rows: dict[str, pa.Table], epochs: int) -> list[dict[str, pa.Table]]:
 
 
 def results(client: BridgeClient, queries: Sequence[str]) -> dict[str, Rows]:
-    """All results of a session whose input has ended."""
+    """Returns all results of a session whose input has ended."""
     return {q: sum((multiset(t) for t in client.results(q)), Counter()) for q in queries}
 
 
@@ -262,7 +262,7 @@ def kind_of(caught: pytest.ExceptionInfo[BridgeError]) -> str:
 
 
 def goes_on(client: BridgeClient) -> None:
-    """Whatever was sent before, the session is as it was."""
+    """Asserts that the session is as it was, whatever was sent before."""
     rows = streams(50, 3)
     feed_epoch(client, 0, rows, attempt="last")
     client.end()
@@ -270,7 +270,7 @@ def goes_on(client: BridgeClient) -> None:
 
 
 def refused(call: Callable[[], object]) -> BridgeError:
-    """The error of a call, which is of a known kind and shows nothing of the inside."""
+    """Returns the error of a call, which must be of a known kind and reveal no internals."""
     with pytest.raises(BridgeError) as caught:
         call()
     assert caught.value.kind in KINDS

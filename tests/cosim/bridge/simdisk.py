@@ -6,9 +6,9 @@
     disk.lose_power(chance)         # what was not synced may be there, in part, or not
     disk.restart()
 
-Faults of a call: `error`, nothing is done; `short`, half of it and an error; `torn`, half of it and
-then no power; `dead`, no power before it; `late`, no power after it; `lost`, it is told to have
-been done and outlives nothing. Without power every call fails until `restart`.
+Faults of a call: `error`, nothing is done; `short`, half of it and an error; `torn`, half of it, then
+the power fails; `dead`, the power fails before it; `late`, the power fails after it; `lost`, it is
+reported as done and outlives nothing. Without power every call fails until `restart`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _folder(path: Path) -> str:
 
 @dataclass(eq=False)
 class _Inode:
-    """What can be read now; what outlives a loss of power, as far as it goes; where in it writes
-    were lost; whether its last sync was."""
+    """Content that can be read now; content that outlives a loss of power, as far as it goes;
+    ranges in which writes were lost; whether the last sync was lost."""
 
     data: bytearray = field(default_factory=bytearray)
     stable: bytes = b""
@@ -42,7 +42,7 @@ class _Inode:
     unsynced: bool = False
 
     def as_stored(self) -> bytes:
-        """All of it, were it synced now."""
+        """Returns the whole content as if it were synced now."""
         stored = bytearray(self.data)
         for begin, end in self.lost:
             if end >= len(stored):
@@ -53,8 +53,8 @@ class _Inode:
 
 
 class SimDisk:
-    """`changes` counts the calls that change something; `room` are the bytes it holds; calls on a
-    file whose name has `broken` in it fail."""
+    """A disk in memory. `changes` counts the calls that change something; `room` is the number of
+    bytes it holds; calls on a file whose name contains `broken` fail."""
 
     def __init__(self) -> None:
         self.files: dict[Path, _Inode] = {}
@@ -182,7 +182,7 @@ class SimDisk:
         half: Callable[[], object] = lambda: None,
         lost: Callable[[], object] = lambda: None,
     ) -> None:
-        """Does something, or what its fault makes of it."""
+        """Makes a change, or what its fault makes of it."""
         self._powered()
         fault = self.faults.pop(self.changes, None)
         if self.broken and self.broken in what:
@@ -213,9 +213,9 @@ class SimDisk:
         return sum(len(inode.data) for inode in self.files.values())
 
     def forget(self, folder: Path, kept: Path) -> bool:
-        """Makes it forget the last sync of a folder: all its names are as they were before. Returns
-        whether it did: only if a file had been kept under the same name by then, and all that was
-        written into it."""
+        """Forgets the last sync of a folder: all its names are as they were before. Returns whether
+        it did so: only if a file had been kept under the same name by then, with everything that
+        was written to it."""
         before, file = self._before.get(str(folder), {}), self.files.get(kept)
         if file is None or file.lost or file.unsynced or before.get(kept) is not file:
             return False
@@ -226,8 +226,8 @@ class SimDisk:
         return True
 
     def lose_power(self, chance: random.Random) -> None:
-        """What was not synced may have come to the disk or not: writes from their beginning on
-        as far as they did, names each by itself."""
+        """Cuts the power. Anything that was not synced may have reached the disk or not: writes up
+        to some point, each name by itself."""
         with self._mutex:
             self.power = False
             self._before.clear()
@@ -250,7 +250,7 @@ class SimDisk:
             self._lost_names.clear()
 
     def restart(self) -> None:
-        """Power again; nobody holds a file."""
+        """Switches the power on again; no file is locked."""
         with self._mutex:
             self.power = True
             self._locks.clear()

@@ -29,7 +29,7 @@ SAMPLES = 20
 
 
 def epoch_of(number: int, rows: int) -> dict[str, pa.Table]:
-    """The rows of an epoch, half of them in each stream; few join."""
+    """Returns the rows of an epoch, half of them in each stream; few join."""
     chance = np.random.default_rng(number)
     half = rows // 2
     ts = pa.array(np.sort(chance.integers(number * 1000, (number + 1) * 1000, half)))
@@ -40,26 +40,27 @@ def epoch_of(number: int, rows: int) -> dict[str, pa.Table]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory of a process."""
+    """Returns the resident memory of a process, in bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096
 
 
 def processor(pid: int) -> float:
-    """Seconds of processor time of a process."""
+    """Returns the processor time of a process, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def busy() -> float:
-    """Seconds of processor time that all processes together had, on all cores."""
+    """Returns the processor time of all processes together, on all cores, in seconds."""
     user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split()[1:8]
     return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
 
 
 class Sample(NamedTuple):
-    """Bytes of memory, and the seconds from a commit to the end of its work: the median, and what 99 of
-    100 stay under; the seconds of processor time of an epoch; the share of the machine that others had."""
+    """A measurement: bytes of memory; median and 99th percentile of the seconds from a commit to
+    the end of its work; seconds of processor time per epoch; the share of the machine that other
+    processes had."""
 
     memory: int
     median: float
@@ -69,7 +70,7 @@ class Sample(NamedTuple):
 
 
 def soak(seconds: float, rows: int, folder: Path) -> list[Sample]:
-    """So many samples, spread evenly."""
+    """Puts a bridge under load; returns samples spread evenly over the time."""
     bridge = Process(folder / "journal")
     over = threading.Event()
     found: list[Sample] = []

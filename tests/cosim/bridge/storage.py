@@ -38,26 +38,27 @@ from tests.cosim.bridge.simdisk import FAULTS, SimDisk
 
 FOLDER = Path("/j")
 ROWS = 5
-"""Rows of an epoch in each stream."""
+"""Rows per epoch in each stream."""
 TEXT = QUERIES + "REGISTER QUERY counts AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW ROWS 9;"
 NAMES = ("pairs", "large", "counts")
 LIMITS = replace(USUAL, journal_bytes=24_000, replay_seconds=float("inf"))
 LIBRARIES = Libraries()
-"""The same for all bridges, so that their queries are compiled once."""
+"""Shared by all bridges, so that their queries are compiled once."""
 LATER = 2
-"""Epochs that follow the one in which something goes wrong."""
+"""Epochs that follow the one with the fault."""
 
 
 @dataclass
 class Run:
-    """A run without faults: the disk before each epoch, how far results reached, the results."""
+    """A run without faults: the disk before each epoch, how far results reached after it, and the
+    results."""
 
     epochs: list[dict[str, pa.Table]]
     disks: list[SimDisk] = field(default_factory=list)
     ends: list[dict[str, int]] = field(default_factory=list)
     results: dict[str, pa.Table] = field(default_factory=dict)
     spare: SimDisk | None = None
-    """A copy of the last of them, for one who puts it back in order."""
+    """A copy of the last disk, for a case that restores it afterwards."""
 
 
 def run(epochs: int, seed: int) -> Run:
@@ -78,7 +79,7 @@ def run(epochs: int, seed: int) -> Run:
 
 
 def at_rest(disk: SimDisk) -> SimDisk:
-    """A copy whose bridge was killed."""
+    """Returns a copy of a disk whose bridge was killed."""
     found = disk.__deepcopy__({})
     found.restart()
     found.changes = 0
@@ -93,7 +94,7 @@ def opened(disk: SimDisk) -> Bridge:
 
 
 def calls_of(made: Run, epoch: int) -> int:
-    """How many calls of an epoch change the disk."""
+    """Returns how many calls of an epoch change the disk."""
     disk = at_rest(made.disks[epoch])
     with contextlib.closing(opened(disk)) as bridge:
         stage_epoch(bridge, epoch, made.epochs[epoch])
@@ -102,7 +103,8 @@ def calls_of(made: Run, epoch: int) -> int:
 
 
 def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
-    """One call goes wrong; `right` or `refused`, or an error."""
+    """Runs a case in which one call goes wrong; returns `right` or `refused`, or raises an
+    error."""
     chance = random.Random(seed)
     disk = at_rest(made.disks[epoch])
     disk.faults[call] = fault
@@ -115,7 +117,7 @@ def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
         with contextlib.closing(restarted(disk, chance)) as bridge:
             check(bridge, made, last, told)
     except (JournalDamaged, BridgeError) as error:
-        # Only a disk that says it wrote what it did not may end a journal.
+        # Only a disk that reports writes it has not done may end a journal.
         if fault == "lost" and re.search(r"/j/[\w/.-]+: byte [\d,]+: ", str(error)):
             return "refused"
         raise AssertionError(f"{told}: {error}") from error
@@ -126,7 +128,7 @@ def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
 
 
 def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power: bool) -> None:
-    """What a client does until an epoch is acknowledged; the power may go afterwards."""
+    """Acts as a client until an epoch is acknowledged; the power may go afterwards."""
     bridge, errors = restarted(disk, chance), list[str]()
     try:
         for attempt in range(10):
@@ -154,7 +156,7 @@ def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power:
 
 
 def restarted(disk: SimDisk, chance: random.Random) -> Bridge:
-    """After its end, or a loss of power."""
+    """Opens a bridge after its end, or after a loss of power."""
     for _ in range(3):
         if not disk.power:
             disk.lose_power(chance)
@@ -162,14 +164,14 @@ def restarted(disk: SimDisk, chance: random.Random) -> Bridge:
         try:
             return opened(disk)
         except (OSError, BridgeError, JournalDamaged) as error:
-            # What goes wrong may go wrong now.
+            # The fault of the case may strike here, too.
             if disk.power and isinstance(error, JournalDamaged):
                 raise
     raise AssertionError("a disk that works, and no bridge on it")
 
 
 def check(bridge: Bridge, made: Run, epochs: int, told: str) -> None:
-    """All results so far, each once, at its offset."""
+    """Asserts that all results so far are there, each once, at its offset."""
     bridge.session.flush()
     for name in NAMES:
         end = bridge.session.reading.log(name).end
@@ -182,14 +184,14 @@ def check(bridge: Bridge, made: Run, epochs: int, told: str) -> None:
 
 
 def contents(journal: Journal) -> tuple[object, ...]:
-    """All that a session goes on from."""
+    """Returns everything that a session goes on from."""
     snapshot = journal.snapshot
     return journal.load, journal.records(), snapshot.seal if snapshot else None
 
 
 def damage_case(made: Run, path: Path, data: bytes, first: int, whole: bool) -> str:
-    """A file has become other bytes, the same up to some place; `right`, `healed` or `refused`.
-    `whole`: a session goes on, too, and gives all results."""
+    """Opens a journal in which a file has other bytes from some place on; returns `right`, `healed`
+    or `refused`. With `whole`, a session goes on as well, and must give all results."""
     disk, made.spare = made.spare or at_rest(made.disks[-1]), None
     was = bytes(disk.files[path].data)
     if data or not whole:
@@ -203,7 +205,8 @@ def damage_case(made: Run, path: Path, data: bytes, first: int, whole: bool) -> 
     except JournalDamaged as error:
         if error.path == path and error.offset <= first:
             if path in disk.files and disk.changes == calls:
-                # Nothing was written: the next case has this disk as it was before.
+                # Nothing was written, so the next case can use this disk, restored to its former
+                # state.
                 disk.files[path].data[:] = was
                 disk.restart()
                 made.spare = disk
@@ -241,7 +244,7 @@ Case = tuple[str, Callable[[], str]]
 
 
 def call_cases(made: Run, seed: int) -> Iterator[Case]:
-    """Each call of each epoch in each way, and what to count it under."""
+    """Yields each call of each epoch with each fault, and the name to count it under."""
     for epoch in range(len(made.epochs)):
         for call in range(calls_of(made, epoch)):
             for fault in FAULTS:

@@ -1,4 +1,4 @@
-"""The files that open a bridge, from commands; certificates are made here and now."""
+"""Tests the files that open a bridge, through the commands; certificates are made on the spot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKEN = "0123456789abcdef"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A bridge that wants a token and a client's certificate, and the folder with both."""
+    """Yields a bridge that requires a token and a client certificate, and the folder with both."""
     folder = tmp_path_factory.mktemp("access")
     authority = trustme.CA()
     served, own = authority.issue_cert("127.0.0.1"), authority.issue_cert("client@example.org")

@@ -1,4 +1,5 @@
-"""The service against clients that are wrong, hostile or gone: a typed error, and it goes on."""
+"""Tests the service against clients that are wrong, hostile or gone: it answers with a typed error
+and goes on."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Bridge, str, BridgeClient]]:
         yield made, url, client
 
 
-# --- who may --------------------------------------------------------------------
+# --- access ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", TOKEN[:-1], "ü"])
@@ -88,7 +89,7 @@ def test_a_stranger_who_knocks_too_often_is_cut_off(
     ):
         known.load(compiled())
         for _ in range(3):
-            # Its connection has ended before there is an answer.
+            # Its connection ends before there is an answer.
             assert refused(stranger.health).kind == "unavailable"
         assert made.counts.errors["rate-limited"] >= 1
         assert known.health()["session"] is not None
@@ -160,7 +161,7 @@ def test_large_batches_are_refused(served: tuple[Bridge, str, BridgeClient]) -> 
 
 
 def test_rows_of_every_type_come_back(tmp_path: Path) -> None:
-    """And an epoch that is sent again is known by them."""
+    """An epoch that is sent again is also recognized by its rows."""
     kinds = [
         "smallint", "int", "bigint", "real", "double precision", "decimal(30,3)", "char(3)", "varchar",
         "date", "time", "timestamp", "boolean", "interval",
@@ -277,7 +278,7 @@ def test_a_command_that_is_none(served: tuple[Bridge, str, BridgeClient]) -> Non
     goes_on(client)
 
 
-# --- what it tells ----------------------------------------------------------------
+# --- what can be listed -----------------------------------------------------------
 
 
 def test_flights_and_actions_can_be_listed(served: tuple[Bridge, str, BridgeClient]) -> None:
@@ -305,11 +306,11 @@ def test_flights_and_actions_can_be_listed(served: tuple[Bridge, str, BridgeClie
     assert json.loads(json.dumps(client.status()))["rows_total"] == {"R": 50, "S": 50}
 
 
-# --- who stays --------------------------------------------------------------------
+# --- clients that stay ------------------------------------------------------------
 
 
 def opened(url: str, command: object, rows: pa.Table | None = None) -> tuple[object, object]:
-    """An exchange on a connection of its own, in which nothing more comes."""
+    """Opens an exchange on a connection of its own, in which nothing more comes."""
     connection = flight.connect(url)
     descriptor = flight.FlightDescriptor.for_command(p.write(command))
     writer, reader = connection.do_exchange(descriptor)
@@ -359,7 +360,7 @@ def test_an_idle_exchange_ends_and_one_that_is_slow_does_not(tmp_path: Path) -> 
 
 
 def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
-    """However many exchanges it opens, on one connection or on several."""
+    """Holds however many exchanges the client opens, on one connection or on several."""
     rows = streams(30, 1)
     stage = p.write(p.Stage("w", "R", 0, 0, "x"))
     with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
@@ -390,7 +391,8 @@ def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
 def test_it_ends_where_no_thread_can_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So it is, from Python 3.12 on, in what is called at the interpreter's exit."""
+    """From Python 3.12 on, no thread can be started in a function that runs at the interpreter's
+    exit."""
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")

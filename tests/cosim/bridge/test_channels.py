@@ -1,4 +1,5 @@
-"""Lines of a source: each element survives its way, and what is no element is named."""
+"""Tests the lines of a source: each element survives its way, and anything that is no element is
+named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client: patience with a bridge that is away, and none with one that says no."""
+"""Tests the client: it has patience with a bridge that is away, and none with one that refuses."""
 
 from __future__ import annotations
 

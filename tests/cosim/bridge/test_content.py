@@ -1,4 +1,4 @@
-"""What rows say of themselves: the same in any order and cut, and nothing else the same."""
+"""Tests the content of rows: the same in any order and cut, and another for any other rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_any_order_and_cut_is_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_any_other_value_is_another_content(name: str) -> None:
-    """Also in the place of a NULL, whose bytes may be whatever they are."""
+    """Holds also in the place of a NULL, whose bytes may be anything."""
     kind, values = KINDS[name]
     found = {str(content_of(pa.table({"ts": [1], "x": pa.array([v], kind)}))) for v in values}
     assert len(found) == len(values)
@@ -67,7 +67,7 @@ def test_rows_are_counted_and_not_only_distinguished() -> None:
     one = pa.table({"ts": [1, 1, 2]})
     other = pa.table({"ts": [1, 2, 2]})
     assert content_of(one) != content_of(other)
-    # Values that change places between columns are other rows.
+    # Values that change places between columns make other rows.
     assert content_of(pa.table({"a": [1], "b": [2]})) != content_of(pa.table({"a": [2], "b": [1]}))
 
 
@@ -79,7 +79,7 @@ def test_an_epoch_is_its_streams() -> None:
 
 
 def test_random_rows_do_not_meet() -> None:
-    """Of 300 tables that differ in one value."""
+    """Compares 300 tables that differ in one value."""
     found = {
         content_of(pa.table({"ts": np.arange(20), "x": np.where(np.arange(20) == i % 20, i, 0)}))
         for i in range(300)

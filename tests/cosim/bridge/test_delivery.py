@@ -1,4 +1,4 @@
-"""Which results are kept, for whom the bridge waits, and what makes room."""
+"""Tests which results are kept, which readers the bridge waits for, and what makes room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def delivery(*names: str, **limits: int) -> Delivery:
-    """Of a query set that was loaded; readers of its results are waited for."""
+    """Returns the delivery of a query set that was loaded; it waits for readers of the results."""
     book = Book()
     book.loaded(list(names), 0)
     made = Delivery(replace(USUAL, **limits), book)

@@ -1,4 +1,4 @@
-"""A seeded slice of the campaign of faults of disks; `nox -s storage` has all of them."""
+"""Runs a seeded slice of the campaign of disk faults; `nox -s storage` runs all of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def made() -> storage.Run:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_call_goes_wrong_and_nothing_is_lost_or_repeated(fault: str) -> None:
-    """In three epochs, one of them with a snapshot, whichever call it is."""
+    """Covers three epochs, one of them with a snapshot, and a fault in any of their calls."""
     chance = random.Random(fault)
     snapshots = [n for n in range(EPOCHS) if storage.calls_of(made(), n) > 26]
     assert snapshots

@@ -1,4 +1,5 @@
-"""Epochs of a writer follow each other, are in once, and are known by what is in them."""
+"""Tests the epochs of a writer: they follow each other, count once, and are recognized by their
+content."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_epochs_follow_each_other(tmp_path: Path) -> None:
         with pytest.raises(BridgeError, match="1 is next") as caught:
             feed_epoch(client, 2, epochs[2])
         assert kind_of(caught) == "gap"
-        feed_epoch(client, 1, {})  # an empty epoch is one
+        feed_epoch(client, 1, {})  # an empty epoch is an epoch
         assert client.commit(p.Commit("w", 1))["already"]
         with pytest.raises(BridgeError, match="committed with 0 rows, now has 5") as caught:
             client.commit(p.Commit("w", 1, (p.StagedPart("x", 5),)))
@@ -77,7 +78,8 @@ def test_each_stream_may_have_its_own_client(tmp_path: Path) -> None:
 
 
 def test_an_epoch_that_is_in_is_only_repeated_with_its_rows(tmp_path: Path) -> None:
-    """Not with as many others; but in any order and cut, as Spark's tasks give them."""
+    """Other rows are refused even if there are as many; the same rows may come in any order and
+    cut, as from Spark's tasks."""
     epochs, rows = cut(streams(60, 1), 3), streams(40, 2)
     other = {name: rows[name].slice(0, t.num_rows) for name, t in epochs[1].items()}
     again = {name: t.take(list(range(t.num_rows))[::-1]) for name, t in epochs[1].items()}
@@ -114,8 +116,8 @@ def test_an_epoch_that_is_in_is_only_repeated_with_its_rows(tmp_path: Path) -> N
 
 
 def test_a_repetition_whose_answer_was_lost_is_answered_again(tmp_path: Path) -> None:
-    """An epoch is in, a client that knows nothing of it commits it anew, and hears nothing of the answer.
-    Its parts are gone by then. The names of a commit do not hide other rows."""
+    """A client that does not know that an epoch is in commits it anew, and never gets the answer.
+    Its parts are gone by then. The names in a commit do not hide other rows."""
     epochs = cut(streams(40, 1), 2)
     other = {name: epochs[1][name].slice(0, table.num_rows) for name, table in epochs[0].items()}
     with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
@@ -161,7 +163,7 @@ def test_two_attempts_of_a_partition_do_not_both_count(tmp_path: Path) -> None:
 
 
 def test_attempts_of_a_partition_do_not_heap_up(tmp_path: Path) -> None:
-    """A writer that is told to wait stages its rows anew each time."""
+    """A writer that has to wait stages its rows anew each time."""
     rows = streams(20, 3)
     with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
         made.act("load", p.write(message_of(compiled())))

@@ -1,4 +1,5 @@
-"""Errors of the bridge are the same in the service, on the wire, pickled, and in the client."""
+"""Tests errors of the bridge: they are the same in the service, on the wire, pickled, and in the
+client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Open exchanges: room for everybody, and the end of those in which nothing comes."""
+"""Tests open exchanges: there is room for every client, and exchanges in which nothing comes are
+ended."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from seustream.cosim.bridge.exchanges import Exchanges, Watched, cut
 
 
 class Reader:
-    """Each chunk takes its time."""
+    """Takes its time for each chunk."""
 
     def __init__(self, clock: list[float], takes: float) -> None:
         self.clock, self.takes = clock, takes
@@ -37,7 +38,7 @@ def test_only_waiting_for_the_client_is_idle() -> None:
         for _ in range(3):
             watched.read_chunk()
             assert reader.seen == []
-            now[0] += 1000  # what came is worked on
+            now[0] += 1000  # the chunk is being worked on
             assert exchanges.idle(10.0) == []
         reader.takes = 11.0
         watched.read_chunk()

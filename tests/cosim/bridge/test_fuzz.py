@@ -1,4 +1,4 @@
-"""A short slice of the service's fuzzer."""
+"""Runs a short slice of the service's fuzzer."""
 
 from __future__ import annotations
 

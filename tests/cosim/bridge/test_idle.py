@@ -1,4 +1,4 @@
-"""Streams that bring nothing for their idle_timeout, by a clock of the test's own."""
+"""Tests streams that bring nothing for their idle_timeout, by a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SELECT R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 1 minute; SELECT a FROM R UNIO
 
 
 class Still:
-    """What `IdleStreams` sees of a session, over a run and a clock that the test sets."""
+    """Provides what `IdleStreams` uses of a session, over a run and a clock that the test sets."""
 
     def __init__(self) -> None:
         self.run, self.ended, self.time = GraphRun(compile_text(TEXT)), set[str](), 0.0
@@ -36,7 +36,7 @@ def test_an_idle_stream_follows_the_others_until_it_brings_something() -> None:
     session, idle = Still(), IdleStreams()
 
     def at(time: float, stream: str = "", ts: int = 0) -> int | None:
-        """Returns what S has promised."""
+        """Sets the time, after a row if one is given; returns what S has promised."""
         if stream:
             session.run.push(stream, pa.table({"ts": [ts], "a": pa.array([1], pa.int32())}))
         session.time = time
@@ -49,5 +49,5 @@ def test_an_idle_stream_follows_the_others_until_it_brings_something() -> None:
     assert at(2.1) == 5_000
     assert at(2.2, "R", 6_000) == 6_000  # it follows at once
     assert at(2.3, "S", 7_000) == 7_000
-    assert at(2.4, "R", 9_000) == 7_000  # S has brought something: R waits for it
+    assert at(2.4, "R", 9_000) == 7_000  # S has brought a row: R waits for it
     assert at(4.5) == 9_000

@@ -1,4 +1,4 @@
-"""The journal: what it says it has, it has, whatever happens to its files."""
+"""Tests the journal: what it acknowledges is there, whatever happens to its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_records_come_back_in_order(tmp_path: Path) -> None:
 
 
 def test_a_call_that_still_writes_at_the_end_does_no_damage() -> None:
-    """A bridge whose grace is over closes its journal under the hands of a slow call."""
+    """A bridge whose grace period is over closes its journal while a slow call still uses it."""
     disk = SimDisk()
     written(FOLDER, disk)
     journal = Journal(FOLDER, disk)
@@ -51,7 +51,7 @@ def test_a_call_that_still_writes_at_the_end_does_no_damage() -> None:
 
 
 def ended() -> SimDisk:
-    """A disk with a journal that was closed while records waited for their sync."""
+    """Returns a disk with a journal that was closed while records waited for their sync."""
     disk = SimDisk()
     written(FOLDER, disk)
     journal = Journal(FOLDER, disk)
@@ -71,7 +71,7 @@ def test_what_waits_for_its_sync_at_the_end_may_go_with_the_power() -> None:
 
 
 def test_a_power_loss_after_the_next_start_harms_only_what_waited() -> None:
-    """The end leaves the second copy unsynced; a record that was begun behind it must not be torn
+    """Closing leaves the second copy unsynced; a record that was begun behind it must not be torn
     in one copy while it is missing in the other."""
     for seed in range(60):
         chance, disk = random.Random(seed), ended()
@@ -114,8 +114,8 @@ def test_one_process_writes_it(tmp_path: Path) -> None:
 
 
 def run(disk: SimDisk, chance: random.Random) -> tuple[int, int]:
-    """Appends records until five are acknowledged or the power goes; how many were, and how many
-    tries failed."""
+    """Appends records until five are acknowledged or the power goes; returns how many were
+    acknowledged, and how many attempts failed."""
     acknowledged = failed = 0
     try:
         journal = Journal(FOLDER, disk)
@@ -144,8 +144,8 @@ def run(disk: SimDisk, chance: random.Random) -> tuple[int, int]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_call_fails_what_was_acknowledged_is_there_once(fault: str) -> None:
-    """Each call that changes the disk fails in turn, the power goes, and what was told to be in
-    is in: never less, at most one record more, none twice."""
+    """Lets each call that changes the disk fail in turn, then cuts the power. Everything
+    acknowledged is in the journal: never less, at most one record more, none twice."""
     clean = SimDisk()
     assert run(clean, random.Random(0)) == (5, 0)
     for index in range(clean.changes):
@@ -161,7 +161,7 @@ def test_whatever_call_fails_what_was_acknowledged_is_there_once(fault: str) -> 
             try:
                 journal = Journal(FOLDER, disk)
             except JournalDamaged:
-                # Only a disk that lies gets that far: it says that something is there.
+                # Only a disk that lies gets this far: it claims to hold what it does not.
                 if fault == "lost":
                     continue
                 raise
@@ -197,7 +197,8 @@ def test_after_a_failed_write_nothing_is_taken_until_storage_works() -> None:
 
 
 def test_a_failed_sync_is_not_tried_again_on_the_same_file() -> None:
-    """After one, a system may forget what it could not write and say it is all there."""
+    """After a failed sync, a system may forget what it could not write and report that it is all
+    there."""
     disk = SimDisk()
     journal = Journal(FOLDER, disk)
     journal.begin({})
@@ -266,7 +267,7 @@ def test_a_snapshot_that_was_not_finished_does_not_count(tmp_path: Path) -> None
 
 
 def test_the_real_disk_is_one(tmp_path: Path) -> None:
-    """As the simulated one, where a test can see it."""
+    """Behaves like the simulated one, as far as a test can see."""
     for disk, folder in ((RealDisk(), tmp_path / "a" / "b"), (SimDisk(), FOLDER)):
         assert disk.names(folder) == []
         disk.make(folder / "c")

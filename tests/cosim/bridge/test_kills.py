@@ -1,4 +1,4 @@
-"""A short slice of the campaign of kills; `nox -s kills` has more, and Spark's."""
+"""Runs a short slice of the campaign of kills; `nox -s kills` runs more, and Spark's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bare device over the wire; that it is a device, the contract suite shows (`remote`)."""
+"""Tests the bare device over the wire; the contract suite shows that it is a device (`remote`)."""
 
 from __future__ import annotations
 

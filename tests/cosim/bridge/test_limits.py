@@ -1,4 +1,4 @@
-"""Limits of a bridge: what is over one is refused, or waits."""
+"""Tests the limits of a bridge: whatever exceeds one is refused, or waits."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def test_above_its_memory_a_bridge_takes_no_rows_and_goes_on_below(tmp_path: Pat
             assert found.value.retriable
         have[0] = 0
         made.act("commit", p.write(commit))
-        made.session.limits = replace(limits, patience=30.0)  # a busy machine is no refusal
+        made.session.limits = replace(limits, patience=30.0)  # a busy machine must not cause a refusal
         made.session.flush()
         assert made.session.epochs.last("w") == 1
 
 
 def test_an_explosion_of_results_stays_in_its_bounds(tmp_path: Path) -> None:
-    """6,000 rows and 6,000 of one key have 36 million results, which come as they are read. All at once
-    they took 1.95 GB."""
+    """Joins 6,000 rows with 6,000 of one key: 36 million results, which are made as they are read.
+    All at once they took 1.95 GB."""
     text = QUERIES.partition("REGISTER")[0] + (
         "REGISTER QUERY pairs AS SELECT R.b FROM R, S WHERE R.a = S.d WINDOW UNBOUNDED;"
     )
@@ -118,7 +118,7 @@ def test_an_explosion_of_results_stays_in_its_bounds(tmp_path: Path) -> None:
 
 
 def _at_rest(client: BridgeClient, pid: int) -> int:
-    """Waits until a bridge has results and its process has nothing to do; returns how many."""
+    """Waits until a bridge has results and its process is idle; returns the number of results."""
     before = 0.0
     while True:
         said = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""The life of a query: registered, listed, ended, taken again, also after a restart."""
+"""Tests the life of a query: registered, listed, ended, taken up again, also after a restart."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_query_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 def test_a_query_of_a_whole_set_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    """Also after a restart in between, which does not begin its time anew."""
+    """Holds also after a restart in between, which does not begin its time anew."""
     text = f"{STREAM};REGISTER QUERY brief FOR 2 s AS SELECT v FROM I WINDOW NOW;"
     text += "REGISTER QUERY hour FOR 1 hour AS SELECT v FROM I WINDOW NOW"
     untils = []

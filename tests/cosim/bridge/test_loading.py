@@ -1,4 +1,4 @@
-"""Query sets as they are loaded: one that is not what it says is refused."""
+"""Tests how query sets are loaded: one that is not what it claims to be is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a journal, in two copies: one of them may be damaged anywhere."""
+"""Tests the log of a journal, which is kept in two copies: one of them may be damaged anywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tests.cosim.bridge.simdisk import SimDisk
 
 @pytest.mark.parametrize("copy_of", log.COPIES)
 def test_one_copy_of_the_log_may_be_damaged_anywhere(copy_of: str) -> None:
-    """Flipped, cut off, empty or missing: the other has it, and it is written anew."""
+    """One copy has a bit flipped, is cut off, empty or missing: the other has everything, and the
+    damaged one is written anew."""
     disk = SimDisk()
     written(FOLDER, disk)
     path = log.path_of(FOLDER, 1, copy_of)
@@ -49,7 +50,8 @@ def test_damage_in_both_copies_is_an_error_that_says_where() -> None:
 
 @pytest.mark.parametrize("other", [b"of something else", b""])
 def test_a_torn_end_is_damage_where_the_other_copy_cannot_tell(other: bytes) -> None:
-    """A record that is torn in the first copy never counted if the second is sound; else it may have."""
+    """A record that is torn in the first copy never counted if the second copy is sound; otherwise
+    it may have."""
     disk = SimDisk()
     written(FOLDER, disk)
     first, second = (disk.files[log.path_of(FOLDER, 1, copy_of)].data for copy_of in log.COPIES)

@@ -1,4 +1,5 @@
-"""The mark of a journal: it tells a folder that has lost its latest log from one that never had it."""
+"""Tests the mark of a journal: it distinguishes a folder that has lost its latest log from one that
+never had it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_the_latest_generation_is_read(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_hides_no_other(tmp_path: Path) -> None:
-    """An append that failed leaves any part of its line, and the next goes on behind it."""
+    """A failed append leaves any part of its line, and the next append goes on behind it."""
     whole = mark.head() + mark.line(3)
     for cut in range(1, len(mark.line(4))):
         found = marked(tmp_path, whole + mark.line(4)[:cut] + mark.line(5))
@@ -53,7 +54,7 @@ def test_no_flipped_bit_names_a_generation_that_is_not_there(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("places", [(96, 119), (70, 114), (61, 124)])
 def test_two_lines_that_are_damaged_are_two(places: tuple[int, int], tmp_path: Path) -> None:
-    """Also where the second is not seen to begin."""
+    """Holds also where the beginning of the second line cannot be seen."""
     text = bytearray(mark.head() + mark.line(1) + mark.line(2))
     for place in places:
         text[place] ^= 4
@@ -82,8 +83,8 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lies", ["sync j/", "rename log-2.a", "open log-2.a.partial"])
 def test_a_disk_that_forgets_the_latest_log_is_refused(lies: str) -> None:
-    """It says that it has synced the folder, and after a loss of power shows the state before: whole,
-    sound, and without what was acknowledged since."""
+    """The disk reports that it has synced the folder, but after a loss of power it shows the state
+    before: whole, sound, and without anything acknowledged since."""
     refused = 0
     for seed in range(40):
         disk = SimDisk()
@@ -110,7 +111,7 @@ def test_a_disk_that_forgets_the_latest_log_is_refused(lies: str) -> None:
 
 
 def test_a_damaged_line_of_a_log_that_is_gone_is_refused(tmp_path: Path) -> None:
-    """The disk has forgotten the log, and a bit of the line that names it is another."""
+    """The disk has forgotten the log, and a bit of the line that names it has changed."""
     written(tmp_path)
     whole = (tmp_path / mark.MARK).read_bytes()
     for at in range(len(mark.line(2))):
@@ -124,7 +125,8 @@ def test_a_damaged_line_of_a_log_that_is_gone_is_refused(tmp_path: Path) -> None
 
 
 def _last(calls: list[str], name: str) -> int:
-    """The place of the last call of this name, past those that open a journal."""
+    """Returns the place of the last call of this name, not counting the calls that open a
+    journal."""
     opens = next(i for i, call in enumerate(calls) if call.startswith("open snapshot"))
     return max(i for i, call in enumerate(calls) if call == name) - opens
 
@@ -137,7 +139,7 @@ def test_a_mark_of_an_earlier_release_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_log_whose_line_never_came_gets_one(tmp_path: Path) -> None:
-    """As a kill between the two leaves it."""
+    """A kill between writing the log and writing its line leaves such a folder."""
     written(tmp_path)
     (tmp_path / mark.MARK).write_bytes(mark.head() + mark.line(0))
     assert reopened(tmp_path) == (RECORDS, [])

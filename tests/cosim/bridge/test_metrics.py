@@ -1,4 +1,4 @@
-"""Metrics: what is counted is what happened, in a text Prometheus reads."""
+"""Tests metrics: what is counted is what happened, in a text that Prometheus reads."""
 
 from __future__ import annotations
 

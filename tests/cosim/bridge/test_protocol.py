@@ -1,4 +1,4 @@
-"""Messages: written, read back, and refused with the name of what is wrong."""
+"""Tests messages: written, read back, and refused with the name of what is wrong."""
 
 from __future__ import annotations
 

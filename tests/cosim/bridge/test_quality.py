@@ -1,4 +1,4 @@
-"""Latency and selectivity of queries, by a clock of the test's."""
+"""Tests latency and selectivity of queries, by a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_result_is_as_old_as_the_epoch_of_its_newest_row(column: str) -> None:
     quality.delivered("q", results(100, 150, 200, column=column), 3.0)
     found = quality.of("q", taken=6)
     assert [found.pop(what) for what in ("time_share", "cycle_share", "state_bytes")] == [None] * 3
-    # The first came with the epoch at 1 s, the others with that at 2 s.
+    # The first result came with the epoch at 1 s, the others with the one at 2 s.
     assert found == {
         "p50_ms": 1000.0,
         "p99_ms": round(float(np.percentile([2.0, 1.0, 1.0], 99)) * 1000, 3),
@@ -67,7 +67,7 @@ def test_nothing_is_known_of_a_query_before_its_results_and_after_its_end() -> N
     quality = Quality()
     nothing = dict.fromkeys(quality.of("q", 0))
     assert quality.of("q", 0) == nothing
-    quality.delivered("q", results(7), 1.0)  # after a restart: the epoch was before
+    quality.delivered("q", results(7), 1.0)  # after a restart: the epoch came before it
     assert quality.of("q", 4) == {**nothing, "selectivity": 0.25}
     quality.forget("q")
     assert quality.of("q", 0) == nothing
@@ -82,7 +82,8 @@ def test_a_query_that_begins_late_counts_rows_from_then_on() -> None:
 
 
 def test_what_operators_spend_is_that_of_all_queries_through_them_in_equal_parts() -> None:
-    """A query that begins late has its share of what is spent from then on."""
+    """Divides the time of an operator equally among the queries through it. A query that begins
+    late gets its share of the time spent from then on."""
     chance = random.Random(seed := random.randrange(1000))
     print(f"seed {seed}")
     account, want = Spending(), dict.fromkeys("abc", 0.0)

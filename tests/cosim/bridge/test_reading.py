@@ -1,4 +1,4 @@
-"""Results that wait for readers, that are read by offsets, and trimmed."""
+"""Tests results that wait for readers, are read by offset, and are trimmed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from tests.cosim.bridge.simdisk import SimDisk
 
 
 def test_readers_positions_survive(tmp_path: Path) -> None:
-    """What a reader has read is not held back once more: it would wait for ever."""
+    """Results that a reader has read are not held back again after a restart: they would wait for
+    ever."""
     rows, compilation = streams(300, 1), compiled()
     limits = replace(USUAL, result_rows=60, journal_bytes=1 << 30)
     seen: Counter[tuple[object, ...]] = Counter()
@@ -66,7 +67,7 @@ def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
         epochs, epoch = cut(rows, 20), 0
 
         def write(attempt: object) -> str | None:
-            """The kind of error, if it is one. That a machine is busy is none."""
+            """Returns the kind of the error, if there is one; a busy machine is none."""
             for again in itertools.count():
                 try:
                     feed_epoch(client, epoch, epochs[epoch], attempt=f"{attempt} {again}")
@@ -108,7 +109,7 @@ def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["rows", "bytes"])
 def test_results_wait_for_readers_by_rows_and_by_bytes(limit: str, tmp_path: Path) -> None:
-    """Processing goes on as they are read."""
+    """Processing goes on as the results are read."""
     rows, compilation = streams(400, 5), compiled()
     few = {"rows": {"result_rows": 40}, "bytes": {"result_bytes": 1000}}[limit]
     limits = replace(USUAL, patience=0.2, **few)
@@ -135,7 +136,8 @@ def test_results_wait_for_readers_by_rows_and_by_bytes(limit: str, tmp_path: Pat
 
 
 def test_results_of_one_key_come_in_pieces() -> None:
-    """Four million results of one epoch: a piece at a time is there, of less than twice a million."""
+    """Four million results of one epoch come piece by piece; a piece has fewer than twice a
+    million."""
     text = QUERIES.partition("REGISTER")[0] + (
         "REGISTER QUERY pairs AS SELECT R.b FROM R, S WHERE R.a = S.d WINDOW UNBOUNDED;"
     )
@@ -160,7 +162,7 @@ def test_results_of_one_key_come_in_pieces() -> None:
 
 
 def test_a_reader_is_not_waited_for_whose_trim_the_power_took() -> None:
-    """It asks for what comes after the results it has read, and these fill all the room."""
+    """The reader asks for what follows the results it has read, and these fill all the room."""
     rows, limits, disk = streams(100, 2), replace(USUAL, result_rows=40), SimDisk()
     epochs = cut(rows, 10)
 
@@ -171,7 +173,7 @@ def test_a_reader_is_not_waited_for_whose_trim_the_power_took() -> None:
     first.act("load", p.write(message_of(compiled(), p.Run(keep=("pairs",)))))
     for epoch in range(10):
         stage_epoch(first, epoch, epochs[epoch])
-    power, read = disk.__deepcopy__({}), 0  # no trim came that far
+    power, read = disk.__deepcopy__({}), 0  # no trim got that far
     while first.session.applied < first.session.taken:
         end = first.session.reading.latest(p.Latest("pairs", read, 100))["end"]
         assert isinstance(end, int)
@@ -186,7 +188,7 @@ def test_a_reader_is_not_waited_for_whose_trim_the_power_took() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_reader_at_the_end_need_not_come_back(seed: int) -> None:
-    """Its results would fill the room, and the others' never come."""
+    """Its results would otherwise fill the room, and the others' would never come."""
     disk, limits = SimDisk(), replace(USUAL, result_rows=1000)
     with contextlib.closing(Bridge(GoldenDevice(TINY), Path("/j"), disk=disk)) as made:
         made.act("load", p.write(message_of(compiled())))

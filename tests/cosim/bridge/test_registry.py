@@ -1,5 +1,5 @@
-"""Living queries of all three languages: registered, listed, stopped, dropped over the wire, also after
-a restart; errors of one query stay with that query."""
+"""Tests living queries of all three languages: they are registered, listed, stopped and dropped
+over the wire, also after a restart; errors of one query stay with that query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Broken(LiveWindow):
 
 
 class Unsavable(windows.Last):
-    """A window function with a state that no snapshot holds."""
+    """A window function whose state no snapshot can hold."""
 
     def open(self, **constants: Any) -> Any:
         window = super().open(**constants)
@@ -85,7 +85,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize("journal_bytes", [1, 1 << 30])
 def test_a_query_that_fails_ends_no_other(case: str, journal_bytes: int, tmp_path: Path) -> None:
-    """Nor the session, also after a restart over the journal; and it can be dropped."""
+    """It does not end the session either, also after a restart over the journal; and it can be
+    dropped."""
     limits = replace(USUAL, journal_bytes=journal_bytes)
     good = (
         "REGISTER QUERY good AS SELECT v FROM I WHERE v < 100 WINDOW NOW;"
@@ -167,7 +168,7 @@ def test_a_function_that_does_not_return_ends_its_query_alone(tmp_path: Path) ->
         say(client, STREAM)
         feed = Inserts(client)
         register(client, "good")
-        # It hangs while it is registered, or with the first row.
+        # It hangs when it is registered, or on the first row.
         register(client, "bad", "where mine.last($I, 1) select [x = $I.v]")
         feed(7, 8)
         assert made.session.failure is None
@@ -177,7 +178,7 @@ def test_a_function_that_does_not_return_ends_its_query_alone(tmp_path: Path) ->
 
 
 def test_a_text_that_is_no_number_ends_no_query_but_the_strict_one(tmp_path: Path) -> None:
-    """Also after restarts over the journal, in which it stays."""
+    """Holds also after restarts over the journal, which keeps the text."""
     forms = {
         "fine": "SELECT name FROM P WINDOW NOW",
         "counted": "SELECT CAST(name AS int) AS n FROM P WINDOW NOW",
@@ -230,7 +231,8 @@ def test_a_late_row_that_may_not_be_ends_the_readers_of_its_stream_alone(tmp_pat
 def test_what_fails_in_a_join_of_all_is_no_end_of_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that no query can be blamed for ends those of the operator; they can be registered anew."""
+    """An error that cannot be traced to one query ends all queries of the operator; they can be
+    registered anew."""
     with served(tmp_path) as (_, client):
         say(client, STREAM + "REGISTER QUERY a AS SELECT v FROM I WINDOW NOW;")
         register(client, "other")
@@ -345,7 +347,7 @@ def test_functions_of_a_library(tmp_path: Path) -> None:
 
 
 def test_results_that_nobody_reads_hold_up_no_other(tmp_path: Path) -> None:
-    """Those of a query that is dropped while processing waits for their reader, too."""
+    """Nor do the results of a query that is dropped while processing waits for their reader."""
     limits = replace(USUAL, result_rows=10, patience=0.3)
     with served(tmp_path, limits) as (made, client):
         client.load(compiled(STREAM + "REGISTER QUERY unread AS SELECT v FROM I WINDOW NOW;"))
@@ -376,7 +378,7 @@ def test_results_that_nobody_reads_hold_up_no_other(tmp_path: Path) -> None:
     ids=["wide", "text", "no text", "lines", "deep", "empty"],
 )
 def test_errors_of_any_size_come_through(tmp_path: Path, text: str) -> None:
-    """gRPC gives an error a few thousand bytes."""
+    """gRPC allows an error a few thousand bytes."""
     with served(tmp_path) as (_, client):
         say(client, STREAM)
         error = refused(lambda: register(client, text=text))
@@ -428,7 +430,7 @@ def test_nothing_is_left_of_a_bridge_that_closes(tmp_path: Path) -> None:
 
 
 def test_the_share_of_each_query_and_what_explain_analyze_shows(tmp_path: Path) -> None:
-    """Also after a swap of the operators; the parts of all queries are the whole."""
+    """Holds also after a swap of the operators; the shares of all queries add up to the whole."""
     text = (
         "REGISTER QUERY {0} AS SELECT a.v FROM I a, I b WHERE a.v = b.v + {1} WINDOW RANGE 9;"
         "REGISTER QUERY {0}p AS PATTERN ANY x; ANY y FROM I WITHIN 2 ms RETURN x.v, y.v AS w;"

@@ -1,4 +1,4 @@
-"""Results by offset, against a plain list."""
+"""Tests results by offset, against a plain list."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_results_nobody_keeps_are_counted() -> None:
 
 
 def test_results_a_reader_has_are_not_kept_once_more() -> None:
-    """As after a restart, when the readers are known before the results."""
+    """Such a log exists after a restart, when the readers are known before the results."""
     log = ResultLog("q", SCHEMA, readers={"a": 7})
     for start in range(0, 10, 5):
         log.append(rows(start, 5))

@@ -1,4 +1,5 @@
-"""The runner: rows of an epoch in any order, late rows, streams that lag, and queries that are swapped."""
+"""Tests the runner: rows of an epoch in any order, late rows, streams that lag, and queries that
+are swapped."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from tests.cosim.bridge.serving import (
 
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_of_an_epoch_may_come_in_any_order(seed: int, tmp_path: Path) -> None:
-    """Partitions and rows shuffled, streams far apart, in bursts: nothing is late."""
+    """Shuffles partitions and rows, with streams far apart and in bursts: no row is late."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     rows, compilation = streams(200, seed), compiled()
@@ -87,12 +88,13 @@ def test_a_silent_stream_holds_back_until_it_promises_or_lags(tmp_path: Path) ->
                 client.promise("S", promise)
             client.flush()
             held = client.status()["rows_held"]
-            # R itself may send more at 200; what is at 100 nothing can precede.
+            # R itself may send more rows at 200; nothing can precede those at 100.
             assert client.latest("large")["end"] == min(found, 2), (run, promise, held)
 
 
 def test_patterns_alone_need_no_device(tmp_path: Path) -> None:
-    """And have parameters, which the manifest carries; one stream does not wait for the other."""
+    """They may also have parameters, which the manifest carries; one stream does not wait for the
+    other."""
     text = QUERIES.partition("REGISTER")[0] + (
         "REGISTER QUERY names AS PATTERN n1 x; n2 y FROM S TYPE BY name"
         " WHERE x.d = :key WITHIN 60 ms RETURN x.ts, y.ts AS later;"
@@ -131,12 +133,12 @@ def test_a_swap_keeps_groups_and_patterns_with_the_same_text(tmp_path: Path) -> 
     counts = (found.pop("counts"), want.pop("counts"))
     assert found == want
     assert counts[0].total() == counts[1].total()
-    assert counts[0] != counts[1]  # the window of counts is another, so it began anew
+    assert counts[0] != counts[1]  # the window of counts differs, so it began anew
 
 
 def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
-    """Queries exchanged between epochs, also over a restart: each query finds what a run of all
-    of them finds from its first epoch on, reaching back into the windows."""
+    """Swaps queries between epochs, also across a restart. From its first epoch on, each query
+    finds what a run of all of them finds, including results that reach back into the windows."""
     rows = streams(300, 9)
     other = QUERIES.replace("large", "small").replace("R.b > 800", "R.b < 100")
     epochs = cut(rows, 6)
@@ -147,7 +149,7 @@ def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
         for epoch in range(3):
             feed_epoch(client, epoch, epochs[epoch])
         client.flush()
-        # Up to here everything both streams agree on is processed.
+        # By now everything up to the common watermark of both streams is processed.
         client.swap(compiled(other))
         assert client.swap(compiled(other)) == {"already": True}
         with pytest.raises(BridgeError, match="other columns"):
@@ -165,7 +167,7 @@ def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
 
 
 def test_a_swap_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
-    """It is refused before it is in the journal, from where it would end every session."""
+    """It is refused before it gets into the journal, from where it would end every session."""
     rows, how = streams(200, 4), p.Run(keep=("pairs",))
     epochs = cut(rows, 2)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:

@@ -1,4 +1,5 @@
-"""A damaged journal is saved up to the first record that cannot be trusted, and not changed."""
+"""Tests how a damaged journal is saved: up to the first record that cannot be trusted, and without
+changing it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def rows(epoch: int) -> pa.Table:
 
 
 def journal_of(folder: Path, epochs: int) -> list[dict[str, Any]]:
-    """A journal of epochs with one part each, and a part of none."""
+    """Writes a journal of epochs with one part each, and a part that belongs to none."""
     journal = Journal(folder)
     journal.begin({"manifest": "{}"})
     book = Epochs(journal)

@@ -1,4 +1,4 @@
-"""Snapshots of a session: when they are taken, and what a restart does again."""
+"""Tests snapshots of a session: when they are taken, and what a restart does again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from tests.cosim.bridge.simdisk import SimDisk
 
 
 def test_how_long_a_restart_takes_bounds_what_it_does_again(tmp_path: Path) -> None:
-    """By the time the work took, whatever its bytes; what waited for readers was no work."""
+    """The bound is on the time that the work took, whatever its bytes; waiting for readers is no
+    work."""
     rows, ticks = streams(400, 3), itertools.count()
     epochs = cut(rows, 40)
     limits = replace(USUAL, replay_seconds=3.0, patience=1e9)
@@ -80,8 +81,9 @@ def test_a_snapshot_that_cannot_be_written_is_taken_later(tmp_path: Path) -> Non
 
 
 def test_what_was_trimmed_since_a_snapshot_waits_for_nobody(tmp_path: Path) -> None:
-    """Results that readers have are given up once more after a restart, without another trim: else
-    they fill the room, and processing waits for readers that have all of them."""
+    """Results that readers already have are given up again after a restart, without another trim.
+    Otherwise they would fill the room, and processing would wait for readers that have all of
+    them."""
     with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
         made.act("load", p.write(message_of(compiled())))
         stage_epoch(made, 0, streams(60, 3))
@@ -97,7 +99,7 @@ def test_what_was_trimmed_since_a_snapshot_waits_for_nobody(tmp_path: Path) -> N
 
 
 def test_what_a_release_has_left_goes_on(tmp_path: Path) -> None:
-    """Every operator's state, records, and parts that wait."""
+    """Takes over every operator's state, records, and parts that wait."""
     with zipfile.ZipFile(LEFT) as file:
         file.extractall(tmp_path)
     want = wanted(compiled(EVERYTHING), streams(160, 7))

@@ -1,4 +1,4 @@
-"""Sealed files: damage is found and placed, and no other file is taken for one."""
+"""Tests sealed files: damage is found and located, and no other file is taken for one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def test_a_damaged_snapshot_is_an_error_that_says_where() -> None:
 
 
 def test_another_file_in_the_place_of_one_that_counts_is_an_error() -> None:
-    """As a copy from a backup is: whole, of the right kind, and not the one."""
+    """A copy from a backup is such a file: intact and of the right kind, but not the one that
+    counts."""
     disk = SimDisk()
     journal = Journal(FOLDER, disk)
     journal.begin({})

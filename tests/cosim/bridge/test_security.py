@@ -1,4 +1,4 @@
-"""Addresses, tokens and rates."""
+"""Tests addresses, tokens and rates."""
 
 from __future__ import annotations
 

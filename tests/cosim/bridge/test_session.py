@@ -1,4 +1,4 @@
-"""Sessions: epochs exactly once, order, restarts over the journal, room, swaps."""
+"""Tests sessions: exactly-once epochs, order, restarts over the journal, room, swaps."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tests.cosim.bridge.simdisk import SimDisk
 
 @pytest.mark.parametrize("seed", range(8))
 def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> None:
-    """A client that repeats itself, a bridge that starts again at any moment, snapshots between
-    any two records: the results are those of one run, by offset. Groups, derived streams and
-    patterns remember what joins do not."""
+    """A client repeats itself, a bridge restarts at any moment, snapshots come between any two
+    records: the results are those of one run, by offset. Groups, derived streams and patterns keep
+    state that joins do not."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     rows, compilation = streams(300, seed), compiled(EVERYTHING)
@@ -54,14 +54,14 @@ def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> N
     while done < len(epochs):
         with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url) as client:
             client.load(compilation, how)
-            for query in names:  # what there was is there, at its offset
+            for query in names:  # earlier results are there, at their offsets
                 before = last.get(query)
                 if before is not None:
                     client.flush()
                     again = client.read(query, 0, before.num_rows)
                     assert again.equals(before)
             while done < len(epochs) and chance.random() < 0.7:
-                if chance.random() < 0.3:  # an attempt that is given up
+                if chance.random() < 0.3:  # an attempt that is abandoned
                     feed_epoch(client, done, epochs[done], attempt="lost", commit=False)
                 parts = feed_epoch(client, done, epochs[done])
                 if chance.random() < 0.3:  # the answer was lost
@@ -86,8 +86,8 @@ def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("fault", ["error", "short", "full"])
 @pytest.mark.parametrize("later", range(9))
 def test_a_write_that_fails_counts_nothing_twice(fault: str, later: int, tmp_path: Path) -> None:
-    """A commit fails, is told so, and is accepted once storage works; a restart right after shows
-    the same rows once."""
+    """A commit fails, its client gets the error, and it is accepted once storage works; a restart
+    right after shows the same rows once."""
     rows = streams(60, 1)
     epochs, disk = cut(rows, 4), SimDisk()
     with bridge(tmp_path, disk=disk) as (made, url), BridgeClient(url, patience=0) as client:
@@ -129,7 +129,7 @@ def test_a_write_that_fails_counts_nothing_twice(fault: str, later: int, tmp_pat
 
 
 def test_an_abort_after_a_failed_commit_loses_nothing(tmp_path: Path) -> None:
-    """The record may be there after a restart, and then so must be its parts."""
+    """The record may be there after a restart, and then its parts must be there, too."""
     rows, disk = streams(30, 1), SimDisk()
     with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
         client.load(compiled())
@@ -149,7 +149,7 @@ def test_an_abort_after_a_failed_commit_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_damaged_stops_the_session_and_names_it(tmp_path: Path) -> None:
-    """At the start the bridge does not begin; while it runs, everybody who asks hears it."""
+    """At the start the bridge refuses to begin; while it runs, every caller gets the error."""
     rows, disk = streams(60, 1), SimDisk()
     with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
         client.load(compiled())
@@ -218,7 +218,7 @@ def test_reset_and_close_forget(tmp_path: Path) -> None:
 def test_results_of_a_query_swapped_out_hold_up_no_other(
     journal_bytes: int, tmp_path: Path
 ) -> None:
-    """They wait for their reader, are listed, are there after a restart, and have a bound."""
+    """They wait for their reader, are listed, survive a restart, and have a bound."""
     rows = streams(400, 9)
     epochs = cut(rows, 2)
     text = QUERIES.partition("REGISTER")[0] + "REGISTER QUERY {} AS SELECT R.b FROM R WHERE R.b {}"
@@ -246,7 +246,7 @@ def test_results_of_a_query_swapped_out_hold_up_no_other(
         client.flush()
         found = multiset(client.read("large", 0, end))
         assert found <= wanted(first, rows)["large"]
-        client.swap(third)  # nobody has trimmed them; now they are too many, and go
+        client.swap(third)  # no reader has trimmed them; now there are too many, and they go
         assert client.latest("large")["first"] == end
         assert client.latest("small")["first"] == 0
         client.end()

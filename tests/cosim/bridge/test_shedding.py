@@ -1,4 +1,4 @@
-"""Queries that give way, by a clock of the test's."""
+"""Tests queries that give way, by a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_rows_that_wait_a_little_keep_queries_away_and_a_drop_forgets_them() -> 
     shed = shedding.look(0, 900, QUERIES, {})
     for now in range(1_000, 60_000, 1_000):
         assert shedding.look(now, 100, QUERIES, shed) == shed
-    # Without a max_latency nobody is in the way any more.
+    # Without a query that has a max_latency, no other has to give way any more.
     some = {name: of for name, of in QUERIES.items() if name != "firm"}
     assert shedding.look(60_000, 0, some, shed) == {}

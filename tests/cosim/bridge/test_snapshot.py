@@ -1,4 +1,4 @@
-"""A session's state on disk: what is restored is what was saved."""
+"""Tests a session's state on disk: restoring gives what was saved."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_is_restored_is_what_was_saved() -> None:
 
 
 def test_an_operators_state_does_not_hold_the_file() -> None:
-    """One that is kept for a query that failed must not keep all the others in memory."""
+    """A state that is kept for a failed query must not keep all the others in memory."""
     state = RunState({}, {"a": b"x" * 10, "b": b"y" * 10}, {})
     found = again(state, {}, {})
     assert isinstance(found, snapshot.SavedState)

@@ -1,4 +1,4 @@
-"""Live sources over TCP: announced, checked, committed, and harmless whatever they send."""
+"""Tests live sources over TCP: announced, checked, committed, and harmless whatever they send."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def hung_up(source: socket.socket) -> bool:
-    """True when the bridge closes the connection."""
+    """Returns whether the bridge closes the connection."""
     with source:
         source.settimeout(10)
         return source.recv(1) == b""
@@ -117,7 +117,7 @@ def test_sources_announce_themselves_and_feed_all_languages(tmp_path: Path) -> N
 
 
 def test_a_stream_that_a_statement_created_is_fed(tmp_path: Path) -> None:
-    """It may have shorter integers than a source, and no ends of intervals."""
+    """The stream may have shorter integers than a source, and no ends of intervals."""
     with served(tmp_path) as (_, at, client):
         text = "CREATE STREAM I (v int, r real); REGISTER QUERY q AS SELECT v, r FROM I"
         client.act("statement", p.Statement(text))
@@ -171,7 +171,8 @@ def test_strangers_cannot_make_streams_without_end(tmp_path: Path) -> None:
 
 
 def test_a_source_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """What was accepted is in the journal; the stream and its query are there when it comes back."""
+    """Accepted rows are in the journal; the stream and its query are there when the source comes
+    back."""
     with served(tmp_path) as (_, at, client):
         source = send(at, {**HEADER, "schema": [["at", [["x", "DOUBLE"]]], ["v", "INTEGER"]]})
         until(lambda: stream(client)["state"] == "CONNECTED")
@@ -193,7 +194,7 @@ def test_a_source_goes_on_after_a_restart(tmp_path: Path) -> None:
 @pytest.mark.acceptance(12)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_bytes_crash_nothing(seed: int, tmp_path: Path) -> None:
-    """And change nothing for an honest source beside them."""
+    """Nor do they change anything for an honest source beside them."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     with served(tmp_path) as (made, at, client):

@@ -1,4 +1,4 @@
-"""A journal with queries that do not compile any more: they have failed, and all others go on."""
+"""Tests a journal with queries that no longer compile: they have failed, and all others go on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def counts(client: BridgeClient) -> list[object]:
 def test_a_function_that_is_gone_fails_those_that_need_it(
     journal_bytes: int, tmp_path: Path
 ) -> None:
-    """With records before and after it in the journal; the others' results keep their offsets."""
+    """The journal has records before and after it; the results of the other queries keep their
+    offsets."""
     limits = replace(USUAL, journal_bytes=journal_bytes)
     with served(tmp_path, limits, library()) as (_, client):
         say(client, STREAM)

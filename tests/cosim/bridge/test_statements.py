@@ -1,4 +1,5 @@
-"""Statements carried out on a catalogue that stands: what they change, what they answer, and what is wrong with them."""
+"""Tests statements on an existing catalogue: what they change, what they answer, and what is wrong
+with them."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from tests.cosim.bridge.serving import (
 
 @pytest.mark.parametrize("seed", range(6))
 def test_registered_one_by_one_as_loaded_at_once(seed: int, tmp_path: Path) -> None:
-    """Statements of all three languages, in pieces, and restarts between them; from then on the
-    results are those of the set run over files."""
+    """Sends statements of all three languages in pieces, with restarts between them; from then on
+    the results are those of the set run over files."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     rows = streams(200, seed)

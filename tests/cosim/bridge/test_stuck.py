@@ -1,4 +1,4 @@
-"""Calls of users' functions that do not return."""
+"""Tests calls of users' functions that do not return."""
 
 from __future__ import annotations
 

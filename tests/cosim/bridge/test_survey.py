@@ -1,4 +1,4 @@
-"""Surveys of a journal's folder: whose it is, of which format, and what it has lost."""
+"""Tests surveys of a journal's folder: its owner, its format, and what it has lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_folder_with_foreign_files_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """What a bridge on `--journal DIR` must never do is delete somebody's files."""
+    """A bridge on `--journal DIR` must never delete a user's files."""
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.jpg").write_bytes(b"x")
     (tmp_path / "thesis.txt").write_text("x")

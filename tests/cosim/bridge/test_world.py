@@ -1,4 +1,5 @@
-"""The world of this machine: its clocks, threads and random numbers are what the seam promises."""
+"""Tests the world of this machine: its clocks, threads and random numbers keep what the seam
+promises."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def test_the_clock_goes_on_and_the_date_is_in_milliseconds() -> None:
 
 
 def test_memory_is_bytes_also_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without /proc it is the most there ever was, which is no less."""
+    """Without /proc the peak is given, which is no less."""
     now = MACHINE.resident()
     assert 10 << 20 < now < 1 << 40
 

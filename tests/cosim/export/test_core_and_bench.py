@@ -1,5 +1,5 @@
-"""The folder of `seustream verilog` by the tools of others: Verilator's lint, yosys for three
-families, its own test bench. Minutes; `nox -s verilog` runs it."""
+"""Runs other tools on the folder of `seustream verilog`: Verilator's lint, yosys for three
+families, and its own test bench. This takes minutes; `nox -s verilog` runs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.hdl.axi.test_top import SMALL
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all."""
+    """Returns one folder for all tests."""
     here = tmp_path_factory.mktemp("core")
     (here / "small.json").write_text(json.dumps(SMALL.to_json()))
     given = ["--config", str(here / "small.json"), "-o"]
@@ -75,7 +75,7 @@ def test_its_own_bench_passes_and_notices_a_wrong_result(folder: Path) -> None:
     vectors = bench.with_name("vectors.json")
     right = vectors.read_text()
     try:
-        # A record that ought to come less.
+        # Expects a record that does not come.
         wrong = right.replace('"expected": ["03', '"expected": ["04', 1)
         assert wrong != right
         vectors.write_text(wrong)
@@ -85,8 +85,9 @@ def test_its_own_bench_passes_and_notices_a_wrong_result(folder: Path) -> None:
 
 
 def _failures(bench: Path) -> int:
-    """Runs it as a user does, in its folder and without this package; the tests that failed."""
-    # cocotb names its results otherwise when a test of pytest runs it.
+    """Runs a bench as a user does, in its folder and without this package; returns the number of
+    failed tests."""
+    # cocotb names its results differently when it runs inside a pytest test.
     left_out = ("PYTHONPATH", "PYTEST_CURRENT_TEST")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     subprocess.run([sys.executable, bench.name], cwd=bench.parent, env=environment, check=False)

@@ -1,5 +1,6 @@
-"""The core's Verilog against Amaranth's own simulation of what it was written from: every output, in
-every cycle, of both interfaces. The core with its own ports is played what came to it inside the one with AXI's."""
+"""Compares the core's Verilog with Amaranth's own simulation of its source: every output, in every
+cycle, of both interfaces. The core with its own ports gets the inputs that reached it inside the
+one with AXI."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ OUTPUTS = [
 ]
 OFFSETS = {register.name: register.offset for register in REGISTERS}
 GROUPS, CASES, TUPLES = 5, 20, 12
-"""Images, cases of each, and tuples of a case."""
+"""Images, cases per image, and tuples per case."""
 TYPES = ("R.a = S.a", "R.b = S.b", "R.a < S.b", "R.a > S.a AND R.b = S.b")
 
 Trace = npt.NDArray[np.uint64]
@@ -59,7 +60,8 @@ class Port:
 
     @property
     def words(self) -> int:
-        """Of 64 bits, or of 32 where it has more."""
+        """Returns the number of words: one of up to 64 bits, or several of 32 bits for a wider
+        port."""
         width = len(Value.cast(self.signal))
         return 1 if width <= 64 else -(-width // 32)
 
@@ -83,7 +85,7 @@ class Port:
 
 @dataclass
 class Played:
-    """What came to a core and what it gave, cycle by cycle."""
+    """Inputs and outputs of a core, cycle by cycle."""
 
     inputs: list[Port]
     outputs: list[Port]
@@ -96,17 +98,18 @@ class Played:
 
 
 def ports_of(core: Wjasip, reset: Any) -> Played:
-    """The ports of the core inside, as they are named where it stands alone."""
+    """Returns the ports of the core inside, under the names they have where it stands alone."""
     inputs, outputs = [Port("rst", reset)], []
     for path, member, signal in core.signature.flatten(core):
-        # Verilator writes two underscores so.
+        # Verilator encodes two underscores like this.
         port = Port("___05F".join(map(str, path)), signal)
         (inputs if member.flow is In else outputs).append(port)
     return Played(inputs, outputs)
 
 
 class Driver:
-    """Writes and records by the rules of AXI, with pauses; what it does and what comes of it is kept."""
+    """Drives writes and records by the rules of AXI, with pauses, and keeps all inputs and
+    outputs."""
 
     def __init__(self, ctx: Any, top: AxiWjasip, inside: Played, chance: random.Random) -> None:
         self._ctx, self._top, self.inside, self.chance = ctx, top, inside, chance
@@ -119,7 +122,7 @@ class Driver:
             self._ctx.set(getattr(self._top, name), value)
 
     async def cycle(self) -> dict[str, int]:
-        """The outputs before the edge."""
+        """Runs a cycle; returns the outputs before the clock edge."""
         self.set(m_axis_tready=self.chance.random() < 0.7, s_axil_bready=1)
         self.set(s_axil_rready=self.chance.random() < 0.7)
         await self._ctx.delay(1e-9)
@@ -161,7 +164,7 @@ class Driver:
         return now["s_axil_rdata"]
 
     async def send(self, data: bytes) -> None:
-        """Beats, now and then with a record that is malformed before them."""
+        """Sends beats, now and then after a malformed record."""
         beats = [int.from_bytes(data[at : at + BEAT], "little") for at in range(0, len(data), BEAT)]
         cut = [(beats[0], 255, 1)] if self.chance.random() < 0.2 else []
         for beat, keep, last in [*cut, *((beat, 255, 0) for beat in beats)]:
@@ -176,8 +179,8 @@ class Driver:
 def amaranths(
     seed: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Trace, Trace, Played, int]:
-    """Inputs and outputs of each cycle of so many images with their cases; those of the core inside; and how many
-    results came."""
+    """Runs this many images with their cases; returns the inputs and outputs of each cycle, those
+    of the core inside, and the number of results."""
     cores: list[Wjasip] = []
 
     def made(config: DeviceConfig) -> Wjasip:
@@ -205,7 +208,7 @@ def amaranths(
 
 
 async def group(driver: Driver) -> None:
-    """Another image, and cases of tuples that come after each other; the last may be cut off."""
+    """Loads another image and sends cases of consecutive tuples; the last case may be cut off."""
     chance = driver.chance
     await driver.reset()
     streams = "".join(f"CREATE STREAM {name} (a int, b int);" for name in "RS")
@@ -258,7 +261,7 @@ extern "C" void play(const uint64_t *in, uint64_t *out, uint64_t cycles) {{
 def verilators(
     text: str, folder: Path, clock: str, set_: str, get: str, inputs: Trace, width: int
 ) -> Trace:
-    """What the same inputs make of the text."""
+    """Returns the outputs of the Verilog text for the same inputs."""
     folder.mkdir()
     verilog = folder / "seustream.v"
     verilog.write_text(text)

@@ -1,5 +1,5 @@
-"""What goes with the core's Verilog, read by the tools it is for: a SystemRDL compiler, a C compiler,
-FuseSoC."""
+"""Tests the files that come with the core's Verilog, read by the tools they are for: a SystemRDL
+compiler, a C compiler, FuseSoC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines for tests: to a simulated board, with faults of every kind; each from a seed."""
+"""Lines to a simulated board for tests, with faults of every kind, each drawn from a seed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from seustream.hdl.config import DeviceConfig
 
 
 class SimulatedLine:
-    """A line to a simulated board: reading runs it. Time is the board's (`now`), so that a run
-    is the same every time.
+    """A line to a simulated board, which runs while the line is read. Time is the board's (`now`), so
+    that a run is the same every time.
 
-    clock  cycles a second: few, for every second a host waits is simulated
+    clock  cycles per second: few, because every second that a host waits is simulated
     """
 
     def __init__(self, board: SimulatedBoard, clock: float = 10_000, chunk: int = 400) -> None:
@@ -45,8 +45,8 @@ class SimulatedLine:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Chances a byte: a bit is changed, it is lost, it comes twice; and chances a piece of
-    what is written or read at once: it is lost, it comes twice, noise comes before it."""
+    """Chances per byte: a bit is changed, the byte is lost, it comes twice; and chances per piece
+    that is written or read at once: it is lost, it comes twice, noise precedes it."""
 
     changed: float = 0.0
     lost: float = 0.0
@@ -69,7 +69,7 @@ KINDS = {
 
 
 class FaultyLine:
-    """A line on which things go wrong, both ways. `faults` counts how often."""
+    """A line with faults in both directions. `faults` counts them."""
 
     def __init__(self, line: LinkLine, faults: Faults, seed: int) -> None:
         self._line, self._of = line, faults
@@ -115,7 +115,7 @@ class FaultyLine:
 
 
 def board(config: DeviceConfig) -> SimulatedBoard:
-    """A processor with its link, or the test is skipped."""
+    """Returns a processor with its link, or skips the test if tools are missing."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     return SimulatedBoard(build.linked(config))
@@ -124,7 +124,7 @@ def board(config: DeviceConfig) -> SimulatedBoard:
 def connect(
     board: SimulatedBoard, config: DeviceConfig, faults: Faults = NONE, seed: int = 0
 ) -> tuple[BoardDevice, FaultyLine]:
-    """A device on the board; time is the board's."""
+    """Connects a device to the board; time is the board's."""
     inner = SimulatedLine(board)
     line = FaultyLine(inner, faults, seed)
     session = LinkSession(line, patience=30.0, now=inner.now, chance=random.Random(seed))

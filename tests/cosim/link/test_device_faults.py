@@ -1,4 +1,4 @@
-"""The whole way from host to processor and back, over lines on which things go wrong.
+"""Tests the whole way from host to processor and back, over lines with faults.
 
 Every test prints its seed; `nox -s link` runs more of them.
 """
@@ -23,7 +23,8 @@ TINY = CONFIGURATIONS["tiny"]
 
 
 def same_as_golden(device: Device, chance: random.Random) -> None:
-    """Random queries on random streams: results, hand-overs and counters are those of the model."""
+    """Asserts, with random queries on random streams, that results, hand-overs and counters are
+    those of the model."""
     tables = build([*random_queries(chance, (0, 1, 2)), PAIRS])
     raws = random_arrivals(chance, (0, 1, 2), 60)
     golden = GoldenDevice(TINY)
@@ -66,7 +67,7 @@ def test_random_faults(seed: int) -> None:
 
 
 def left_in_the_middle(device: Device, chance: random.Random) -> None:
-    """A host that goes away while it loads, or pushes."""
+    """Acts as a host that goes away while it loads or pushes."""
 
     class GoneError(Exception):
         pass
@@ -94,7 +95,8 @@ def left_in_the_middle(device: Device, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_another_host_finds_the_board_as_new(seed: int) -> None:
-    """Whatever the one before left behind: half a message, half an image, a full pipeline."""
+    """Holds whatever the previous host left behind: half a message, half an image, a full
+    pipeline."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     simulated = board(TINY)
@@ -107,7 +109,7 @@ def test_another_host_finds_the_board_as_new(seed: int) -> None:
 
 
 def test_a_reset_board_is_noticed() -> None:
-    """Its windows are gone, which a host must not take for empty ones."""
+    """Its windows are gone, and a host must not take them for empty ones."""
     simulated = board(TINY)
     device, _ = connect(simulated, TINY)
     device.load(encode(build([PAIRS]), TINY))
@@ -128,7 +130,7 @@ def test_a_host_that_was_replaced_notices() -> None:
 
 
 def test_a_paused_board_opens_again() -> None:
-    """A raw tuple waits before the paused processor when the host goes."""
+    """A raw tuple waits before the paused processor when the host leaves."""
     from seustream.hdl.control_words import Command, ControlOperation
 
     simulated = board(TINY)

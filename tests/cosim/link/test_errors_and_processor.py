@@ -1,5 +1,5 @@
-"""A processor at the other end of a line: what is sent together, what is asked of the board first, and
-what is said when it does not get on."""
+"""Tests a processor at the other end of a line: what is sent together, what is asked of the board
+first, and which error is reported when it makes no progress."""
 
 from __future__ import annotations
 

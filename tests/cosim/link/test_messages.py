@@ -1,4 +1,5 @@
-"""Messages to a board and from it, which is played here: an encoder by hand beside the one by columns."""
+"""Tests messages to and from a board, whose part is played here: an encoder by hand beside the one
+by columns."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ TINY = CONFIGURATIONS["tiny"]
 
 
 def test_tuples_are_written_as_by_hand() -> None:
-    """In one piece or many; what need not travel does not."""
+    """Holds in one piece or many; fields that need not travel do not."""
     seed = 3
     print(f"seed {seed}")
     chance = random.Random(seed)

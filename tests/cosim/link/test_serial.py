@@ -1,5 +1,5 @@
-"""Addresses of serial ports, and the rates at which a board is looked for. Boards on ports are in
-`tests/cosim/boards/test_virtual.py`."""
+"""Tests addresses of serial ports, and the rates at which a board is looked for. Boards on ports
+are in `tests/cosim/boards/test_virtual_and_simulated_and_build.py`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_addresses() -> None:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
-    """Rates at which a port was opened, and for how long; a board answers at 1 megabaud, and takes
-    two seconds."""
+    """Records the rates at which a port was opened, and for how long; a board answers at 1
+    megabaud, and takes two seconds."""
     seen: list[tuple[int, float]] = []
 
     def opened(port: str, baud: int, config: object, slow: float, patience: float) -> str:
@@ -55,7 +55,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
 
 
 def test_a_board_is_looked_for_at_all_rates(tried: list[tuple[int, float]]) -> None:
-    """For a short while each, then longer, for one that has much to drop before it answers."""
+    """Each rate is tried for a short while, then for longer, for a board that has much to drop
+    before it answers."""
     assert open_board(SerialAddress("x"), TINY) == "it"
     assert tried == [(baud, 1.0) for baud in BAUDS] + [(baud, 5.0) for baud in BAUDS]
     assert {board.baud for board in BOARDS.values()} == {*BAUDS}

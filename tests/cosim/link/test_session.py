@@ -1,5 +1,5 @@
-"""A session against a board that does as it is told here: what is sent, what is asked, and when.
-Whole boards are in `test_faults`."""
+"""Tests a session against a board that is scripted here: what is sent, what is asked, and when.
+Whole boards are in `test_device_faults`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from seustream.hdl.boards.protocol import (
 
 
 class Told:
-    """A line to nobody: what is written is kept, frames are put in by hand, and time goes by only
-    while somebody waits."""
+    """A line to nobody: it keeps what is written, its frames are put in by hand, and time passes
+    only while the session waits."""
 
     def __init__(self) -> None:
         self.time, self.coming = 0.0, b""
@@ -58,7 +58,7 @@ class Told:
         pass
 
     def sent(self) -> list[LinkFrame]:
-        """Since it was last asked."""
+        """Returns the frames sent since the last call."""
         frames, self.frames = self.frames, []
         return frames
 
@@ -107,8 +107,8 @@ def test_what_comes_in_order_is_given_once(session: LinkSession, line: Told) -> 
 
 
 def test_a_gap_is_asked_for_at_once_and_once(session: LinkSession, line: Told) -> None:
-    """Not only when the time to wait is over: then a board that says much at once would have said
-    the rest in vain."""
+    """It is not asked for only when the time to wait is over: by then a board that sends much at
+    once would have sent the rest in vain."""
     line.say(FrameKind.DATA, sequence=10, payload=b"later")
     session.step(0.01)
     assert line.kinds().count(FrameKind.ASK) == 1
@@ -116,7 +116,7 @@ def test_a_gap_is_asked_for_at_once_and_once(session: LinkSession, line: Told) -
     line.say(FrameKind.DATA, sequence=15, payload=b"later still")
     session.step(0.01)
     assert FrameKind.ASK not in line.kinds()
-    # What was missing comes, and then another gap.
+    # The missing bytes come, and then another gap.
     line.say(FrameKind.DATA, sequence=0, payload=b"0123456789")
     line.say(FrameKind.DATA, sequence=20, payload=b"later")
     session.step(0.01)
@@ -145,7 +145,7 @@ def test_frames_get_shorter_when_lost_and_longer_again(session: LinkSession, lin
         while FrameKind.ASK not in [frame.kind for frame in line.frames]:
             session.step(1.0)
         most = shorter(most)
-        # Not all of it again: no more than a few short ones before something was heard.
+        # Only a few short ones are sent again before an answer comes, not all of it.
         assert payloads() == [min(most, 1000 - i * most) for i in range(8)]
     assert most == LEAST
     line.say(FrameKind.DATA, ack=8 * LEAST, credit=RING)

@@ -1,5 +1,5 @@
-"""Addresses of boards on a network, and what is said where there is none. Boards that answer are in
-`tests/cosim/boards/test_datagrams.py`."""
+"""Tests addresses of boards on a network, and the error where there is none. Boards that answer are
+in `tests/cosim/boards/test_datagrams.py`."""
 
 from __future__ import annotations
 

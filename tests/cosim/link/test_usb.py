@@ -1,4 +1,4 @@
-"""Addresses of boards on USB, and what is said where there is none. A board that answers is in
+"""Tests addresses of boards on USB, and the error where there is none. A board that answers is in
 `tests/cosim/boards/test_usb.py`."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ usb_backend = pytest.importorskip("usb.backend")
 
 
 def device(address: int, product: str = "WJASIP", trouble: Exception | None = None) -> object:
-    """A device as pyusb has it, as far as it is looked at."""
+    """Returns a device as pyusb presents it, as far as the code looks at it."""
 
     def configure() -> None:
         if trouble:
@@ -67,7 +67,7 @@ def test_one_of_several_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_who_may_not_open_it_is_told_how(
     trouble: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its name cannot be read either, for which pyusb has another error."""
+    """Its name cannot be read either, for which pyusb raises another error."""
     monkeypatch.setattr(usb_core, "find", lambda **how: [device(3, trouble=trouble)])
     with pytest.raises(
         NoPort, match=r"usb://: (Access denied|The device has no langid)"

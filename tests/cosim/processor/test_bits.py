@@ -1,4 +1,4 @@
-"""Columns as rows of 32-bit words and back, against integers of Python."""
+"""Tests the conversion of columns to rows of 32-bit words and back, against Python's integers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The device contract over a processor's ports: what is sent, and how a batch is cut; the ports are
-played here."""
+"""Tests the device contract over a processor's ports, which are played here: what is sent, and how
+a batch is cut."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ IMAGE = encode(build([EQUALITY]), TINY)
 
 
 class Ports:
-    """A processor that answers everything with OK but the commands that are to be refused, and gives
-    nothing."""
+    """A processor that answers OK to everything except the commands that it is to refuse, and gives
+    no results."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -82,7 +82,8 @@ def test_what_is_refused_is_given_up_and_the_device_as_it_was() -> None:
 
 
 def test_a_batch_is_cut_where_counters_would_come_round_and_fillers_go_before() -> None:
-    """Within a piece less than half of a counter passes; a leap of the clock is announced."""
+    """Within a piece less than half of a counter's range passes; a leap of the clock is
+    announced."""
     one, ports = device()
     one.load(IMAGE)
     half = 1 << TINY.timestamp_width - 1

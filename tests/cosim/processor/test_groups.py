@@ -1,4 +1,4 @@
-"""Groups taken apart as the processor does, and put together again."""
+"""Tests taking groups apart as the processor does, and putting them together again."""
 
 from __future__ import annotations
 

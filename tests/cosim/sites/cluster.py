@@ -32,8 +32,8 @@ PAUSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlace:
-    """The place of a node's process: what it listens at, what goes before its command (`ip
-    netns exec …`), and the module it is, with arguments of its own."""
+    """The place of a node's process: the address it listens at, a prefix of its command (`ip netns
+    exec …`), and the module that it runs, with arguments of its own."""
 
     listen: str = "grpc://127.0.0.1:0"
     before: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ class ClusterError(SitesError):
 
 class Cluster:
     """The processes of a layout. `folder` takes what they print on stderr. `loss`, `repeat` and
-    `delay` (seconds, at most) make the network between them bad. `places` are those of nodes that
-    are not simply processes with a port of this machine."""
+    `delay` (at most, in seconds) degrade the network between them. `places` is for nodes that are
+    not simply processes with a port of this machine."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Cluster:
                 self._launch(node, self.places[node].listen)
             for node in self.layout.nodes:
                 self._wait_ready(node)
-            # Process 0 would be one that calls the others; here all are services.
+            # Process 0 would be the one that calls the others; here all are services.
             nodes = range(max(self.layout.nodes) + 1)
             where = {node: node + 1 for node in self.layout.nodes}
             addresses = (None, *(self.addresses.get(node) for node in nodes))
@@ -150,7 +150,7 @@ class Cluster:
     # --- commands ---------------------------------------------------------------
 
     def ask(self, node: int, action: str, *arguments: object) -> Any:
-        """A command to a node and its answer."""
+        """Sends a command to a node; returns its answer."""
         client = self._clients.get(node)
         if client is None:
             raise ClusterError(f"node {node} does not answer: it was not started")
@@ -162,7 +162,7 @@ class Cluster:
             raise ClusterError(f"node {node} refused: {error}", error.hint) from None
 
     def submit(self, block: BlockRows) -> None:
-        """Hands a block to its site; waits while the site has too many open."""
+        """Hands a block to its site; waits while the site has too many open blocks."""
         end = time.monotonic() + PATIENCE
         while self.ask(block.stream, "submit", block) != "taken":
             if time.monotonic() > end:
@@ -186,8 +186,8 @@ class Cluster:
             time.sleep(PAUSE)
 
     def agreed(self) -> tuple[int, int]:
-        """Waits until all sites are of one epoch and returns it: a message that was under way when
-        nothing was left to do can make a centre that came back lead once more."""
+        """Waits until all sites are in the same epoch and returns it: a message that was in flight
+        when nothing was left to do can make a centre that came back lead once more."""
         end = time.monotonic() + PATIENCE
         while len(epochs := {self.state(k)["epoch"] for k in range(len(self.layout.join))}) > 1:
             if time.monotonic() > end:
@@ -197,16 +197,16 @@ class Cluster:
         return epoch
 
     def results(self) -> list[tuple[int, Result]]:
-        """The results that came since the last call."""
+        """Returns the results that came since the last call."""
         new = list(self.ask(self.layout.query_node, "results", self._read))
         self._read += len(new)
         return new
 
     def blocks(self) -> list[Block]:
-        """The latest blocks whose plan a living node remembers, in the order of time."""
+        """Returns the latest blocks whose plan a living node remembers, in the order of time."""
         return gathered(self.ask(node, "blocks") for node in self.processes)[0]
 
 
 def _root() -> Path:
-    """The folder of the package `seustream`, installed or not."""
+    """Returns the folder of the package `seustream`, installed or not."""
     return Path(sys.modules["seustream"].__file__ or "").resolve().parents[1]

@@ -1,4 +1,4 @@
-"""Layouts of three sites, the query node and a centre of its own."""
+"""Layouts of three sites, the query node, and a centre on a node of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUERY_NODE, CENTRE = 3, 4
 def layout(windows: list[float], **options: object) -> SiteLayout:
     of = costs(random.Random(7), 5)
     values: dict[str, object] = {"candidates": (CENTRE, 0), "retry": 40.0} | options
-    # The first centre is the candidate that is cheapest; made to be the node of its own.
+    # The first centre is the cheapest candidate; the costs make this the node of its own.
     w = [
         [0 if a == b else 1 if CENTRE in (a, b) else c for b, c in enumerate(row)]
         for a, row in enumerate(of.w)

@@ -38,7 +38,7 @@ def across() -> SiteExchange:
 
 
 def setup(services: list[SiteService], **options: object) -> Setup:
-    """R and S at services, T here; then the query node."""
+    """Puts R and S at services, T and the query node here."""
     plan = across()
     where = {0: 1, 1: 2, 2: 0, 3: 0}
     costs = UnitCosts.of([[0 if where[a] == where[b] else 1 for b in where] for a in where])
@@ -55,7 +55,7 @@ def start(of: Setup) -> SitesRun:
 
 
 def results(run: SitesRun, slack: int = 0) -> list[list[tuple[object, ...]]]:
-    """The results of the queries over what came through the exchange."""
+    """Returns the results of the queries over the rows that came through the exchange."""
     c = compile_text(TEXT)
     names = [query.name for query in c.program.queries]
     found: dict[str, list[tuple[object, ...]]] = {name: [] for name in names}

@@ -1,5 +1,6 @@
-"""Sites as processes over sockets: three sites, the centre on a node of its own, the query node;
-results exact while messages are lost and repeated and the centre is killed and started again."""
+"""Tests sites as processes over sockets: three sites, the centre on a node of its own, the query
+node. Results are exact while messages are lost and repeated and the centre is killed and started
+again."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
         cluster.settle()
         assert cluster.state(QUERY_NODE)["incomplete"]
         found = {tuple(no for _, no, _ in r.tids) for _, r in cluster.results()}
-    # What the lost row and the last block would have made, (1, 0, 0), is missing, and confessed.
+    # The result of the lost row and the last block, (1, 0, 0), is missing, and reported as such.
     assert found == {(0, 0, 0), (0, 0, 1), (1, 0, 1)}
 
 

@@ -1,4 +1,4 @@
-"""A site's process: what it remembers of blocks, and that no code is sent to it."""
+"""Tests a site's process: what it remembers of blocks, and that no code is sent to it."""
 
 from __future__ import annotations
 

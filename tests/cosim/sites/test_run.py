@@ -1,4 +1,5 @@
-"""Runs over services: what goes wrong is said in one line, with what was tried and what to do."""
+"""Tests runs over services: an error is reported in one line, with what was tried and what to
+do."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def test_rows_of_select(services: list[SiteService], faults: dict[str, float]) -
 def test_frames_are_kept_while_a_site_is_silent(
     services: list[SiteService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A frame that was dropped would come again after a minute only."""
+    """A frame that was dropped would come again only after a minute."""
     act, chance = Client.act, random.Random(1)
 
     def sometimes(self: Client, name: str, *arguments: object) -> object:
@@ -100,7 +101,7 @@ def test_a_site_that_started_again(services: list[SiteService]) -> None:
 def test_sites_that_do_not_reach_each_other(services: list[SiteService]) -> None:
     of = setup(services)
     with start(of) as run:
-        # As if the second were at an address that only this machine knows.
+        # As if the second service were at an address that only this machine knows.
         process = services[0].process
         assert process is not None
         process.unreachable[2] = time.monotonic() - 9, "unavailable: no route"

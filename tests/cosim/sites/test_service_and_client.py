@@ -1,4 +1,4 @@
-"""A site's service and its client: who may call, and what is no call."""
+"""Tests a site's service and its client: who may call, and what is no call."""
 
 from __future__ import annotations
 

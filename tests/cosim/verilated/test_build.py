@@ -1,4 +1,5 @@
-"""Building the processor's library: what is refused, and that nobody sees half of it."""
+"""Tests how the processor's library is built: what is refused, and that no process sees half of
+it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ TINY = CONFIGURATIONS["tiny"]
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and steps that take no time."""
+    """Sets up an empty cache, and steps that take no time."""
     monkeypatch.setenv("SEUSTREAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "missing", list)
     monkeypatch.setattr(build, "_verilog", lambda config, options: "module wjasip;")
@@ -50,7 +51,7 @@ def test_a_library_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("damage", [b"librarx", b"lib", b""])
 def test_a_library_that_is_damaged_is_built_again(damage: bytes, cache: Path) -> None:
-    """And never loaded: that would end the process."""
+    """It is never loaded: that would end the process."""
     path = build.library(TINY)
     path.write_bytes(damage)
     assert build.library(TINY).read_bytes() == b"library"
@@ -164,7 +165,7 @@ def test_a_simulated_processor_has_no_port_for_a_reset(monkeypatch: pytest.Monke
 
 
 def test_verilog_is_made_simpler() -> None:
-    """Zeros in a loop, other contents as they are, temporaries out of the waves."""
+    """Zeros go into a loop, other contents stay as they are, temporaries stay out of the waves."""
     assert (
         simpler(MEMORY)
         == """  reg [7:0] \\newest$27  [2:0];

@@ -1,7 +1,7 @@
-"""The processor's commands, one by one: what it refuses, why, and that nothing comes of it.
+"""Tests the processor's commands, one by one: what it refuses, why, and that a refusal has no effect.
 
-The host checks an image before it sends it, so through the device contract most of these
-answers are never heard. A board may have another host.
+The host checks an image before it sends it, so most of these answers never occur through the device
+contract. A board may have another host.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def tables_of(queries: Sequence[Query], config: DeviceConfig = TINY) -> list[Com
 
 
 def program(*words: int | isa.Instruction, unit: int = S) -> list[Command]:
-    """Writes a whole program."""
+    """Returns the commands that write a whole program."""
     code = [word if isinstance(word, int) else word.encode() for word in words]
     last = len(code) - 1
     return [
@@ -92,7 +92,7 @@ CMP = isa.Cmp(0, R, 0, Condition.EQ, 0)
 UNDEFINED = 0x00001
 AND_TRUE = isa.AndRegisters(63, 63, 16)
 
-# The last command is the one that is refused; those before are good.
+# Only the last command is refused; those before it are good.
 REFUSED: dict[str, tuple[list[Command], Verdict]] = {
     "write before begin": ([tables_of(OTHERS)[0]], Verdict.NOT_LOADING),
     "commit before begin": ([COMMIT], Verdict.NOT_LOADING),
@@ -208,7 +208,7 @@ def half_way() -> VerilatedDevice:
 
 @functools.cache
 def untouched() -> tuple[Status, list[Row]]:
-    """Counters half way, and the results of the rest, if nothing is sent."""
+    """Returns the counters half way, and the results of the rest if nothing is sent."""
     device = half_way()
     status = device.status()
     rows = sorted(rows_of(run(device, RAWS[10:])))
@@ -218,7 +218,7 @@ def untouched() -> tuple[Status, list[Row]]:
 
 @functools.cache
 def swapped() -> list[Row]:
-    """The results of the second half under the other image."""
+    """Returns the results of the second half under the other image."""
     device = half_way()
     device.load(encode(build(OTHERS), TINY))
     rows = sorted(rows_of(run(device, RAWS[10:])))
@@ -229,7 +229,7 @@ def swapped() -> list[Row]:
 
 @pytest.mark.parametrize(("commands", "verdict"), REFUSED.values(), ids=REFUSED)
 def test_refused_and_as_it_was(commands: list[Command], verdict: Verdict) -> None:
-    """Also when everything else of another image has been written before."""
+    """Holds also when everything else of another image has been written before."""
     status, rows = untouched()
     for before in ([], [BEGIN, *tables_of(OTHERS), ABORT]):
         device = half_way()
@@ -254,7 +254,7 @@ def test_refused_and_as_it_was(commands: list[Command], verdict: Verdict) -> Non
     ],
 )
 def test_a_refused_word_is_not_written(commands: list[Command]) -> None:
-    """The load can go on as if it had never been sent."""
+    """The load can go on as if the word had never been sent."""
     device = half_way()
     device.send(*commands)
     assert device.send(*tables_of(OTHERS), COMMIT)[1] is Verdict.OK
@@ -288,7 +288,7 @@ def test_state_says_what_goes_on() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_programs_are_refused_where_the_host_refuses_them(seed: int) -> None:
-    """Nearly good programs: the processor finds what `check_program` finds."""
+    """Sends nearly good programs: the processor finds what `check_program` finds."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     device = verilated(TINY)

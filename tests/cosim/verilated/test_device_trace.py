@@ -1,4 +1,4 @@
-"""What the processor executes, instruction by instruction: see `watched`."""
+"""Tests what the processor executes, instruction by instruction: see `watched`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BOTH = pytest.mark.parametrize("config", [TINY, SHALLOW], ids=lambda config: con
 
 
 def random_program(chance: random.Random, joins: dict[int, list[int]]) -> tuple[int, ...]:
-    """Instructions of all kinds with jumps forward, after a few comparisons as compilers put
-    them; more comparisons may follow anywhere. `joins` says, by tag of the probe, what may be
-    joined: each tag has a part of its own, which it does not leave by jumps."""
+    """Returns a program of all kinds of instructions with forward jumps, after a few comparisons
+    where compilers put them; more comparisons may follow anywhere. `joins` gives, by tag of the
+    probe, what may be joined: each tag has a section of its own, which its jumps do not leave."""
     code: list[isa.Instruction] = []
 
     def compare() -> isa.Instruction:
@@ -93,7 +93,7 @@ def test_random_programs(config: DeviceConfig, seed: int) -> None:
 @BOTH
 @pytest.mark.parametrize("plan", PLANS)
 def test_compiled_programs(config: DeviceConfig, plan: str) -> None:
-    """Query sets of the differential suite, as the host driver feeds them."""
+    """Runs query sets of the differential suite, as the host driver feeds them."""
     total = Seen()
     for seed in range(7_000, 7_040):
         case = generate(seed)
@@ -116,7 +116,8 @@ def test_compiled_programs(config: DeviceConfig, plan: str) -> None:
 
 
 def test_a_probe_left_for_others_is_taken_up_where_it_was_left() -> None:
-    """Cross products through FIFOs of four places: joined tuples of the first areas fill them."""
+    """Runs cross products through FIFOs of four places, which joined tuples of the first areas
+    fill."""
     query = Query(dict.fromkeys(range(4), UNBOUNDED))
     device = Watched(TINY)
     device.load(encode(build([query], (0, 1, 2, 3)), TINY))

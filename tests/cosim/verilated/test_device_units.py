@@ -1,4 +1,4 @@
-"""Where the cycles go: what each unit counts on streams made to keep it busy, or waiting."""
+"""Tests where the cycles go: what each unit counts on streams made to keep it busy, or waiting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def device_for(query: str) -> VerilatedDevice:
 
 
 def tuples(n: int, first: int = 0, keys: bool = False) -> Batch:
-    """R, which is great, and S, which is small, in turn; or both with keys that return."""
+    """Returns tuples of R, which are large, and of S, which are small, in turn; or of both with
+    recurring keys."""
     row = np.arange(first, first + n)
     attributes = np.zeros((n, 4), np.uint32)
     attributes[:, 0] = row // 2 % 40 if keys else np.where(row % 2, 5, 9)
@@ -40,7 +41,7 @@ def tuples(n: int, first: int = 0, keys: bool = False) -> Batch:
 
 
 def shares(device: VerilatedDevice, keys: bool = False) -> dict[str, UnitCycles]:
-    """What the units did while some tuples were processed, of a thousand cycles."""
+    """Returns what the units did while some tuples were processed, per thousand cycles."""
     device.push(tuples(100, keys=keys))
     before, cycles = device.units(), device.cycles
     device.push(tuples(400, 100, keys))
@@ -120,7 +121,7 @@ def test_a_window_waits_until_who_leaves_it_early_is_taken() -> None:
 
 @pytest.mark.parametrize("keys", [False, True])
 def test_a_window_of_all_that_fits_makes_nobody_wait(keys: bool) -> None:
-    """Slots are spared for tuples that have left, and that raw tuples in flight may see."""
+    """There are spare slots for tuples that have left but that raw tuples in flight may see."""
     query = "SELECT * FROM R, S WHERE R.a = S.a WINDOW ROWS {};"
     full = shares(device_for(query.format(CONFIG.capacity)), keys)
     roomy = shares(device_for(query.format(CONFIG.capacity - 8)), keys)

@@ -1,4 +1,5 @@
-"""The shim's C interface: what goes to it and what its answers mean; the library is played here."""
+"""Tests the shim's C interface: what is passed to it and what its answers mean; the library is
+played here."""
 
 from __future__ import annotations
 

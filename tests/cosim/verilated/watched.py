@@ -1,8 +1,8 @@
-"""A processor watched instruction by instruction, against a reading of the instruction set.
+"""Watches a processor instruction by instruction, against an interpretation of the instruction set.
 
-`pair` says what a program does with one probe and one window tuple, from `seustream.hdl.isa` alone. The
-probes in flight are those it joins, the stored tuples those of the instruction-level model, so
-that for every raw tuple one knows what the processor may execute and what it must.
+`pair` computes what a program does with one probe and one window tuple, from `seustream.hdl.isa` alone.
+The probes in flight are those it joins, the stored tuples those of the instruction-level model. So for
+every raw tuple it is known what the processor may execute and what it must.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pair(
     window: Attributes,
     window_bits: int,
 ) -> tuple[list[int], list[int]]:
-    """The addresses executed, and the tags joined, for one probe and one window tuple."""
+    """Returns the addresses executed and the tags joined for one probe and one window tuple."""
     registers = [False] * isa.REGISTERS
     registers[isa.TRUE_REGISTER] = True
     for register in isa.WINDOW_SELECTION_REGISTERS:
@@ -82,7 +82,7 @@ def selected(selections: Sequence[Selection], attributes: Attributes) -> int:
 
 
 class Pair(NamedTuple):
-    """A probe, by its tag and the sequence numbers of its parts, and a window tuple."""
+    """A probe, given by its tag and the sequence numbers of its parts, and a window tuple."""
 
     area: int
     tag: int
@@ -92,7 +92,7 @@ class Pair(NamedTuple):
 
 @dataclass
 class Seen:
-    """What a test found in all traces, to know that it is not about nothing."""
+    """Counts what a test found in all traces, to show that the test is not vacuous."""
 
     pairs: int = 0
     joins: int = 0
@@ -154,7 +154,7 @@ class Watched:
         bits = selected(self.tables.selections[stream], attributes)
         admit = admit and any(not mask & ~bits for mask in self.tables.admission[stream])
         _, must = self._expected(stream, sequence, windows) if admit else ({}, set())
-        # Of what died with this arrival some may still be met.
+        # Some of the tuples that died with this arrival may still be met.
         met = [
             list(dict.fromkeys([*old, *new])) for old, new in zip(self.before, windows, strict=True)
         ]
@@ -178,8 +178,8 @@ class Watched:
     def _expected(
         self, stream: int, sequence: int, windows: list[list[int]]
     ) -> tuple[dict[Pair, list[int]], set[Pair]]:
-        """For every pair of a probe in flight and a stored tuple the addresses executed, and
-        the pairs that join something."""
+        """Returns the addresses executed for every pair of a probe in flight and a stored tuple,
+        and the pairs that join something."""
         expected: dict[Pair, list[int]] = {}
         must: set[Pair] = set()
         in_flight = [(stream, ((stream, sequence),))]
@@ -210,7 +210,7 @@ class Watched:
         return expected, must
 
     def _compares(self, area: int) -> int:
-        """The leading CMPs: the factor array has done them."""
+        """Returns the number of leading CMPs, which the factor array has already done."""
         if not self.config.lanes:
             return 0
         code = self.programs[area]
@@ -219,7 +219,7 @@ class Watched:
     def _shown(
         self, columns: dict[str, np.ndarray], stream: int, sequence: int
     ) -> list[tuple[Pair, list[int]]]:
-        """The runs of instructions in the trace, area by area."""
+        """Returns the runs of instructions in the trace, area by area."""
         runs: list[tuple[Pair, list[int]]] = []
         names = ["area", "tag", "carries", "slot", "address", "word"]
         names += [f"probe.{s}" for s in range(self.config.streams)]

@@ -1,8 +1,8 @@
-"""What a windowed join is, in plain loops over rows as dictionaries.
+"""The definition of a windowed join, in plain loops over rows as dictionaries.
 
-Random streams and queries, written as X-SQL and as Python beside it. Nothing is shared with the
-engine but the definition: a result exists when, at the arrival of its latest component, every
-component is in its own stream's window.
+Random streams and queries, each written as X-SQL and as Python. Shares nothing with the engine but
+the definition: a result exists if, at the arrival of its latest component, every component is in
+its own stream's window.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REALS = ("real", "double precision")
 
 @dataclass
 class Stream:
-    """Rows in the order they arrive; `ts` never falls."""
+    """Rows in the order of their arrival; `ts` never falls."""
 
     name: str
     columns: dict[str, str]
@@ -62,7 +62,8 @@ class Source:
     window: str
 
     def sees(self, age: int, rank: int) -> bool:
-        """Whether a tuple of this age, the rank-th last of its stream (from 1), is in the window."""
+        """Returns whether the window holds a tuple of this age that is the rank-th last of its
+        stream (from 1)."""
         kind, _, size = self.window.partition(" ")
         if kind == "RANGE":
             return age <= int(size)
@@ -90,14 +91,16 @@ class Query:
 
 @dataclass(frozen=True)
 class Result:
-    """Its components by place in their streams, and when it came into being."""
+    """The places of its components in their streams, and the arrival at which it came into
+    being."""
 
     places: tuple[int, ...]
     arrival: int
 
 
 def arrivals(streams: Sequence[Stream]) -> list[tuple[int, int]]:
-    """The total order: (stream, place in it) by timestamp, then stream, then arrival."""
+    """Returns the total order, as (stream, place in it): by timestamp, then stream, then
+    arrival."""
     return sorted(
         ((index, place) for index, s in enumerate(streams) for place in range(len(s.rows))),
         key=lambda at: (streams[at[0]].rows[at[1]]["ts"], at),
@@ -105,7 +108,7 @@ def arrivals(streams: Sequence[Stream]) -> list[tuple[int, int]]:
 
 
 def join(streams: Sequence[Stream], query: Query) -> list[Result]:
-    """Every combination tried."""
+    """Tries every combination."""
     order = {at: number for number, at in enumerate(arrivals(streams))}
     number_of = [next(i for i, s in enumerate(streams) if s is x.stream) for x in query.sources]
     results = []
@@ -128,8 +131,8 @@ def join(streams: Sequence[Stream], query: Query) -> list[Result]:
 
 
 def compare(operator: str, a: object, b: object, real: bool = False) -> Truth:
-    """A comparison in SQL: NULL makes it NULL, texts go by their bytes, anything beside a real
-    is one."""
+    """Compares as SQL does: NULL makes the result NULL, texts compare by their bytes, and any
+    number beside a real is converted to one."""
     if a is None or b is None:
         return None
     if isinstance(a, str) and isinstance(b, str):
@@ -163,7 +166,7 @@ def kleene_not(truth: Truth) -> Truth:
 
 
 def value(chance: random.Random, kind: str) -> object:
-    """One that meets others often; now and then one at the edge of its type."""
+    """Returns a value that often equals others; now and then one at the limit of its type."""
     if kind in ("smallint", "int", "bigint"):
         edge = {
             "smallint": (-32768, 32767, 200),
@@ -258,7 +261,7 @@ def _leaf(chance: random.Random, sources: tuple[Source, ...]) -> Condition:
             )
         return Condition(f"{alias}.{name} = {alias}.{name}", lambda rows: _known(rows[at][name]))
     by, other, its, kind_too = chance.choice(others)
-    # Two columns of one real type are compared in it; either way their doubles are.
+    # Two columns of the same real type are compared in that type; their doubles compare alike.
     real = kind in _REALS or kind_too in _REALS
     return Condition(
         f"{alias}.{name} {operator} {other}.{its}",
@@ -278,7 +281,7 @@ def _known(found: object) -> Truth:
 
 
 def stream(name: str, rows: list[tuple[object, ...]], *kinds: str) -> Stream:
-    """Rows are a timestamp and values of columns a, b …"""
+    """Makes a stream of rows, each a timestamp and values of columns a, b …"""
     columns = dict(zip("abcd", kinds or ("int",), strict=False))
     return Stream(name, columns, [dict(zip(("ts", *columns), row, strict=True)) for row in rows])
 
@@ -289,7 +292,8 @@ def equal(left: Stream, right: Stream, window: str = "UNBOUNDED") -> Query:
 
 
 def either(left: Stream, right: Stream) -> Query:
-    """Two columns compared, so that NULL in one of them does not settle it."""
+    """Compares two pairs of columns with OR, so that a NULL in one pair does not decide the
+    condition."""
 
     def value(rows: Sequence[Row]) -> Truth:
         return kleene_or([compare("=", rows[0][c], rows[1][c]) for c in "ab"])

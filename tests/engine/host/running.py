@@ -1,4 +1,5 @@
-"""Query sets run on a device through the host driver, the streams pushed in slices or at once."""
+"""Runs query sets on a device through the host driver, with the streams pushed in slices or at
+once."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.engine.host.reference import Query, Result, Row, Stream, arrivals, jo
 
 
 class PipelinedDevice(GoldenDevice):
-    """Keeps all it has to say until it is flushed, which rule 4 of the contract allows."""
+    """Holds back all its results until it is flushed, as rule 4 of the contract permits."""
 
     def __init__(self, config: DeviceConfig) -> None:
         super().__init__(config)
@@ -46,7 +47,7 @@ Answers = dict[str, pa.Table]
 def compiled(
     streams: Sequence[Stream], *queries: str, config: str = "default", plan: str = "cost"
 ) -> Compilation:
-    """The queries are called q0, q1 …"""
+    """Compiles the queries under the names q0, q1 …"""
     text = "\n".join(stream.create for stream in streams) + "\n"
     for number, query in enumerate(queries):
         text += f"REGISTER QUERY q{number} AS {query}\n"
@@ -54,7 +55,7 @@ def compiled(
 
 
 def fits(streams: Sequence[Stream], query: str, config: str, plan: str) -> bool:
-    """Whether a device holds the query; any other complaint about it is an error."""
+    """Returns whether a device holds the query; any other problem is raised."""
     try:
         compiled(streams, query, config=config, plan=plan)
     except CompileError as error:
@@ -70,14 +71,14 @@ def driver_of(compilation: Compilation, device: str = "golden", **options: objec
 
 
 def join_of(driver: GraphRun) -> HostDriver:
-    """The operator that answers queries over base streams."""
+    """Returns the operator that answers queries over base streams."""
     join = driver.operators["device join"]
     assert isinstance(join, HostDriver)
     return join
 
 
 def collected(driver: GraphRun, answers: Iterable[tuple[str, pa.Table]]) -> Answers:
-    """All answers of each query, one after the other."""
+    """Concatenates all answers of each query."""
     parts: dict[str, list[pa.Table]] = {}
     for name, rows in answers:
         assert rows.num_rows, "an answer without rows"
@@ -91,7 +92,7 @@ def collected(driver: GraphRun, answers: Iterable[tuple[str, pa.Table]]) -> Answ
 def run(
     driver: GraphRun, streams: Sequence[Stream], chance: random.Random | None = None
 ) -> Answers:
-    """Everything at once, or in slices of random length, results taken in between."""
+    """Pushes everything at once, or in slices of random length with results taken in between."""
     answers: list[tuple[str, pa.Table]] = []
     sent = [0] * len(streams)
     while chance is not None and any(n < len(s.rows) for n, s in zip(sent, streams, strict=True)):
@@ -110,8 +111,9 @@ def run(
 def wanted(
     streams: Sequence[Stream], query: Query, results: list[Result]
 ) -> list[tuple[object, ...]]:
-    """The rows of `SELECT *` in the order the driver promises: by arrival of the newest
-    component, then by the components; a stream's copies arrive right after each other."""
+    """Returns the rows of `SELECT *` in the order that the driver guarantees: by arrival of the
+    newest component, then by the components; the copies of a stream's tuple arrive directly after
+    each other."""
     order = {at: number for number, at in enumerate(arrivals(streams))}
     index = [next(i for i, s in enumerate(streams) if s is x.stream) for x in query.sources]
     copy = [index[:place].count(number) for place, number in enumerate(index)]
@@ -133,7 +135,7 @@ def _zip(*columns: Sequence[int]) -> Iterable[tuple[int, ...]]:
 
 
 def row_of(parts: Sequence[Row]) -> tuple[object, ...]:
-    """Components as one row: their columns, then oldest and newest timestamp."""
+    """Returns components as one row: their columns, then the oldest and newest timestamp."""
     times = [int(str(part["ts"])) for part in parts]
     values = [value for part in parts for name, value in part.items() if name != "ts"]
     return (*values, min(times), max(times))
@@ -151,7 +153,8 @@ def same_as_in_loops(
     plan: str = "cost",
     chance: random.Random | None = None,
 ) -> GraphRun:
-    """Runs a query and compares its rows and their order. Gives the driver, for its report."""
+    """Runs a query and compares its rows and their order with the loops. Returns the driver for its
+    report."""
     driver = driver_of(compiled(streams, query.text, config=config, plan=plan), device)
     found = rows_of(run(driver, streams, chance)["q0"])
     assert found == wanted(streams, query, join(streams, query)), query.text

@@ -1,8 +1,10 @@
-"""Aggregates of members that come and leave, against the states of the registry, begun anew at each point.
+"""Aggregates of members that come and leave, compared with the registry's states rebuilt at each
+point.
 
-The registry's states compute in Python's integers and fractions, so that a sum that is rounded twice, or
-keeps a trace of what has left, differs from them. Finds also: a member that is not counted or stays, a
-best one that is not the first of equals, a cut between two calls that shows.
+The registry's states compute in Python's integers and fractions, so a sum that is rounded twice, or
+keeps a trace of departed rows, differs from them. Also finds a member that is not counted or never
+leaves, a best row that is not the first of equals, and a cut between two calls that changes the
+result.
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ def aggregate(name: str, of: tuple[Type, ...], distinct: bool) -> x.AggregateCal
 
 
 def by_definition(e: x.AggregateCall, rows: list[tuple[Any, ...]]) -> Any:
-    """The aggregate of rows, in their order."""
+    """Returns the aggregate of rows in their order."""
     entry = AGGREGATES[e.function]
     state = entry.init()
     rows = [row for row in rows if None not in row]
@@ -127,7 +129,7 @@ def by_definition(e: x.AggregateCall, rows: list[tuple[Any, ...]]) -> Any:
 
 
 def cut(turns: Turns, at: list[int]) -> list[Turns]:
-    """The turns before, between and behind some points."""
+    """Splits the turns at these points."""
     parts, before = [], 0
     for start, stop in zip([0, *at], [*at, len(turns.at)], strict=True):
         end = int(turns.until[stop - 1]) if stop > start else before
@@ -138,7 +140,7 @@ def cut(turns: Turns, at: list[int]) -> list[Turns]:
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Also the sign of infinity, not that of zero."""
+    """Compares value and type; infinities of either sign differ, zeros do not."""
     return type(found) is type(wanted) and bool(found == wanted)
 
 

@@ -1,4 +1,5 @@
-"""The results of a query's rows: of a stream or of a join, all of them or some; and whose a fault is."""
+"""Results of a query's rows, from a stream or a join, all of them or some; and the query a fault
+belongs to."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_rows_of_a_join_are_combinations() -> None:
     ("defines", "said"), [(None, "query q0: "), ("D", "stream D: "), ("q7#1", "q7: ")]
 )
 def test_under_strict_it_is_said_whose_a_fault_is(defines: str | None, said: str) -> None:
-    """A part that was made of a query is the query's for people."""
+    """For a part that was derived from a query, the message names the query."""
     one, faults = query("SELECT 7 / a AS q FROM R WINDOW NOW;")
     one, faults.strict = dataclasses.replace(one, defines=defines), True
     with pytest.raises(EvaluationError) as caught, Blaming(one, faults):

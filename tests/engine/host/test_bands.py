@@ -1,4 +1,4 @@
-"""Bounds for a search by value leave no row out that the conditions allow, and few others in."""
+"""The bounds of a search by value include every row that the conditions allow, and few others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = {"bigint": (BIGINT, np.int64), "double precision": (DOUBLE, np.float64)}
 
 
 def links_of(where: str, kind: str) -> tuple[JoinLink, ...]:
-    """The links by which a row of R finds those of S."""
+    """Returns the links by which a row of R finds rows of S."""
     text = f"CREATE STREAM R (a {kind}, b {kind}); CREATE STREAM S (y {kind}, z {kind});"
     c = compile_text(f"{text} SELECT a FROM R, S WHERE {where} WINDOW RANGE 9;")
     (search,) = searches(x.conjuncts(c.program.queries[0].where), 0, 2)
@@ -32,7 +32,7 @@ def links_of(where: str, kind: str) -> tuple[JoinLink, ...]:
 
 
 def band(where: str, kind: str, values: np.ndarray) -> Band | None:
-    """The band of the conditions, all of which compare with values of R."""
+    """Returns the band of the conditions, all of which compare with values of R."""
     _, dtype = TYPES[kind]
     mine = numbers(pa.array(values.astype(dtype)), native.Codes())
     return band_of([(link, mine) for link in links_of(where, kind)])
@@ -46,7 +46,7 @@ def as_number(value: float, of: Type) -> int:
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_value_that_fits_is_within_the_bounds(seed: int, kind: str) -> None:
-    """With sums rounded as reals, and bounded as integers, are."""
+    """Covers sums that are rounded, as doubles, and sums with limits, as integers."""
     print(f"seed {seed}")
     chance, (of, dtype) = random.Random(seed), TYPES[kind]
     for _ in range(25):

@@ -1,4 +1,5 @@
-"""Groups held together: each query's results and faults are those of a run in which its groups are its own."""
+"""Groups held together: each query has the results and faults of a run in which its groups are held
+apart."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LISTS = (
     ("R.k, 6 / (count(*) - 2) AS q, sum(R.v) AS s", " GROUP BY R.k HAVING 8 / (sum(R.v) - 3) < 9"),
     ("R.k, sum(cast(1000000000 AS bigint) * 1000000000 * R.v) AS s", " GROUP BY R.k"),
 )
-"""SELECT lists with their GROUP BY: some have a fault in a key, an argument, HAVING, an item or a sum."""
+"""SELECT lists with their GROUP BY; some have a fault in a key, an argument, HAVING, an item or a
+sum."""
 WINDOWS = ("RANGE 9", "ROWS 5", "UNBOUNDED")
 Found = dict[str, list[tuple[Any, ...]]]
 
@@ -49,7 +51,7 @@ def added(found: Found, run: GraphRun, end: bool = False) -> None:
 
 
 def together(run: GraphRun) -> int:
-    """How many queries share a grouping."""
+    """Counts the queries that share a grouping."""
     found = 0
     for operator in run.operators.values():
         if isinstance(operator, SoftwareJoin):
@@ -97,7 +99,7 @@ def test_together_as_apart(
     failed = [set(why) for _, why in told]
     assert failed[0] == failed[1]
     assert bool(failed[0]) == strict
-    for name in failed[0]:  # what came before its fault depends on how much is taken in at once
+    for name in failed[0]:  # the size of a step decides which results precede its fault
         for some in found:
             early = some.pop(name, [])
             assert early == whole.get(name, [])[: len(early)]
@@ -108,7 +110,7 @@ def test_together_as_apart(
 @pytest.mark.parametrize("living", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place and through a state; groups go together and apart again on the way."""
+    """Queries come and go in place and through a state; on the way groups are joined and parted."""
     print(f"seed {seed}, living {living}")
     chance, dice = np.random.default_rng(seed), random.Random(seed)
     monkeypatch.setattr(stages, "_LOOSE", 2)
@@ -130,7 +132,7 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
         after = compile_text(said, after=steps[-1][1] or c if steps else c) if said else None
         steps.append((end, after))
     steps.append((150, None))
-    ways = [dice.random() < 0.3 for _ in steps]  # through a state
+    ways = [dice.random() < 0.3 for _ in steps]  # true: through a state
     found: list[Found] = []
     shared = 0
     for apart in (False, True):

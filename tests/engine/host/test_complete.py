@@ -1,6 +1,6 @@
-"""From sequence numbers to rows: nothing of a row is lost on the way, and nothing comes twice.
+"""From sequence numbers to rows: no part of a row is lost on the way, and nothing comes twice.
 
-Whole runs on a device, since that is where repeats and misses come from.
+Runs whole queries on a device, because repeats and misses arise there.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ EXTREMES: dict[str, list[object]] = {
 
 
 def exact(found: object) -> object:
-    """Tells -0.0 from 0.0."""
+    """Distinguishes -0.0 from 0.0."""
     return (found, math.copysign(1, found)) if isinstance(found, float) else found
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("config", ["default", "thesis"])
 def test_every_column_comes_back_as_it_was(device: str, config: str) -> None:
-    """Of every type, NULL too, in a stream joined on a column of its own."""
+    """Covers every type and NULL, in a stream joined on a column of its own."""
     chance = random.Random(1)
     columns = {"k": "int"} | {f"c{i}": kind for i, kind in enumerate(ARROW)}
     r = Stream("R", columns)
@@ -95,7 +95,7 @@ def test_every_column_comes_back_as_it_was(device: str, config: str) -> None:
 
 
 def test_the_select_list() -> None:
-    """Names, order, repeats of a column, expressions, and the two times at the end."""
+    """Covers names, order, repeated columns, expressions, and the two times at the end."""
     r = stream("R", [(5, 7, "x"), (6, 8, None)], "int", "varchar(8)")
     s = stream("S", [(3, 7), (9, 8)])
     text = (
@@ -124,12 +124,13 @@ def test_a_join_of_a_stream_with_itself_tells_its_copies_apart() -> None:
 
 
 def test_results_come_in_order_of_arrival() -> None:
-    """Of the newest component; within one arrival by the components in FROM order."""
+    """Orders by arrival of the newest component; within one arrival by the components in FROM
+    order."""
     r, s = stream("R", [(1, 0), (3, 0), (5, 0)]), stream("S", [(2, 1), (3, 1), (4, 1)])
     text = "SELECT y.ts AS s, x.ts AS r FROM S AS y, R AS x WINDOW UNBOUNDED;"
     found = run(driver_of(compiled([r, s], text)), [r, s])["q0"]
     pairs = list(zip(found.column("s").to_pylist(), found.column("r").to_pylist(), strict=True))
-    # The tuple of R comes first where both have time 3.
+    # At the equal time 3 the tuple of R comes first.
     assert pairs == [(2, 1), (2, 3), (3, 1), (3, 3), (4, 1), (4, 3), (2, 5), (3, 5), (4, 5)]
 
 
@@ -137,8 +138,8 @@ def test_results_come_in_order_of_arrival() -> None:
 
 
 def any_of(*texts: str) -> Condition:
-    """Equalities of columns, any of which will do: `0.a 1.b` is the first source's a and the
-    second's b."""
+    """Makes a condition that any of these equalities fulfils: `0.a 1.b` is the first source's a and
+    the second's b."""
     parts = [[side.split(".") for side in text.split()] for text in texts]
     text = " OR ".join(" = ".join(f"x{i}.{c}" for i, c in sides) for sides in parts)
     return Condition(
@@ -152,8 +153,8 @@ def any_of(*texts: str) -> Condition:
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_result_of_two_terms_comes_once(plan: str, device: str) -> None:
-    """Three streams of equal rows: every result is one of both terms, and the device gives it
-    once for each."""
+    """Three streams of equal rows: every result fulfils both terms, and the device gives it once
+    for each term."""
     streams = [stream(name, [(ts, 1, 1) for ts in range(4)], "int", "int") for name in "RST"]
     sources = tuple(Source(f"x{i}", s, "UNBOUNDED") for i, s in enumerate(streams))
     query = Query(sources, any_of("0.a 1.a", "1.b 2.b"))
@@ -207,7 +208,7 @@ def test_like_is_left_to_the_host() -> None:
     )
     s = stream("S", [(5, 1, "a"), (5, 2, "b")], "int", "varchar(8)")
     start = "SELECT x.b, y.b AS other FROM R AS x, S AS y WHERE x.a = y.a AND "
-    # On one stream it keeps tuples out; on both together it drops results.
+    # A condition on one stream keeps tuples out; a condition on both drops results.
     kept, dropped = pairs_kept(start + "x.b LIKE 'a%' WINDOW UNBOUNDED;", r, s)
     assert (kept, dropped) == ([("abc", "a", 1, 5), ("abd", "b", 4, 5)], 0)
     kept, dropped = pairs_kept(start + "x.b || y.b LIKE 'a%a' WINDOW UNBOUNDED;", r, s)
@@ -223,7 +224,7 @@ def test_arithmetic_is_left_to_the_host() -> None:
 
 
 def colliding_texts() -> tuple[str, str]:
-    """Two texts of one hash. Among 200,000 there are some five pairs."""
+    """Finds two texts of the same hash; 200,000 random texts contain about five such pairs."""
     chance = random.Random(6)
     seen: dict[int, str] = {}
     while True:
@@ -286,7 +287,7 @@ def test_what_a_code_does_not_tell_apart_the_host_does(
 
 
 def test_a_narrow_device_leaves_more_to_the_host() -> None:
-    """Times and reals lose their low bits in 8 bits; the results do not."""
+    """Times and reals lose their low bits in 8 bits; the results are complete all the same."""
     chance = random.Random(4)
     for kind in ("real", "time", "varchar(8)", "double precision"):
         r = Stream("R", {"a": kind}, [{"ts": ts, "a": value(chance, kind)} for ts in range(12)])
@@ -304,7 +305,7 @@ def test_a_narrow_device_leaves_more_to_the_host() -> None:
 
 
 def sides_of(text: str, *streams: Stream, dropped: int = 0) -> tuple[object, list[Side]]:
-    """A query and its streams' rows, all of them arrived in turn; some dropped since."""
+    """Returns a query and its streams' rows, arrived in turn, of which the first are dropped."""
     create = "\n".join(s.create for s in streams)
     query = compile_text(f"{create} {text}", stop_after="tree").program.queries[0]
     sides = []
@@ -319,7 +320,7 @@ def sides_of(text: str, *streams: Stream, dropped: int = 0) -> tuple[object, lis
 
 
 def test_project_and_residual_go_by_sequence_number() -> None:
-    """Rows before the ones named are gone already."""
+    """The rows before the named ones are already dropped."""
     r, s = stream("R", [(ts, ts) for ts in range(5)]), stream("S", [(ts, -ts) for ts in range(5)])
     text = "SELECT R.a, S.a AS b FROM R, S WHERE R.a + S.a > 0 WINDOW UNBOUNDED;"
     query, sides = sides_of(text, r, s, dropped=2)
@@ -337,7 +338,7 @@ def test_project_and_residual_go_by_sequence_number() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_expression_fits_its_column(seed: int) -> None:
-    """A result's columns have the types its schema says, from a join as from one stream."""
+    """The columns of a result have the types of its schema, from a join as from a single stream."""
     print(f"seed {seed}")
     streams = random_streams(random.Random(seed), 8, 2)
     name, kind = next(iter(streams[0].columns.items()))

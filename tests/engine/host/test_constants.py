@@ -1,4 +1,4 @@
-"""A sorted index of constants finds the rows that comparisons do."""
+"""A sorted index of constants finds the same rows as the comparisons."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_index_of_intervals_finds_what_comparisons_do(seed: int) -> None:
 
 
 def bound(text: str) -> tuple[x.Expression, ...]:
-    """The conditions of a WHERE over R."""
+    """Returns the conditions of a WHERE over R."""
     definition = (
         "CREATE STREAM R (s smallint, v bigint, x double precision, t varchar, d decimal(9, 2));"
     )
@@ -49,7 +49,7 @@ def bound(text: str) -> tuple[x.Expression, ...]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_intervals_are_what_conditions_of_an_expression_allow(seed: int) -> None:
-    """As Python compares, at the ends of the type too."""
+    """Allows what Python's comparisons allow, also at the limits of the type."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     ends = [-(2**63), 2**63 - 1, 0]
@@ -77,7 +77,8 @@ def test_what_stands_in_no_interval() -> None:
 
 
 def test_a_constant_is_taken_off_a_sum_that_always_has_a_value() -> None:
-    """So that what queries add does not matter; a sum that may overflow is looked up as a whole."""
+    """The index then ignores the constants that queries add; a sum that may overflow is looked up
+    as a whole."""
     for text, key, low in (
         ("s + 3 > 5", "R.s", 3),
         ("s - 3 > 5", "R.s", 9),

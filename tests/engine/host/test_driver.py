@@ -1,8 +1,8 @@
 """The host driver around a device: whole runs, compared with loops that try every combination.
 
-Rows and their order must be the same; whatever the driver does in software (NULL, integers too
-wide for the device) must not show. Beside this file: `test_driver_input` (order, late tuples,
-rows refused) and `test_driver_windows` (windows without room, memory).
+Rows and their order must be equal; work that the driver does in software (NULL, integers too wide
+for the device) must not show. See also `test_driver_input` (order, late tuples, refused rows) and
+`test_driver_windows` (windows without room, memory).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def test_random_queries(seed: int, device: str) -> None:
 
 
 def test_the_random_queries_leave_nothing_out() -> None:
-    """Among them are runs with rows in software, windows without room, and misses dropped."""
+    """The random queries include runs with rows in software, windows without room, and dropped
+    misses."""
     seen: set[str] = set()
     for seed in range(40):
         chance = random.Random(seed)
@@ -77,7 +78,7 @@ def test_the_random_queries_leave_nothing_out() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_results_do_not_depend_on_slices_or_device(seed: int) -> None:
-    """Not even their order; nor do the numbers of the report."""
+    """Neither the order of results nor the numbers of the report depend on them."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     streams = random_streams(chance, 40, 3)
@@ -167,7 +168,7 @@ def _days(chance: random.Random) -> list[object]:
 
 @pytest.mark.parametrize("window", ["NOW", "ROWS 1", "UNBOUNDED"])
 def test_a_query_of_one_stream(window: str) -> None:
-    """Each tuple is a result once, whatever the window."""
+    """Each tuple gives a result once, whatever the window."""
     r = stream("R", [(1, 5, "x"), (1, None, "y"), (3, 7, None), (4, 9, "z")], "int", "varchar(8)")
     text = f"SELECT b, a + 1 AS more, ts FROM R WHERE a > 5 OR b = 'y' WINDOW {window};"
     driver = driver_of(compiled([r], text))
@@ -186,7 +187,7 @@ def test_one_stream_beside_a_join() -> None:
 
 
 def test_what_another_condition_excludes_needs_no_value() -> None:
-    """Neither in a query of one stream nor in a join, on the device or in software."""
+    """Holds for a query of one stream and for a join, on the device and in software."""
     rows = [(1, 1, "5"), (2, 2, "five"), (3, 1, "6")]
     r, s = stream("R", rows, "int", "varchar(8)"), stream("S", [(4, 1), (5, None)])
     one = "SELECT R.b FROM R WHERE CAST(R.b AS int) > 5 AND R.a = 1 WINDOW NOW;"
@@ -257,7 +258,7 @@ def test_a_condition_that_is_always_true() -> None:
 
 @pytest.mark.parametrize("first", [0, -(2**40), 1_700_000_000_000])
 def test_timestamps_compared(first: int) -> None:
-    """Codes count from the first tuple of the run, whichever stream it is on."""
+    """Codes count from the first tuple of the run, on whichever stream it comes."""
     r = stream("R", [(first + ts, 0) for ts in (5, 6, 9, 9)])
     s = stream("S", [(first + ts, 0) for ts in (0, 6, 9, 2**36)])
     for operator in ("<", "=", ">="):

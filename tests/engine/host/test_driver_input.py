@@ -1,4 +1,5 @@
-"""What the driver takes, when it goes on, and what it says of rows that are not of their stream."""
+"""The input of the driver: order, progress, and messages about rows that do not fit their
+stream."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def test_a_stream_that_never_gets_a_tuple() -> None:
     driver = driver_of(compiled([r, s, t], *queries))
     driver.push("R", r.table)
     driver.push("S", s.table)
-    assert list(driver.advance()) == []  # T may still bring an earlier one
+    assert list(driver.advance()) == []  # T may still deliver an earlier tuple
     found = collected(driver, driver.finish())
     assert rows_of(found["q0"]) == [(7, 7, 1, 2), (7, 7, 2, 9)]
     assert found["q1"].num_rows == 0

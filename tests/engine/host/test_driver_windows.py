@@ -1,4 +1,5 @@
-"""Windows that need more than their buffer, and windows that let go of what they no longer need."""
+"""Windows that need more room than their buffer, and windows that release what they no longer
+need."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
     query = equal(r, s, window)
     whole = same_as_in_loops([r, s], query, "tiny", device)
     sliced = same_as_in_loops([r, s], query, "tiny", device, chance=chance)
-    # The last of 60 tuples need no room for 12 others; RANGE 40 sees 41 of R, 21 of S.
+    # The last 12 of 60 tuples still have room; RANGE 40 sees 41 of R, 21 of S.
     needed = {
         "RANGE 40": {"R": 41, "S": 21},
         "ROWS 25": {"R": 25, "S": 25},
@@ -65,7 +66,7 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
 
 
 def test_no_overflow_to_the_last_place() -> None:
-    """Twelve tuples fit a ring of sixteen, which spares a quarter."""
+    """Twelve tuples fit a ring of sixteen, which keeps a quarter in reserve."""
     r, s = stream("R", [(ts, 1) for ts in range(40)]), stream("S", [(ts, 1) for ts in range(40)])
     assert same_as_in_loops([r, s], equal(r, s, "ROWS 12"), "tiny").report.join.overflow == {}
     assert same_as_in_loops([r, s], equal(r, s, "RANGE 11"), "tiny").report.join.overflow == {}
@@ -116,7 +117,7 @@ def test_overflow_as_an_error(window: str, need: int, depth: int, devices: int) 
 
 
 def test_the_error_knows_how_many_rows_a_window_of_rows_will_need() -> None:
-    """Though the first overflow comes with the thirteenth tuple."""
+    """The error states 100, although the buffer overflows at the thirteenth tuple."""
     r, s = stream("R", [(ts, ts) for ts in range(18)]), stream("S", [])
     driver = driver_of(
         compiled([r, s], equal(r, s, "ROWS 100").text, config="tiny"), overflow="error"
@@ -137,7 +138,7 @@ def test_overflow_is_one_of_two_things() -> None:
 
 
 def test_memory_stays_flat_on_a_long_run() -> None:
-    """200,000 tuples, of which a window sees 400."""
+    """Pushes 200,000 tuples; a window sees 400 of them."""
     text = "SELECT x.b FROM R AS x, S AS y WHERE x.a = y.a WINDOW RANGE 200;"
     r, s = stream("R", [], "int", "varchar(20)"), stream("S", [])
     driver = driver_of(compiled([r, s], text))
@@ -166,7 +167,7 @@ def test_memory_stays_flat_on_a_long_run() -> None:
 
 
 def test_what_a_window_of_rows_sees_is_kept() -> None:
-    """Long after its time: S is silent while R runs on and is trimmed."""
+    """The rows stay long after their time: S is silent while R goes on and is trimmed."""
     r = stream("R", [])
     s = stream("S", [(0, ts) for ts in range(3)])
     driver = driver_of(
@@ -186,7 +187,7 @@ def test_what_a_window_of_rows_sees_is_kept() -> None:
 
 
 def test_rows_and_results_agree_after_many_trims() -> None:
-    """Sequence numbers go on; results of late pairs name rows far from the store's first."""
+    """Sequence numbers continue; results of late pairs name rows far from the store's first."""
     r, s = stream("R", []), stream("S", [])
     driver = driver_of(
         compiled(
@@ -205,7 +206,7 @@ def test_rows_and_results_agree_after_many_trims() -> None:
 
 
 def test_the_hint_of_an_overflow_can_be_followed() -> None:
-    """The depth it names has room for everything."""
+    """The depth it names holds everything."""
     r, s = stream("R", [(ts, ts) for ts in range(50)]), stream("S", [(0, 5)])
     query = equal(r, s, "RANGE 1000").text
     with pytest.raises(WindowOverflow) as caught:
@@ -224,7 +225,8 @@ NARROW = dataclasses.replace(
 
 
 def narrow_driver(streams: list[Stream], query: Query, device: str, **options: object) -> GraphRun:
-    """On a device whose counters tell ages up to 32767 ticks and ranks up to 127."""
+    """Makes a driver with a device whose counters represent ages up to 32767 ticks and ranks up to
+    127."""
     text = "\n".join(s.create for s in streams) + f"\nREGISTER QUERY q0 AS {query.text}"
     c = compile_text(text, options=Options(config=NARROW))
     return GraphRun(c, DEVICES[device](NARROW), **options)  # type: ignore[arg-type]
@@ -244,7 +246,7 @@ def same_when_narrow(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("window", ["UNBOUNDED", "ROWS 3"])
 def test_nothing_is_lost_when_the_clock_wraps(device: str, window: str) -> None:
-    """R has two bursts far apart, the first of which S finds again long after."""
+    """R has two bursts far apart; S finds the first again long after it."""
     r = stream("R", [*((ts, ts % 3) for ts in range(6)), (200_000, 1), (200_001, 2)])
     s = stream("S", [(3, 1), (70_000, 0), (70_001, 1), (140_000, 2), (200_005, 2)])
     driver = same_when_narrow([r, s], equal(r, s, window), device)
@@ -252,7 +254,7 @@ def test_nothing_is_lost_when_the_clock_wraps(device: str, window: str) -> None:
     alive = 6 if window == "UNBOUNDED" else 3
     assert report["R"].left_early == alive
     assert (report["R"].needed, report["R"].rank) == (0, 0)
-    # The oldest of R that is alive when the first of S comes late.
+    # The age of the oldest tuple of R that is alive when the first of S comes late.
     assert report["R"].age == 70_000 - (6 - alive)
     assert report["R"].needs(NARROW) == [
         f"a tuple {report['R'].age:,} ticks old, 16-bit timestamps tell 32,767"
@@ -270,7 +272,7 @@ def test_nothing_is_lost_when_the_counter_wraps(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_rows_the_device_does_not_take_count_too(device: str) -> None:
-    """NULLs are ticks, and take the rows before them from the device."""
+    """NULLs count as ticks, so the rows before them leave the device."""
     r = stream("R", [(0, 1), (1, 2), *((50 + ts, None) for ts in range(200)), (90_000, 2)])
     s = stream("S", [(40_000, None), (40_001, 2), (40_002, 1), (95_000, 2)])
     driver = same_when_narrow([r, s], equal(r, s, "UNBOUNDED"), device)
@@ -324,7 +326,8 @@ def test_the_error_says_which_counter() -> None:
 
 
 def test_the_error_says_all_that_is_short() -> None:
-    """More than the buffer holds, and of a rank and an age the counters do not tell."""
+    """The window exceeds its buffer, and the counters can represent neither the rank nor the
+    age."""
     needs = Overflow("UNBOUNDED", 9, needed=300, age=1 << 40, rank=128)
     assert needs.needs(NARROW) == [
         "300 tuples, its buffer holds 192",

@@ -1,7 +1,7 @@
-"""Whole columns encoded, against the scalar encoding value by value, and the laws both keep.
+"""Whole columns encoded, compared with the scalar encoding value by value, and the laws of both.
 
-Constants in query texts are encoded one by one by the compiler, the columns they are compared
-with here: one different code and a selection or a join loses results.
+The compiler encodes constants of query texts one by one; the columns they are compared with are
+encoded here. If a single code differs, a selection or a join loses results.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def integers(chance: random.Random, bits: int) -> list[Value]:
 
 
 def floats(chance: random.Random, single: bool) -> list[Value]:
-    """Edges and random bit patterns, NaN apart."""
+    """Returns limits and random bit patterns, without NaN."""
     letter, size = ("f", 4) if single else ("d", 8)
     found = [*FLOATS, *(struct.unpack(letter, chance.randbytes(size))[0] for _ in range(200))]
     if single:
@@ -93,7 +93,7 @@ def booleans(chance: random.Random) -> list[Value]:
     return [False, True]
 
 
-# codec, Arrow type of the column, values: every pairing the layout makes.
+# Codec, Arrow type of the column, values: every pairing that a layout makes.
 COLUMNS = {
     "smallint": (Codec.INTEGER, pa.int16(), lambda c: integers(c, 16)),
     "int": (Codec.INTEGER, pa.int32(), lambda c: integers(c, 32)),
@@ -171,8 +171,8 @@ def ordered(value: Value) -> object:
 
 @pytest.mark.parametrize(("name", "width"), CASES)
 def test_codes_keep_what_the_encoding_promises(name: str, width: int) -> None:
-    """Equal values, equal codes. No order reversed, unless it is a hash. If exact, other values
-    have other codes. And every comparison implies its weakened form."""
+    """Equal values have equal codes. No order is reversed, except in a hash. In an exact encoding
+    different values have different codes. Every comparison implies its weakened form."""
     encoding, kind, values = case(name, width)
     codes, usable = encode(pa.array(values, kind), encoding, 0)
     chance = random.Random(7)
@@ -244,7 +244,7 @@ def test_ticks_count_from_the_first_tuple_to_the_largest_code(width: int) -> Non
 
 
 def test_ticks_at_the_ends_of_time() -> None:
-    """The span of all timestamps does not fit 63 bits; the order must hold all the same."""
+    """The span of all timestamps does not fit 63 bits, yet their order must hold."""
     low, high = -(2**63), 2**63 - 1
     column = pa.array([low, low + 5, 0, high])
     assert encode(column, Encoding(Codec.TICKS, 32), low)[0].tolist() == [
@@ -259,7 +259,7 @@ def test_ticks_at_the_ends_of_time() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("scale", "more"), [(0, 0), (1, 0), (2, 1)])
 def test_decimals_are_units_of_their_last_digit(width: int, scale: int, more: int) -> None:
-    """Compared with one of more digits, they are units of its last one."""
+    """A column compared with one of more digits is encoded in units of that one's last digit."""
     chance = random.Random(f"{width} {scale}")
     kind, encoding = pa.decimal128(5, scale), Encoding(Codec.INTEGER, width, scale + more)
     values = [Decimal(chance.randrange(-99999, 100000)).scaleb(-scale) for _ in range(200)]

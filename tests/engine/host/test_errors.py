@@ -1,4 +1,4 @@
-"""Errors of the host are of one family and carry a hint apart from the message."""
+"""Errors of the host form one family and carry a hint apart from the message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Queries that differ in constants: together what each is alone, with its conditions decided as written.
+"""Queries that differ in constants: together they give what each gives by itself with its
+conditions evaluated as written.
 
-DuckDB judges the results; the faults are those of a run of each query alone in which no condition is
-looked up in an index.
+DuckDB judges the results. The faults must be those of a run of each query by itself that uses no
+index for its conditions.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def test_together_as_alone(seed: int, join: bool, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("seed", range(4))
 def test_many_ranges(seed: int) -> None:
-    """Open and closed ones, single values, empty ones, equal ones, a NULL bound; each query's rows in their order."""
+    """Open and closed ranges, single values, empty ranges, equal ranges, a NULL bound; each query
+    keeps the order of its rows."""
     print(f"seed {seed}")
     chance, dice = np.random.default_rng(seed), random.Random(seed)
     count = dice.choice([40, 3000])
@@ -202,7 +204,7 @@ def test_a_strict_query_fails_alone() -> None:
 
 
 def test_an_equal_condition_of_another_text_counts_nothing() -> None:
-    """What is remembered of a condition does not bring along where it was written before."""
+    """A remembered condition does not carry along its place in an earlier text."""
     rows = {"S": pa.table({"ts": [1], "k": [0], "w": [1], "t": ["a"]})}
     for gap in ("", " "):
         text = f"CREATE STREAM S (k int, w bigint, t varchar(9)); {gap}SELECT w FROM S WHERE 12 / k > 3 WINDOW NOW"

@@ -1,8 +1,9 @@
-"""GROUP BY over sliding windows, against DuckDB's windows and against a recomputation from scratch.
+"""GROUP BY over sliding windows, compared with DuckDB's windows and with a recomputation from
+scratch.
 
-The recomputation keeps everything and looks, at each arrival, at what its definition says is in the
-windows; it finds members that stay too long or leave too early, whatever the slices. DuckDB judges
-the aggregates' own values, with NULLs and types.
+The recomputation keeps everything and determines at each arrival, by definition, which members are
+in the windows; it finds members that stay too long or leave too early, however the input is sliced.
+DuckDB judges the values of the aggregates, with NULLs and types.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ S = "CREATE STREAM S (a int, d bigint);"
 def answers(
     text: str, streams: dict[str, pa.Table], pushes: int = 1, slice_rows: int = 8192
 ) -> dict[str, pa.Table]:
-    """All results, the streams pushed in so many parts."""
+    """Returns all results; pushes the streams in this many parts."""
     compilation = compile_text(text)
     driver = GraphRun(compilation, GoldenDevice(compilation.options.config), slice_rows=slice_rows)
     found: dict[str, list[pa.Table]] = {q.name: [] for q in compilation.program.asked}
@@ -81,7 +82,8 @@ FROM R GROUP BY a WINDOW {window};
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [0, 5, 40])
 def test_range_against_duckdb(seed: int, size: int) -> None:
-    """Timestamps all differ: SQL counts later tuples of one time, a stream has not seen them."""
+    """All timestamps differ: SQL counts later tuples of the same time, which a stream has not seen
+    yet."""
     print(f"seed {seed}")
     chance = np.random.default_rng(seed)
     r = random_r(chance, 300, distinct=True).append_column("n", pa.array(range(300)))
@@ -184,7 +186,7 @@ def _recomputed(r: list[Any], s: list[Any], windows: str) -> list[tuple[Any, ...
 @pytest.mark.parametrize("windows", ["RANGE 6", "RANGE 9, ROWS 4", "ROWS 3, RANGE 12", "ROWS 1"])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_arrival_is_one_instant_in_a_self_join(windows: str, seed: int) -> None:
-    """A tuple that comes in both roles gives its group one row, over all it adds."""
+    """A tuple that comes in both roles gives its group one row for everything it adds."""
     print(f"seed {seed}")
     r = random_r(np.random.default_rng(seed), 60)
     text = f"""{R} SELECT x.c AS c, count(*) AS n, sum(y.b) AS s FROM R x, R y WHERE x.a = y.a
@@ -238,7 +240,7 @@ def test_of_nothing_there_is_only_a_count() -> None:
 
 
 def test_counts_alone() -> None:
-    """Such a query reads no column at all."""
+    """Such a query reads no column."""
     r = random_r(np.random.default_rng(1), 9, distinct=True)
     found = answers(R + "SELECT count(*) AS n FROM R WINDOW ROWS 3;", {"R": r}, pushes=4)["q0"]
     assert [row[0] for row in rows_of(found)] == [1, 2, 3, 3, 3, 3, 3, 3, 3]

@@ -1,4 +1,4 @@
-"""Columns and indexes over the rows of a source follow its store, whatever comes and goes."""
+"""Columns and indexes over the rows of a source follow its store as rows come and go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bound(text: str) -> x.Expression:
 
 @dataclass
 class Some:
-    """Wants values of b that are among some."""
+    """Admits rows whose b is one of some values."""
 
     values: tuple[int, ...]
     key: Key = B
@@ -40,7 +40,7 @@ class Some:
 
 
 class Rows:
-    """A store and the same rows in a list, with random ones coming and going."""
+    """A store and the same rows in a list; random rows come and go."""
 
     def __init__(self, seed: int) -> None:
         print(f"seed {seed}")
@@ -66,7 +66,7 @@ class Rows:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_numbers_and_choices_are_those_of_the_rows_that_are_there(seed: int) -> None:
-    """Also if nobody looked while rows came and went."""
+    """Holds even if no query looked while rows came and went."""
     rows = Rows(seed)
     indexed = IndexedRows(rows.store, 0, [bound("a > 0")], native.Codes(), [Some((3, 4))])
     for _ in range(60):
@@ -88,7 +88,7 @@ def test_numbers_and_choices_are_those_of_the_rows_that_are_there(seed: int) -> 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_indexes_have_the_rows_that_conditions_allow(seed: int) -> None:
-    """By the key, and by a range of values."""
+    """Finds them by the key, and by a range of values."""
     rows = Rows(100 + seed)
     indexed = IndexedRows(rows.store, 0, [bound("a < 2")], native.Codes())
     for _ in range(40):
@@ -132,7 +132,7 @@ def test_a_fault_is_in_doubt_as_long_as_its_row_is_held() -> None:
 
 @pytest.mark.parametrize("gone", [0, 2])
 def test_a_first_null_that_comes_late(gone: int) -> None:
-    """Until then the column has no flags."""
+    """The column has no flags until then."""
     store = RowStore(SCHEMA, 1)
     rows = IndexedRows(store, 0, (), native.Codes())
     for first, values in ((0, [5, 6, 7]), (3, [8, None, 9])):

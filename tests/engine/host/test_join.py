@@ -1,7 +1,7 @@
-"""The engine's join, against DuckDB and loops that try every combination.
+"""The engine's join, compared with DuckDB and with loops that try every combination.
 
-Finds: a wrong window, a combination lost or found twice, a comparison that is not SQL's, and
-a row of the host's counted for the device or the other way round.
+Finds: a wrong window, a combination that is lost or found twice, a comparison that is not SQL's,
+and a row of the host that counts for the device or vice versa.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.engine.host.reference import (
 )
 
 Ours = Callable[[int, int, int], int]
-"""From (source, place, own arrival) the arrival from which on a row is the host's."""
+"""Maps (source, place, own arrival) to the arrival from which the row belongs to the host."""
 
 
 def bound(streams: list[Stream], query: Query | str) -> logical.Query:
@@ -44,7 +44,7 @@ def bound(streams: list[Stream], query: Query | str) -> logical.Query:
 
 
 class Replay:
-    """The rows of some streams brought to a software join in slices, like a driver does."""
+    """Feeds the rows of some streams to a software join in slices, as a driver does."""
 
     def __init__(self, streams: list[Stream], query: logical.Query, ours: Ours) -> None:
         self.streams, self.query, self.ours = streams, query, ours
@@ -102,7 +102,7 @@ class Replay:
         return new
 
     def _leave(self, stop: int) -> None:
-        """Tells the stores what is the host's by now."""
+        """Marks in the stores the rows that belong to the host by now."""
         for number, side in enumerate(self.sides):
             for place in range(len(side.store)):
                 own = int(side.position[place]) // 4
@@ -112,7 +112,7 @@ class Replay:
 
 
 def position(arrival: int, copy: int) -> int:
-    """Copies of a row arrive right after each other."""
+    """The copies of a row arrive directly after each other."""
     return 4 * arrival + copy
 
 
@@ -126,7 +126,7 @@ NEVER = 1 << 40
 def ours_among(
     results: list[Result], streams: list[Stream], query: Query, ours: Ours
 ) -> set[tuple[int, ...]]:
-    """The results some component of which is the host's when the last one arrives."""
+    """Returns the results with a component that belongs to the host when the last one arrives."""
     own = {at: number for number, at in enumerate(arrivals(streams))}
     index = [next(i for i, s in enumerate(streams) if s is x.stream) for x in query.sources]
     copies = [index[:source].count(number) for source, number in enumerate(index)]
@@ -154,8 +154,8 @@ def test_all_rows_in_software(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(90))
 def test_some_rows_in_software(seed: int) -> None:
-    """Host and device part a result between them: none is lost, none is found twice. Rows are
-    the host's from the start, from some later arrival on, or never."""
+    """Host and device share the results: none is lost, none is found twice. Rows belong to the host
+    from the start, from some later arrival on, or never."""
     print(f"seed {seed}")
     chance = random.Random(1000 + seed)
     count = (2, 2, 3, 3, 4)[seed % 5]
@@ -180,7 +180,7 @@ def test_some_rows_in_software(seed: int) -> None:
 
 
 def test_the_random_cases_have_results() -> None:
-    """The cases above would prove nothing if their joins were empty."""
+    """The cases above would prove nothing if most of their joins were empty."""
     total = 0
     for seed in range(90):
         chance = random.Random(seed)
@@ -297,7 +297,7 @@ TEXTS = [
 def test_what_another_condition_excludes_needs_no_value(
     where: str, want: set[tuple[int, ...]]
 ) -> None:
-    """'five' is no number, but no row that joins has it."""
+    """'five' is no number, but no row that joins contains it."""
     assert pairs(TEXTS, where) == want
 
 
@@ -328,7 +328,8 @@ def test_a_fault_counts_in_each_combination_that_no_other_condition_excludes(
 
 
 def in_order(streams: list[Stream], query: Query) -> list[tuple[int, ...]]:
-    """All results by the newest component's arrival, then by the components, as FROM names them."""
+    """Returns all results by the arrival of the newest component, then by the components in FROM
+    order."""
     own = {at: number for number, at in enumerate(arrivals(streams))}
     index = [next(i for i, s in enumerate(streams) if s is x.stream) for x in query.sources]
     copies = [index[:source].count(number) for source, number in enumerate(index)]

@@ -1,7 +1,8 @@
-"""Links between streams in every way they are found, against DuckDB; parts and codes of the join.
+"""Links between streams by every way to find partners, compared with DuckDB; parts and codes of the
+join.
 
-Finds: a bound that leaves a partner out, where a constant is added to a column, a value is NULL, or a sum
-would overflow; memory of what is gone; a tuple whose results come in two parts.
+Finds: a bound that omits a partner if a constant is added to a column, a value is NULL, or a sum
+would overflow; memory of rows that are gone; a tuple whose results are split in two.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ COLUMNS = {
 
 
 def wide_rows(chance: np.random.Generator, count: int) -> pa.Table:
-    """Rows with NULLs, texts long and short, and numbers where a sum would overflow."""
+    """Returns rows with NULLs, short and long texts, and numbers whose sum would overflow."""
 
     def some(values: list[object], kind: pa.DataType) -> pa.Array:
         kept = [None if chance.random() < 0.1 else value for value in values]
@@ -111,7 +112,7 @@ def test_conditions_between_columns_like_duckdb(
 
 
 def test_codes_of_texts_that_are_gone_are_forgotten() -> None:
-    """Memory follows the window, however many texts there have been."""
+    """Memory follows the window, however many different texts have passed."""
     program = compile_text(
         "CREATE STREAM R (k varchar(20)); CREATE STREAM S (k varchar(20));"
         "SELECT R.k FROM R, S WHERE R.k = S.k WINDOW ROWS 10;",
@@ -151,7 +152,7 @@ def test_a_result_explosion_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_tuple_in_several_roles_is_never_cut_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its results change a group once."""
+    """The results of such a tuple change a group once."""
     program = compile_text(
         "CREATE STREAM R (a int);"
         "SELECT x.a, count(*) FROM R AS x, R AS y GROUP BY x.a WINDOW RANGE 5;",

@@ -1,5 +1,5 @@
-"""Groups that a device forms are those that the engine forms: on random queries and streams, in any pieces, stored and
-restored now and then, also by a run without a device."""
+"""Groups formed by a device equal those formed by the engine: on random queries and streams, in any
+pieces, saved and restored now and then, also by a run without a device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMES = {"R": 0, "S": 1}
 
 
 def rows_of(chance: random.Random, stream: str, count: int) -> pa.Table:
-    """Rows with a NULL here and there."""
+    """Returns rows with an occasional NULL."""
 
     def some(value: object) -> object:
         return None if chance.random() < 0.04 else value
@@ -54,7 +54,7 @@ def rows_of(chance: random.Random, stream: str, count: int) -> pa.Table:
 
 
 def query(chance: random.Random, name: str) -> str:
-    """A query that a device can group, or one that is near to it."""
+    """Returns a query that a device can group, or one close to it."""
     joins = chance.random() < 0.6
     key = chance.choice(
         ("S.k", "S.day", "S.flag", "S.p") + (("R.k", "R.p", "R.day") if joins else ())
@@ -91,7 +91,8 @@ def query(chance: random.Random, name: str) -> str:
 def in_pieces(
     compilations: list[Compilation], rows: dict[str, pa.Table], seed: int, model: str
 ) -> list[list[tuple[object, ...]]]:
-    """The groups at each step; each run may be of another compilation and goes on from the state before."""
+    """Returns the groups at each step; each run may be of another compilation and goes on from the
+    state before."""
     pieces, chance = random.Random(seed), random.Random(seed + 1)
 
     def made() -> GraphRun:
@@ -125,7 +126,7 @@ def compiled(text: str, devices: int, config: str = "default") -> Compilation:
 
 
 def check(seed: int, found: Counter[str], model: str | None = None, config: str = "default") -> int:
-    """How many groups there were, which all runs must agree in."""
+    """Returns the number of groups, on which all runs must agree."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     text = "\n".join(query(chance, f"q{number}") for number in range(chance.randint(1, 3)))
@@ -158,7 +159,7 @@ def test_groups_of_a_device_are_those_of_the_engine(part: int) -> None:
 
 @pytest.mark.parametrize("config", ["tiny", "default"])
 def test_groups_of_the_processor(config: str) -> None:
-    """Some find no room for their group, and some tuples none in a window."""
+    """Some groups find no room, and some tuples find none in a window."""
     found = Counter[str]()
     for seed in range(1000, 1004):
         check(seed, found, "verilated", config)

@@ -1,4 +1,4 @@
-"""The row store: rows found by sequence number, and really gone once dropped."""
+"""The row store: finds rows by sequence number, and frees dropped rows."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_sequence_numbers_outlive_drops() -> None:
 
 
 def test_a_drop_frees_the_memory() -> None:
-    """Both what the table counts and what the allocator holds."""
+    """Both the bytes of the table and the bytes of the allocator shrink."""
     before = pa.total_allocated_bytes()
     store = RowStore(SCHEMA, 1)
     append(store, 20_000)
@@ -141,7 +141,7 @@ def test_a_drop_frees_the_memory() -> None:
     ],
 )
 def test_first_needed(keep: Retention, now: int, first: int) -> None:
-    """Ten rows at 0, 10 … 90."""
+    """Ten rows at times 0, 10 … 90."""
     store = RowStore(SCHEMA, 1)
     append(store, 10, step=10)
     assert store.first_needed(keep, now) == first
@@ -163,7 +163,7 @@ def test_first_and_most_needed_by_definition(seed: int) -> None:
     keep = Retention(chance.choice((None, -1, 0, 4, 30)), chance.choice((0, 1, 5, 50)))
 
     def needed(place: int, last: int) -> bool:
-        """By the row that has just come, at place `last`."""
+        """Decides at the arrival of the row at place `last`."""
         if keep.range is None:
             return True
         return ts[last] - ts[place] <= keep.range or last - place < keep.rows

@@ -1,4 +1,4 @@
-"""Queries that share a join: which do, and that each gets what it gets alone."""
+"""Queries that share a join: which do, and that each gets the same results as by itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_queries_share_a_join_of_the_same_equalities_and_windows() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_query_gets_what_it_gets_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows in pieces; by brute force over pairs within the window."""
+    """The rows come in pieces; brute force over pairs within the window is the judge."""
     print(f"seed {seed}")
     chance = random.Random(seed)
 

@@ -1,7 +1,7 @@
-"""Members and groups that are let go of, against all of them kept.
+"""Members and groups that are released, compared with keeping all of them.
 
-Finds: a member that leaves too early or too late where windows end in no order; a key or a member that
-stays after what is held was made anew, or is lost there.
+Finds: a member that leaves too early or too late if windows end in no order; a key or a member that
+stays after the held data was rebuilt, or is lost there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries over derived streams, against the same in one query or against DuckDB."""
+"""Queries over derived streams, compared with the same in one query or with DuckDB."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_filtered_stream_joins_like_the_filter_in_the_query(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_join_a_group_and_a_join_again(seed: int) -> None:
-    """Three levels; DuckDB computes each from the rows of the one before."""
+    """Three levels; DuckDB computes each level from the rows of the one before."""
     print(f"seed {seed}")
     text = f"""{R}{S}
     CREATE STREAM J AS SELECT R.c, S.d, R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 3;
@@ -76,8 +76,8 @@ def test_a_join_a_group_and_a_join_again(seed: int) -> None:
                WHERE top > 4 ORDER BY n"""
         ).fetchall()
         assert _times(found["g"]) == grouped
-        # A row of G meets the S seen before it, and S comes first of one time; only a G of the
-        # same time is still there when an S arrives, and no S of that time comes after it.
+        # A row of G meets the rows of S before it, and S comes first at equal times. When an S
+        # arrives, NOW can hold only a G of the same time, and no S of that time follows that G.
         last = connection.execute(
             """SELECT g.c, g.top, S.d FROM g, S WHERE g.top < S.d
                AND S.ts BETWEEN g.ts_newest - 4 AND g.ts_newest"""
@@ -86,7 +86,7 @@ def test_a_join_a_group_and_a_join_again(seed: int) -> None:
 
 
 def _times(table: pa.Table) -> list[tuple[object, ...]]:
-    """Rows with their newest time alone: that of a derived tuple."""
+    """Returns rows with only their newest time, which is the time of a derived tuple."""
     return [(*row[:-2], row[-1]) for row in rows_of(table)]
 
 
@@ -145,8 +145,8 @@ PATTERN = """
 def test_queries_over_a_pattern(
     seed: int, source: str, absent: bool, pushes: int, slice_rows: int
 ) -> None:
-    """As if the pattern's matches had come as a stream of input, however the rows come; with an
-    absence at the end matches are known a window later than their last event."""
+    """Equals a run in which the pattern's matches are an input stream, however the rows come; with
+    an absence at the end, a match is known one window after its last event."""
     print(f"seed {seed}")
     sequence = PATTERN.replace("ANY y FROM", "ANY y; !ANY z FROM") if absent else PATTERN
     end = " AND z.d > 7" if absent else ""
@@ -176,13 +176,13 @@ def test_queries_over_a_pattern(
     for name in ("joined", "counted"):
         ours, theirs = (sorted(map(str, rows_of(one[name]))) for one in (found, alone))
         assert len(ours) == len(theirs) > 5
-        if name == "joined":  # of equal times another order gives other counts in between
+        if name == "joined":  # at equal times another order gives other counts in between
             assert ours == theirs
 
 
 def test_a_pattern_promises_what_it_can() -> None:
-    """A match of a pattern that ends in an absence has the time of the window's end; what reads
-    it waits for no more than that."""
+    """A match of a pattern that ends in an absence has the time of the window's end; its readers
+    wait no longer than that."""
     known = compile_text(S).streams[0]
     query = compile_pattern("PATTERN ANY x; !ANY y FROM S WITHIN 5 ms RETURN x.a", known)
     node = PatternNode(replace(query, defines="P"))

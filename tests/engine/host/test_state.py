@@ -1,5 +1,5 @@
-"""A driver's state taken and resumed between any two releases: results go on as if nothing had
-happened, on any device."""
+"""Saves a driver's state and resumes it between any two releases: the results continue as if
+nothing had happened, on any device."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_resumed_drivers_go_on(seed: int) -> None:
         return GraphRun(compilation, device(compilation.options.config), slack=case.slack)
 
     def run(chance: random.Random | None) -> tuple[dict[str, pa.Table], dict[str, object]]:
-        """Everything in pieces; with chance, by several drivers one after the other."""
+        """Pushes everything in pieces; with `chance`, through several drivers one after the
+        other."""
         pieces = random.Random(seed)
         one, found = driver(chance), Answers()
         sent = dict.fromkeys((stream.name for stream in case.streams), 0)
@@ -84,8 +85,8 @@ def test_resumed_drivers_go_on(seed: int) -> None:
 def in_pieces(
     compilations: Sequence[Compilation], data: dict[str, pa.Table], seed: int, resumed: bool
 ) -> tuple[dict[str, list[tuple[object, ...]]], int]:
-    """All results, the streams pushed in small pieces; by one driver, or by one after the other,
-    each of one of the compilations. How many there were, too."""
+    """Returns all results of streams pushed in small pieces, through one driver or several in turn,
+    each of one of the compilations; and the number of drivers."""
     chance, pieces, drivers = random.Random(seed + 1), random.Random(seed), 1
 
     def driver() -> GraphRun:
@@ -116,7 +117,7 @@ def in_pieces(
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("what", LATER)
 def test_groups_and_derived_streams_go_on(what: str, seed: int) -> None:
-    """Members of groups, rows of derived streams and what waits for them, at every stage."""
+    """Covers members of groups, rows of derived streams and waiting rows, at every stage."""
     print(f"seed {seed}")
     compilation = compile_text(STREAMS + LATER[what])
     data = random_rows(150, np.random.default_rng(seed))
@@ -130,7 +131,7 @@ def test_groups_and_derived_streams_go_on(what: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("what", LATER)
 def test_windows_and_groups_move_between_devices_and_the_engine(what: str, seed: int) -> None:
-    """The host counts rows of a window from the first it keeps, which differs from place to place."""
+    """The host counts rows of a window from the first it keeps, which differs between places."""
     print(f"seed {seed}")
     text = STREAMS + LATER[what] + "SELECT R.a, e FROM R, S WHERE b = e WINDOW ROWS 40, RANGE 30;"
     one = replace(CONFIGURATIONS["default"], queries=1)

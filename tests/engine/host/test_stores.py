@@ -1,4 +1,5 @@
-"""Row stores of several streams, filled in one total order and let go of by what windows need."""
+"""Row stores of several streams, filled in one total order and trimmed by the needs of the
+windows."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ STREAMS = [Stream(name, (Column("a", INT),)) for name in "RST"]
 
 
 def part(order: list[tuple[int, int]]) -> Slice:
-    """A slice of (stream, timestamp), in order; `a` is the timestamp, too."""
+    """Returns a slice of (stream, timestamp) in order; `a` is the timestamp, too."""
     rows = []
     for number in range(len(STREAMS)):
         times = [ts for of, ts in order if of == number]
@@ -30,7 +31,7 @@ def part(order: list[tuple[int, int]]) -> Slice:
 @pytest.mark.parametrize("copies", [(1, 1, 1), (1, 2, 0), (3, 1, 2)])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_stand_in_the_order_of_all_streams(copies: tuple[int, ...], seed: int) -> None:
-    """Copies of a stream side by side; by definition, one position after the other."""
+    """The copies of a stream's row are adjacent; by definition, positions go up one by one."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     stores = Stores(STREAMS, dict(zip("RST", copies, strict=True)), {})

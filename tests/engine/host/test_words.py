@@ -1,4 +1,4 @@
-"""Columns as words and back again, and the numbers of keys."""
+"""Columns as words and back, and the numbers of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The build of the kernels in a checkout."""
+"""Builds the kernels in a checkout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seustream.engine.kernels.errors import KernelsMissing
 
 
 def test_without_a_compiler_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was built before stays."""
+    """Files from an earlier build stay."""
     before = {file: file.stat().st_mtime for file in kernels._HERE.glob("native.*")}
     monkeypatch.setattr(kernels, "_stale", lambda: True)
     monkeypatch.setenv("CC", "/no/such/compiler")

@@ -1,7 +1,7 @@
-"""Compiled kernels against loops that say what they do, on random rows and random cuts.
+"""Compiled kernels compared with loops that define them, on random rows and random cuts.
 
-Finds: a row lost where indexes grow, are dropped from, or are made anew; a window cut wrong at either
-end; a NULL that meets something; a result that does not fit and is lost or repeated.
+Finds: a row lost when an index grows, is trimmed, or is rebuilt; a window cut wrong at either end;
+a NULL that matches; a result that does not fit the output and is lost or repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPS = (operator.lt, operator.eq, operator.gt, operator.ge, operator.le, operator
 
 
 def all_pairs(find: Find, probes: int, room: int) -> list[tuple[int, int]]:
-    """What a search finds, however little room it is given."""
+    """Returns all results of a search, however little room each call has."""
     found: list[tuple[int, int]] = []
     start = 0
     while start < probes:
@@ -44,7 +44,7 @@ def all_pairs(find: Find, probes: int, room: int) -> list[tuple[int, int]]:
 
 @dataclass
 class Rows:
-    """Rows that are stored from `first` on: a key, another value, and which of both are NULL."""
+    """Rows stored from `first` on: a key, another value, and which of them are NULL."""
 
     chance: np.random.Generator
     spread: int
@@ -179,7 +179,7 @@ def test_runs(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_scan(seed: int) -> None:
-    """With one comparison, with two, with none."""
+    """Tests with one comparison, with two, with none."""
     chance, rows = random_rows(2000 + seed)
     rows.add(int(chance.choice((3, 256, 257, 900))), True)
     asked = Asked.random(rows, False)
@@ -272,7 +272,8 @@ def test_what_would_read_past_an_end_is_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_sequences(seed: int) -> None:
-    """Matches that end with the newest events, against all combinations, while events are forgotten."""
+    """Finds matches that end with the newest events, while events are forgotten; compared with all
+    combinations."""
     print(f"seed {seed}")
     chance = np.random.default_rng(seed)
     count, window = int(chance.integers(1, 5)), int(chance.integers(1, 30))
@@ -400,7 +401,8 @@ def test_real(dtype: str) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_intervals(seed: int) -> None:
-    """Open ones, single numbers, empty ones and equal ones; values NULL and at the ends; few rows and many."""
+    """Open and single-valued intervals, empty ones and equal ones; NULLs and limits of the type;
+    few rows and many."""
     print(f"seed {seed}")
     chance = np.random.default_rng(seed)
     ends = np.array([-(2**63), 2**63 - 1])

@@ -1,5 +1,5 @@
-"""One random case: a query and a stream, through every matcher and the operator, against the
-oracle. A failure shows the case."""
+"""Runs one random case, a query and a stream, through every matcher and the operator, and compares
+with the oracle. A failure shows the case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.pattern.running import by_every_matcher, in_turns, operate
 
 
 def check(chance: random.Random) -> int:
-    """Runs a case; gives how many matches it has."""
+    """Runs a case; returns its number of matches."""
     generator = Generator(chance)
     keyed = chance.random() < 0.2
     query = generator.query(keys=keyed)
@@ -59,9 +59,9 @@ def case(name: str, query: ir.PatternQuery, events: list[Event], cuts: list[int]
 
 
 def laws(query: ir.PatternQuery, events: list[Event], want: dict[Ids, int]) -> None:
-    """What holds between strategies and modes, whatever the query."""
+    """Checks the laws between strategies and modes."""
     if query.strategy is not Strategy.ANY:
-        # 24: NEXT and STRICT choose among the matches of ANY SUBSETS.
+        # 24: NEXT and STRICT select from the matches of ANY SUBSETS.
         every = Oracle(dataclasses.replace(query, strategy=Strategy.ANY)).matches(events)
         assert set(want) <= set(every), query.text
     elif query.grouped and _plain(query) and not query.partition:
@@ -82,7 +82,8 @@ def laws(query: ir.PatternQuery, events: list[Event], want: dict[Ids, int]) -> N
 
 
 def _plain(query: ir.PatternQuery) -> bool:
-    """No absences, no maximum, and conditions on single events and members only."""
+    """Returns whether the query has no absences, no maximum, groups only inside, and conditions
+    only on single events and members."""
     kinds = {c.cls for c in query.conjuncts}
     return (
         not any(e.negated or e.most is not None for e in query.elements)

@@ -1,4 +1,4 @@
-"""Events with a column of every type, and all pairs of them as bindings."""
+"""Events with a column of each type, and all pairs of them as bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns to explain, and what EXPLAIN says of them as plain values."""
+"""Patterns to explain, and the facts of EXPLAIN about them as plain values."""
 
 from __future__ import annotations
 

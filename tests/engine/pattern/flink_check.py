@@ -37,7 +37,7 @@ STREAM = Stream("t", (Column("type", VARCHAR), Column("id", INT), Column("x", IN
 
 @dataclass
 class Asked:
-    """The same question twice: `lines` for Flink, `text` for ours."""
+    """The same question twice: as `lines` for Flink, as `text` for our engine."""
 
     number: int
     text: str
@@ -97,7 +97,7 @@ def pattern_case(number: int, chance: random.Random) -> Case:
     kinds = [chance.choice("ABC") for _ in roles]
     for i, role in enumerate(roles):
         if role == "none":
-            # An event that ends the gap is not in it; in Flink it forbids if it fits the absence.
+            # The event that ends a gap is outside it, but in Flink it forbids if it fits.
             follower = next(
                 kind for kind, r in zip(kinds[i:], roles[i:], strict=True) if r != "none"
             )
@@ -135,8 +135,8 @@ def recognize_case(number: int, chance: random.Random) -> Case:
     conditions: list[tuple[str, str]] = []
     for i, name in enumerate(names):
         if i and loops[i - 1]:
-            # No row fits a group and what follows it: Flink takes it for the group and, unlike
-            # SQL, never goes back on that.
+            # No row may fit both a group and what follows it: Flink adds the row to the group and,
+            # unlike SQL, never backtracks.
             operator, right = conditions[-1]
             condition = ({"<": ">=", ">": "<="}[operator], right)
         elif loops[i] and chance.random() < 0.5:
@@ -189,7 +189,7 @@ def run(case: Case) -> set[str]:
 
 
 def ask_flink(cases: Sequence[Asked]) -> dict[int, list[str]]:
-    """The lines that Flink prints for each case."""
+    """Returns the lines that Flink prints for each case."""
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not there; Flink needs Java 17 and Maven")

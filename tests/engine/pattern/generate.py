@@ -25,7 +25,7 @@ def query_of(
 
 
 class Generator:
-    """Random queries and streams from one source of chance."""
+    """Makes random queries and streams from one source of randomness."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -48,7 +48,7 @@ class Generator:
     def query(
         self, strategy: str | None = None, kleene: bool = True, keys: bool = False
     ) -> ir.PatternQuery:
-        """A query the binder accepts."""
+        """Returns a query that the binder accepts."""
         chance = self.chance
         while True:
             how = strategy or chance.choice(("", "ANY SUBSETS", "NEXT", "STRICT", "ANY GROUP"))
@@ -138,7 +138,8 @@ class Generator:
 
 
 def _expected(error: Exception) -> bool:
-    """A query that may not be written: two negated variables, no positive one, and the like."""
+    """Returns whether the error only says that such a query is not allowed: two adjacent negated
+    variables, no positive one, and the like."""
     problems = getattr(error, "problems", ())
     return bool(problems) and all(
         p.kind in ("P007", "P012", "P013", "P014", "P016") for p in problems

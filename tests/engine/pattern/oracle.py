@@ -1,7 +1,7 @@
-"""The definition of a match, by brute force: all bindings are enumerated, with no pruning but the
-window, and every rule is tested again on each. Slow, and plain enough to be believed.
+"""The definition of a match, by brute force: enumerates all bindings, prunes only by the window,
+and tests every rule again on each. Slow, but simple enough to trust.
 
-It shares with the matchers only the value of one expression for one binding.
+Shares with the matchers only the evaluation of one expression for one binding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seustream.engine.pattern.leaves import evaluator
 
 Binding = list[tuple[Event, ...]]
 Found = dict[Ids, int]
-"""Matches by their ids, with the time each is certain."""
+"""Matches by their ids, with the time from which each is certain."""
 
 FOREVER = 1 << 62
 
@@ -72,7 +72,7 @@ class Oracle:
         )
 
     def _chosen(self, binding: Binding, place: int) -> Iterator[Binding]:
-        """Every way to give the positives from `place` on their events."""
+        """Yields every assignment of events to the positive elements from `place` on."""
         if place == len(self.positives):
             yield binding
             return
@@ -96,7 +96,7 @@ class Oracle:
                     )
 
     def _maximal(self) -> Iterator[Binding]:
-        """Every choice of the singles, with the largest groups between them."""
+        """Yields every choice of the single events, with the largest groups between them."""
         singles = [i for i in self.positives if self.query.elements[i].single]
         for chosen in itertools.product(*(self.fits[i] for i in singles)):
             if not all(a.ts < b.ts for a, b in itertools.pairwise(chosen)):
@@ -160,7 +160,8 @@ class Oracle:
         return self.query.strategy is Strategy.ANY or self._contiguous(groups, binding)
 
     def _true(self, c: ir.Conjunct, value: object, binding: Binding) -> bool:
-        """TRUE for all members the condition goes through; a step, from the second on."""
+        """Returns whether the condition is TRUE for all members it applies to; a step applies from
+        the second on."""
         elements = self.query.elements
         loops = [i for i in c.refs if elements[i].kleene and _goes_through(c.expression, i)]
         first = 1 if c.cls is Class.STEP else 0
@@ -205,7 +206,7 @@ class Oracle:
     # --- NEXT and STRICT ------------------------------------------------------
 
     def _contiguous(self, groups: list[tuple[Event, ...]], binding: Binding) -> bool:
-        """No event that matters between one chosen event and the next."""
+        """Returns whether no relevant event lies between two consecutive chosen events."""
         flat = [(place, e) for place, group in enumerate(groups) for e in group]
         for number, ((_, a), (_, b)) in enumerate(itertools.pairwise(flat), start=1):
             prefix = flat[:number]
@@ -218,7 +219,7 @@ class Oracle:
         return True
 
     def _relevant(self, event: Event, prefix: list[tuple[int, Event]]) -> bool:
-        """Whether the event could have been the next one chosen."""
+        """Returns whether the event could have been the next one chosen."""
         place = prefix[-1][0]
         of = self.query.elements[self.positives[place]]
         count = sum(p == place for p, _ in prefix)
@@ -238,7 +239,8 @@ class Oracle:
         )
 
     def _extends(self, event: Event, prefix: list[tuple[int, Event]], place: int) -> bool:
-        """Whether every condition that can be decided holds with the event in this place."""
+        """Returns whether every condition that can be decided holds with the event in this
+        place."""
         if event not in self.fits[self.positives[place]]:
             return False
         binding: Binding = [()] * len(self.query.elements)
@@ -264,7 +266,7 @@ def _valued(e: x.Expression) -> Callable[[Binding, Sequence[int]], object]:
 
 
 def _goes_through(e: x.Expression, element: int) -> bool:
-    """Whether an expression speaks of the members of a group in turn."""
+    """Returns whether an expression refers to the members of a group in turn."""
     for part in ir.parts(e):
         if isinstance(part, ir.Value) and part.element == element:
             if part.pick in (ir.Pick.EACH, ir.Pick.PREVIOUS):

@@ -1,4 +1,4 @@
-"""Matchers for a query, and events and matches in short."""
+"""Matchers for a query, and short forms of events and matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a query over events with every matcher that can, with any epochs."""
+"""Runs a query over events with every matcher that supports it, in any epochs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Names = dict[str, str]
 
 
 def events_of(text: str, attribute: str = "price") -> list[Event]:
-    """`a1@3=310 b1@4`: events named by their type in lower case and a number, with one attribute."""
+    """Reads `a1@3=310 b1@4`: events named by their type in lower case and a number, with one
+    attribute."""
     found = []
     for seq, word in enumerate(text.split()):
         name, _, rest = word.partition("@")
@@ -34,7 +35,7 @@ def events_of(text: str, attribute: str = "price") -> list[Event]:
 
 
 def named(text: str, matches: Iterable[Ids]) -> set[str]:
-    """Matches as the names their events have in such a text."""
+    """Returns matches as the names that their events have in such a text."""
     names = [word.partition("@")[0] for word in text.split()]
     return {" ".join(names[seq] for group in ids for seq in group) for ids in matches}
 
@@ -121,14 +122,14 @@ def with_compiled(
 
 
 def between(events: Sequence[Event], old: int, new: int) -> list[Event]:
-    """The events of one epoch, in order."""
+    """Returns the events of one epoch in order."""
     return sorted((e for e in events if old < e.ts <= new), key=lambda event: event.order)
 
 
 def by_every_matcher(
     query: ir.PatternQuery, events: Sequence[Event], cuts: Sequence[int] = ()
 ) -> dict[str, list[Match]]:
-    """What each matcher that supports the query finds; without PARTITION BY."""
+    """Returns the matches of each matcher that supports the query; without PARTITION BY."""
     can = {name for name, reason in supports(query).items() if reason is None}
     found: dict[str, list[Match]] = {}
     if "nfa" in can:
@@ -140,7 +141,7 @@ def by_every_matcher(
             found[f"optiseq {order}"] = with_optiseq(query, events, cuts, order)
     if "columns" in can:
         found["columns"] = with_columns(query, events, cuts)
-        # In another order than by cost, no match is looked for from its end.
+        # With an order other than by cost, no match is searched from its end.
         found["columns in pieces"] = with_columns(query, events, cuts, "paper", limit=2)
     if "compiled" in can:
         found["compiled"] = with_compiled(query, events, cuts)
@@ -155,7 +156,7 @@ def operate(
     engine: str = "auto",
     cuts: Sequence[int] = (),
 ) -> list[Match]:
-    """An operator that is given everything at once, and then moved on step by step."""
+    """Gives everything to an operator at once, and then advances it step by step."""
     operator = PatternOperator(query, engine)
     for event in events:
         operator.push(event)
@@ -165,7 +166,7 @@ def operate(
 
 
 class Turns(EngineChooser):
-    """Any matcher that can, another one in each epoch."""
+    """Chooses another supported matcher at random in each epoch."""
 
     def __init__(self, query: ir.PatternQuery, chance: random.Random) -> None:
         super().__init__(query, "auto")
@@ -185,7 +186,7 @@ class Turns(EngineChooser):
 def in_turns(
     query: ir.PatternQuery, events: Iterable[Event], chance: random.Random, cuts: Sequence[int]
 ) -> list[Match]:
-    """An operator whose matchers take turns."""
+    """Runs an operator whose matchers take turns."""
     operator = PatternOperator(query)
     operator._chooser = Turns(query, chance)
     for event in events:

@@ -1,4 +1,4 @@
-"""The worked examples' stream, and what every matcher finds in it."""
+"""The stream of the worked examples, and the matches that every matcher finds in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ S_TEXT = (
 
 
 def agree(text: str, stream: str, want: set[str]) -> list[Match]:
-    """Every matcher, the oracle and the operator find exactly these; gives the operator's."""
+    """Asserts that every matcher, the oracle and the operator find exactly these; returns the
+    operator's."""
     q, events = query(text), events_of(stream)
     assert named(stream, Oracle(q).matches(events)) == want
     for name, matches in by_every_matcher(q, events).items():

@@ -1,4 +1,4 @@
-"""Aggregates over groups in columns are those of the registry's states, event by event."""
+"""Aggregates over groups in columns equal those of the registry's states, event by event."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ AGGREGATES = [
 @pytest.mark.parametrize("text", AGGREGATES)
 @pytest.mark.parametrize("seed", range(2))
 def test_aggregates_over_groups_agree(text: str, seed: int) -> None:
-    """By every matcher and output: found in columns, and event by event."""
+    """Compares every matcher and output: columns against single events."""
     for got, want in both_ways(text, events_of(seed, 30, stretch=2)):
         assert got == want, text
 

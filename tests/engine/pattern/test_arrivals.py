@@ -1,4 +1,4 @@
-"""Rows that wait for the watermark: in any order, late, or without a time."""
+"""Rows that wait for the watermark: out of order, late, or without a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each condition stands on the first edge at which everything it mentions is known."""
+"""Each condition is on the first edge at which everything it mentions is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and matches in columns are those one by one, whichever way they came, in any pieces."""
+"""Events and matches in columns equal those one by one, from either source and in any pieces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shown(found: Sequence[Event]) -> list[tuple[object, ...]]:
 
 
 def tables(given: list[Event], pieces: int) -> EventBatch:
-    """The same rows as Arrow tables, in pieces."""
+    """Returns the same rows as Arrow tables, in pieces."""
     parts, step = [], -(-len(given) // pieces)
     for at in range(0, len(given), step):
         some = given[at : at + step]
@@ -105,7 +105,7 @@ QUERY = query(
 
 
 def found(seed: int, count: int = 12) -> tuple[Found, list[Match]]:
-    """Some matches of nothing, in columns and one by one."""
+    """Returns some arbitrary matches, in columns and one by one."""
     chance, given = random.Random(seed), events(seed)
     log = of_events(given, needed(QUERY))
     sizes = [chance.randint(1, 4) for _ in range(count)]

@@ -1,5 +1,5 @@
-"""The shared buffer by itself: references, pruning, extraction. The number of a test is that of
-the acceptance statement."""
+"""The shared buffer by itself: references, pruning, extraction. The number in a test's name is that
+of the acceptance statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.engine.pattern.running import between
 
 
 def test_39_references_add_up_after_every_event() -> None:
-    """References are live runs and edges that lead somewhere; `check` adds them up."""
+    """Live runs and edges with a target hold references; `check` adds them up."""
     checked = 0
     for seed in range(120):
         generator = Generator(random.Random(seed))
@@ -37,11 +37,11 @@ def test_39_references_add_up_after_every_event() -> None:
 
 
 def test_39_counting_alone_leaks() -> None:
-    """b stands on a@4 and keeps the dead run's edge to a@0; only pruning frees it."""
+    """b follows a@4 and keeps the dead run's edge to a@0; only pruning frees it."""
     nfa = Nfa(Meaning(query_of("PATTERN A; B; C WITHIN 5 ms RETURN *")))
     events = [Event(0, 0, "A"), Event(4, 1, "A"), Event(5, 2, "B")]
     nfa.advance(events, BEGIN_OF_TIME, 5)
-    assert len(nfa.buffer.pages["a"]) == 1  # a@0 went when the watermark passed its window
+    assert len(nfa.buffer.pages["a"]) == 1  # a@0 left when the watermark passed its window
     assert [e.event.ts for e in nfa.buffer.pages["a"].values()] == [4]
     again = Nfa(Meaning(query_of("PATTERN A; B; C WITHIN 5 ms RETURN *")))
     again.advance(events, BEGIN_OF_TIME, 4)

@@ -1,5 +1,5 @@
-"""Patterns whose candidates a join finds give what they give without: on random queries and streams, stored and
-restored now and then, also by a run that looks at all events."""
+"""Patterns whose candidates a join finds give the same matches as without: on random queries and
+streams, saved and restored now and then, also by a run that looks at all events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CREATE = "CREATE STREAM s (type varchar, x int, y double precision, k varchar);"
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where there will be many candidates."""
+    """Uses candidates even if they will be many."""
     monkeypatch.setattr(candidates, "MOST", float("inf"))
 
 
@@ -46,7 +46,8 @@ def rows_of(generator: Generator, keys: bool) -> pa.Table:
 def in_pieces(
     compilations: list[Compilation], rows: pa.Table, seed: int, model: str
 ) -> list[list[tuple[object, ...]]]:
-    """The matches at each step; each run may be of another compilation and goes on from the state before."""
+    """Returns the matches at each step; each run may be of another compilation and goes on from the
+    state before."""
     pieces, chance = random.Random(seed), random.Random(seed + 1)
 
     def made() -> GraphRun:
@@ -143,7 +144,8 @@ def test_candidates_change_nothing(part: int) -> None:
     ],
 )
 def test_groups_and_many_events(sequence: str, using: str, events: int) -> None:
-    """More single events than the device has streams, and groups before, between and behind an absence."""
+    """More single events than the device has streams, and groups before, between and behind an
+    absence."""
     text = f"PATTERN {sequence} WHERE a.x <= c.x WITHIN {25 if events == 4 else 12} ms {using} RETURN a.x, c.x AS y"
     text += ", count(b) AS n" if "B+ b" in sequence else ""
     with_device, whole = compiled(text, 1), compiled(text, 0)
@@ -174,7 +176,7 @@ def test_the_processor_finds_candidates() -> None:
 
 
 def test_conditions_that_compute() -> None:
-    """A key with a division, which has faults: they are counted once, as those of the pattern."""
+    """A key with a division has faults; they are counted once, as the pattern's."""
     text = (
         "PATTERN A a; B b; C c WHERE a.x * 2 <= c.x + b.x AND 4 / c.x > a.x AND b.y > 110% * a.y"
         " WITHIN 25 ms RETURN a.x, c.x AS z"

@@ -1,4 +1,4 @@
-"""Which matcher runs an epoch, by estimated cost."""
+"""The choice of the matcher for an epoch, by estimated cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAIRS = "PATTERN A; B; C WHERE b.x > a.x WITHIN 50 ms RETURN *"
 
 
 SUMS = "PATTERN A; B; C WHERE b.x - a.x > 0 WITHIN 50 ms RETURN *"
-"""No comparison of one event with another."""
+"""A pattern without a comparison of one event with another."""
 
 
 def stream(events: int, seed: int = 0) -> list[Event]:
@@ -38,7 +38,7 @@ def stream(events: int, seed: int = 0) -> list[Event]:
 
 def test_the_sample_is_one_window_of_at_most_ten_thousand() -> None:
     batch = of_events(stream(400), {"x": INT})
-    assert len(beginning(batch, 50)) == 51  # both ends are within
+    assert len(beginning(batch, 50)) == 51  # the window includes both ends
     assert len(beginning(batch, None)) == 400
     assert len(beginning(of_events(stream(SAMPLED + 5), {"x": INT}), None)) == SAMPLED
 
@@ -126,7 +126,7 @@ def test_it_is_considered_anew_when_epochs_change() -> None:
     assert not chooser.due(5)
     assert chooser.due(21)
     assert chooser.due(4)
-    assert not EngineChooser(query_of(PAIRS), "nfa").due(10)  # it was asked for
+    assert not EngineChooser(query_of(PAIRS), "nfa").due(10)  # the query asks for this matcher
 
 
 def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
@@ -148,7 +148,7 @@ def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
 
 
 def test_of_single_events_what_is_held_shows_the_work() -> None:
-    """A single event looks cheap to a matcher that goes on with a run for each subset."""
+    """A single event looks cheap to a matcher that keeps a run for each subset."""
     query = query_of("PATTERN A; B+ b; C WITHIN 24 ms USING ANY SUBSETS RETURN count(b) AS n")
     operator, engines = PatternOperator(query), []
     for event in stream(200):

@@ -1,4 +1,5 @@
-"""Expressions by the column against expressions one by one: values, NULL, faults, parts hoisted."""
+"""Expressions by column compared with expressions one by one: values, NULL, faults, hoisted
+parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Matches whose groups are filled, by definition: every choice of members, or the largest groups."""
+"""Matches whose groups are filled, compared with the definition: every choice of members, or the
+largest groups."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def stream(seed: int, count: int = 14) -> list[Event]:
 
 
 def subsets(events: Sequence[Event], least: int, window: int, absent: bool) -> set[Ids]:
-    """A; B{least,}; C with every choice of Bs, none of equal times in sequence; between the last B and
-    C no N if `absent`."""
+    """Returns the matches of A; B{least,}; C with every choice of Bs, which never share a time;
+    with `absent`, no N between the last B and C."""
     by = {kind: [e for e in events if e.type == kind] for kind in "ABCN"}
     found = set()
     for a, c in itertools.product(by["A"], by["C"]):

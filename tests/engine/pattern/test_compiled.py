@@ -1,5 +1,5 @@
-"""The compiled automaton against its twins, event by event, on longer streams of several keys, under random
-epochs; the definition itself is compared in `test_differential`."""
+"""The compiled automaton compared with its twins event by event, on longer streams of several keys,
+under random epochs; `test_differential` compares with the definition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USING = ("ANY SUBSETS", "NEXT", "STRICT")
 
 
 def test_it_finds_what_its_twins_find() -> None:
-    """Through the operator: the same matches in the same order, also across a snapshot."""
+    """Through the operator it finds the same matches in the same order, also across a snapshot."""
     matches = 0
     for seed in range(40):
         chance = random.Random(seed)
@@ -42,7 +42,7 @@ def test_it_finds_what_its_twins_find() -> None:
 
 
 def _restored(query: object, events: list[Event], cuts: list[int], chance: random.Random) -> list:
-    """The matches of an operator that is saved and made anew between epochs."""
+    """Returns the matches of an operator that is saved and restored between epochs."""
     operator = PatternOperator(query, "compiled")  # type: ignore[arg-type]
     for event in events:
         operator.push(event)

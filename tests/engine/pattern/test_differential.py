@@ -1,6 +1,6 @@
-"""Every matcher against the definition, on random queries and streams with ties, NULL and missing
-attributes, under random epochs. The campaign (`nox -s patterns`) runs many more. The number of a
-test is that of the acceptance statement."""
+"""Compares every matcher with the definition, on random queries and streams with ties, NULL and
+missing attributes, under random epochs. The campaign (`nox -s patterns`) runs many more. The number
+in a test's name is that of the acceptance statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.engine.pattern.running import with_columns, with_optiseq
 
 
 def test_18_19_22_23_24_every_matcher_equals_the_oracle() -> None:
-    """Also under random epoch cuts (19), column-wise as one by one (22), and by the laws (23, 24)."""
+    """Also under random epoch cuts (19), by columns as one by one (22), and by the laws (23,
+    24)."""
     matches = list[int]()
 
     @random_cases(600)
@@ -31,7 +32,7 @@ def test_18_19_22_23_24_every_matcher_equals_the_oracle() -> None:
 
 
 def orders(anchors: int) -> list[tuple[int, ...]]:
-    """Every way to grow a block of neighbours."""
+    """Returns every order that grows a contiguous block."""
     return [
         order
         for order in itertools.permutations(range(anchors))
@@ -56,7 +57,7 @@ def test_20_21_every_order_with_and_without_tightening(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_47_a_partition_is_the_union_of_its_keys(seed: int) -> None:
-    """NULL is one key; the oracle takes the union."""
+    """NULL is a key like others; the oracle takes the union."""
     generator = Generator(random.Random(seed))
     query = query_of("PATTERN A a; B+ k; ANY c PARTITION BY k WITHIN 6 ms RETURN *")
     from tests.engine.pattern.running import operate

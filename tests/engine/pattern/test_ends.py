@@ -1,5 +1,5 @@
-"""Sequences found from their newest events: random queries and streams in small epochs against the oracle, also
-where the search gives up and where texts are numbered anew."""
+"""Sequences found from their newest events: random queries and streams in small epochs, compared
+with the oracle; includes searches that give up and texts that are renumbered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_random_sequences(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sequence_of(chance: random.Random, keyed: bool) -> ir.PatternQuery:
-    """Single events whose conditions mostly compare two of them."""
+    """Returns a sequence of single events, with conditions that mostly compare two of them."""
     names = "abcd"[: chance.randint(1, 4)]
     sequence = "; ".join(f"{chance.choice(('A', 'B', 'C', 'ANY'))} {name}" for name in names)
     attributes = ("x", "y", "type", "x + 1", "1 / x")

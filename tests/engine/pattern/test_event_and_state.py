@@ -1,4 +1,4 @@
-"""Events and matches: their identity and order, and that a snapshot in JSON gives them back."""
+"""Events and matches: their identity and order, and that a JSON snapshot restores them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The worked examples of the specification, cell by cell, with every matcher that can. The number
-of a test is that of the acceptance statement."""
+"""The worked examples of the specification, cell by cell, with every matcher that supports them.
+The number in a test's name is that of the acceptance statement."""
 
 from __future__ import annotations
 

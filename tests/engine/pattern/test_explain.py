@@ -1,4 +1,4 @@
-"""What EXPLAIN and the trace say of patterns, and their pictures."""
+"""EXPLAIN and the trace of patterns, and their pictures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_sample_shows_costs_and_order() -> None:
     assert "estimated" in text
     assert f"order  {', '.join(found['lists']['order'])}" in text
     assert "or           optiseq, nfa" in as_text(query)
-    compared = query_of(TEXTS[1])  # by kernels: nothing else is chosen
+    compared = query_of(TEXTS[1])  # kernels compare: there is no alternative to choose
     assert "optiseq" not in as_text(
         compared, sample(compared, of_events(events, {"x": INT}), 3_000)
     )

@@ -1,5 +1,5 @@
-"""USING NEXT and USING STRICT on columns, against the automaton and the definition, at lengths the random cases of
-`test_differential` do not have."""
+"""USING NEXT and USING STRICT on columns, compared with the automaton and the definition, at
+lengths that the random cases of `test_differential` lack."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_as_the_definition_by_key(text: str) -> None:
 
 
 def test_the_next_event_is_of_the_same_key() -> None:
-    """Also where the keys follow each other in time."""
+    """Holds even if events of different keys are adjacent in time."""
     query = query_of("PATTERN A; B PARTITION BY k WITHIN 9 ms USING STRICT RETURN *")
     for keys, found in (("pq", 0), ("pp", 1)):
         events = [Event(i, i, "AB"[i], {"k": key}) for i, key in enumerate(keys)]

@@ -1,4 +1,4 @@
-"""What is kept of events: lists by element are places of the log, however the events come and go."""
+"""Kept events: the lists by element are places in the log, however events come and go."""
 
 from __future__ import annotations
 

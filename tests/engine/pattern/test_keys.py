@@ -1,4 +1,4 @@
-"""Numbers of keys: few rows and many get the same ones, NULL is a key, 0.0 is -0.0."""
+"""Numbers of keys: the same for few rows and many; NULL is a key, and 0.0 equals -0.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Leaves of expressions one by one and over lists of events: the same values and the same faults."""
+"""Leaves of expressions one by one and over lists of events: the same values and the same
+faults."""
 
 from __future__ import annotations
 

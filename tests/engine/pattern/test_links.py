@@ -1,4 +1,5 @@
-"""Comparisons that kernels make, on random events and cuts, against every combination by definition."""
+"""Comparisons made by kernels, on random events and cuts, compared with every combination by
+definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The meaning of conditions and absences: NULL neither satisfies nor forbids, an absence has its gap."""
+"""The meaning of conditions and absences: NULL neither satisfies nor forbids, and an absence has
+its gap."""
 
 from __future__ import annotations
 

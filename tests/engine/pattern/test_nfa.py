@@ -1,4 +1,4 @@
-"""The automaton: its edges and versions after every event, and what it refuses."""
+"""The automaton: its edges and versions after every event, and queries it refuses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PER_TAKE = {
 
 
 class Keeping(SharedBuffer):
-    """A buffer that frees nothing, so that everything ever put can be looked at."""
+    """A buffer that frees nothing, so that a test can inspect everything ever put into it."""
 
     def release(self, entry: object) -> None:
         pass
@@ -127,7 +127,8 @@ def test_14_without_versions_there_are_four_ways() -> None:
 
 @pytest.mark.parametrize("sequence", ["A; B+; C", "A; B; C; D"])
 def test_16_per_state_is_refused_under_any(sequence: str) -> None:
-    """Without groups too: of a b c d over a1 b1 b2 c1 d1 both runs would read back both ways."""
+    """Holds without groups too: for a b c d over a1 b1 b2 c1 d1 both runs would read back both
+    ways."""
     q = query(f"PATTERN {sequence} WITHIN 10 ms USING ANY SUBSETS RETURN *")
     with pytest.raises(EngineRefused, match="ambiguous"):
         Nfa(Meaning(q), Numbering.PER_STATE)

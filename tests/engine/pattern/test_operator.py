@@ -1,4 +1,4 @@
-"""The operator: time, order of arrival, memory, state. The number of a test is that of the
+"""The operator: time, order of arrival, memory, state. The number in a test's name is that of the
 acceptance statement."""
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def test_26_the_window_is_inclusive(strategy: str) -> None:
     ("stream", "order"),
     [
         ("ABBCC", (0, 1, 2)),  # the first list is the shortest
-        ("AABBC", (2, 1, 0)),  # the last
-        ("ABC", (0, 1, 2)),  # all equal: leftmost, then forward
-        ("AABCC", (1, 2, 0)),  # equal means on both sides: forward
+        ("AABBC", (2, 1, 0)),  # the last list is the shortest
+        ("ABC", (0, 1, 2)),  # all equal: leftmost first, then forward
+        ("AABCC", (1, 2, 0)),  # both sides have equal means: forward
         ("AABCCC", (1, 0, 2)),
         ("AAABCC", (1, 2, 0)),
     ],
@@ -188,7 +188,7 @@ def test_37_38_memory_is_bounded_by_the_window(text: str) -> None:
             operator.advance(now)
             assert operator.largest <= horizon, engine  # one event a tick
             held.append(operator.held)
-        # Flat: the second half needs no more than the first.
+        # Bounded: the second half needs at most twice as much as the first.
         half = len(held) // 2
         assert max(held[half:]) <= 2 * max(held[:half]), engine
         operator.advance(now + 2 * (query.window or 0))
@@ -196,8 +196,8 @@ def test_37_38_memory_is_bounded_by_the_window(text: str) -> None:
 
 
 def bytes_held(text: str, engine: str, windows: int) -> int:
-    """The most memory an operator holds at the end of every fifth of so many windows of an endless
-    stream, as Python and numpy allocate it."""
+    """Returns the most memory an operator holds, measured at the end of every fifth window of an
+    endless stream, as Python and numpy allocate it."""
     query = query_of(text)
     window = query.window or 0
     operator = PatternOperator(query, engine)
@@ -230,8 +230,8 @@ ENDLESS = [
 
 @pytest.mark.parametrize(("text", "engine"), ENDLESS)
 def test_37_memory_of_a_hundred_windows_is_that_of_ten(text: str, engine: str) -> None:
-    """Bytes, not only counts: whatever is kept on the side would show here. An event alone has some
-    300 bytes, so one forgotten in ten would be above what numpy keeps for its next arrays."""
+    """Measures bytes as well as counts, to reveal data kept on the side. An event alone takes about
+    300 bytes, so one forgotten in ten would exceed what numpy keeps for its next arrays."""
     ten, hundred = (bytes_held(text, engine, windows) for windows in (10, 100))
     assert ten > 0
     assert hundred < ten + 90_000, (engine, ten, hundred)
@@ -264,14 +264,14 @@ def test_42_a_budget_overrun_raises() -> None:
 
 
 def test_43_a_leading_group_needs_two_windows() -> None:
-    """k at 1 belongs to the group, which reaches back to last.ts − W, and D is first.ts + W."""
+    """k at 1 belongs to the group, which reaches back to last.ts − W; D is first.ts + W."""
     query = query_of("PATTERN A+; B; C; !N WITHIN 10 ms RETURN *")
     assert query.horizon == 20
     events = [event(t, k) for t, k in ((1, "A"), (2, "A"), (9, "B"), (11, "C"))]
     for engine in engines_for(query):
         found = operate(query, events, engine, tuple(range(12)))
         assert ids(found) == {((0, 1), (2,), (3,), ())}
-    # The absence before a match known one window later reaches back two windows.
+    # The match is known one window later, so the absence before it reaches back two windows.
     late = query_of("PATTERN !N; A; B; !M m WITHIN 10 ms RETURN *".replace("!M", "!C"))
     stream = [event(0, "N"), event(9, "A"), event(10, "B")]
     for engine in engines_for(late):
@@ -357,7 +357,7 @@ def test_what_is_not_known_is_refused() -> None:
 
 
 def test_times_are_consecutive_pairs() -> None:
-    """Emission is by D over several epochs too."""
+    """Emission is by D, also over several epochs."""
     query = query_of("PATTERN A; B+ WITHIN 4 ms RETURN *")
     events = [event(t, k) for t, k in enumerate("ABABAB")]
     found = operate(query, events, cuts=(2, 4, 6, 8))

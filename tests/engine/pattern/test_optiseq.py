@@ -1,4 +1,4 @@
-"""The search of ordered lists: its order, and the candidates it looks at."""
+"""The search of ordered lists: its order, and the candidates it examines."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def test_13_plan_and_levels() -> None:
 def test_13_tightening_spares_a_candidate() -> None:
     matcher = OptiSeq(Meaning(query(S_TEXT)), "paper", tighten=True)
     matcher.advance(events_of(S), BEGIN_OF_TIME, 20)
-    # Of b1 c3 is not touched; b2's range does hold it.
+    # For b1 the search never touches c3; the range of b2 contains it.
     assert matcher.levels == [2, 2, 5]

@@ -1,5 +1,5 @@
-"""Which matcher a query gets, and in which order lists are searched. The number of a test is that
-of the acceptance statement."""
+"""The matcher chosen for a query, and the order in which its lists are searched. The number in a
+test's name is that of the acceptance statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seustream.engine.pattern.planner import (
 from tests.engine.pattern.generate import query_of
 
 TABLE = [
-    # query, OptiSeq can, NFA^b can, the planner's choice
+    # query, whether OptiSeq can, whether NFA^b can, the planner's choice
     ("PATTERN A; !N; B WITHIN 5 ms RETURN *", True, True, "columns"),
     (
         "PATTERN A; B+; C WHERE a.x > b.x WITHIN 5 ms USING ANY SUBSETS RETURN *",
@@ -54,7 +54,7 @@ def test_51_the_planner_follows_the_table(text: str, optiseq: bool, nfa: bool, c
 
 
 def test_paper_order() -> None:
-    assert paper_order((5, 2, 3, 2)) == (1, 2, 3, 0)  # example S
+    assert paper_order((5, 2, 3, 2)) == (1, 2, 3, 0)  # equal means: forward
     assert paper_order((1, 2, 3)) == (0, 1, 2)
     assert paper_order((3, 2, 1)) == (2, 1, 0)
     assert paper_order((4, 1, 4)) == (1, 2, 0)  # equal means: forward
@@ -63,7 +63,7 @@ def test_paper_order() -> None:
 
 
 def cost_of(estimate: CostEstimate, order: tuple[int, ...]) -> float:
-    """The sum of the specification, for one order."""
+    """Returns the sum of the specification for one order."""
     cost = float(estimate.counts[order[0]])
     for size in range(2, len(order) + 1):
         before, block = order[: size - 1], order[:size]

@@ -50,7 +50,7 @@ def stream(chance: random.Random) -> list[Event]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_partial_match_becomes_a_match(seed: int) -> None:
-    """Of order, window and constants alone, whatever the order of the search."""
+    """Holds for order, window and constants, whatever the order of the search."""
     query = query_of("PATTERN A; B; C; D WHERE b.x > 0 AND d.x < 3 WITHIN 9 ms RETURN *")
     events = stream(random.Random(seed))
     want = set(Oracle(query).matches(events))
@@ -66,7 +66,7 @@ def test_every_partial_match_becomes_a_match(seed: int) -> None:
         loose = Watched(query, order, tighten=False)
         loose.advance(of_events(events, {"x": INT}), BEGIN_OF_TIME, END_OF_STREAM)
         dead += sum(map(len, loose.seen)) - sum(map(len, search.seen))
-    assert dead > 0  # there are some to be spared
+    assert dead > 0  # without tightening there are dead ends
 
 
 @pytest.mark.parametrize("seed", range(20))

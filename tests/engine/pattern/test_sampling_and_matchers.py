@@ -1,4 +1,4 @@
-"""Samples of a stream for a query, by definition; and which operator runs a query."""
+"""Samples of a stream for a query, by definition; and the operator that runs a query."""
 
 from __future__ import annotations
 

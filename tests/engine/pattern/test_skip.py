@@ -1,4 +1,4 @@
-"""AFTER MATCH: which matches count, once it is known which start where."""
+"""AFTER MATCH: which matches count, once all matches that start at a row are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Patterns as operators of the graph: what waits for an event that may end a match comes as if it had not waited."""
+"""Patterns as operators of the graph: rows that wait for an event that may end a match give the
+same results as if they had not waited."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def events(chance: random.Random, count: int) -> pa.Table:
 def test_matches_come_at_the_step_at_which_they_are_certain(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a node that looks at every event at once; both are stored and restored now and then."""
+    """Compares with a node that examines every event at once; both are saved and restored now and
+    then."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     monkeypatch.setattr(stream, "_MOST_WAIT", chance.choice([3, 50, 4096]))
@@ -102,7 +104,7 @@ def test_a_run_is_saved_and_goes_on_after_one_of_two_streams_has_ended(first: st
         return pa.table({"ts": [1, 2, 4, 5][part], "x": x})
 
     def results(saved: bool) -> dict[str, list[object]]:
-        """What each query gives; with `saved` every step is of a new run."""
+        """Returns the results of each query; with `saved` every step is in a new run."""
         run, found = GraphRun(compilation), {"mt": [], "mu": [], "mw": []}  # type: ignore[var-annotated]
         (other,) = {"t", "u"} - {first}
         steps = [

@@ -1,4 +1,4 @@
-"""Traces of matchers: their runs, lists and matches, step by step."""
+"""Traces of matchers: runs, lists and matches, step by step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_trace_of_nothing() -> None:
 
 
 def test_trace_of_lists_is_the_worked_example() -> None:
-    """Example S, with the order of the paper: the ranges and candidates the specification names."""
+    """Example S in the order of the paper: the ranges and candidates that the specification
+    names."""
     query = compile_pattern(S_TEXT, STOCK)
     lines = list(trace(query, events_of(S), engine="optiseq"))
     assert "   keep: in A" in lines

@@ -1,5 +1,5 @@
-"""Optional elements and choices against the definition: the matches of all ways through the sequence, each
-judged by brute force; groups that may be empty are judged as they are defined."""
+"""Optional elements and choices compared with the definition: the matches of all ways through the
+sequence, each judged by brute force; groups that may be empty are judged as they are defined."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Rows = Counter[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class One:
-    """An element: `form` is what stands behind its type."""
+    """An element; `form` is the suffix of its type."""
 
     name: str
     type: str
@@ -136,8 +136,8 @@ class Case:
         return found
 
     def wanted(self) -> Rows:
-        """By the definition: a row of event numbers by variable, and the time of each. A match is what its
-        events are, however one comes to it."""
+        """Returns by definition a row of event numbers by variable, and the time of each. Two
+        matches of the same events are one, however they arise."""
         found: dict[tuple[tuple[int, ...], ...], int] = {}
         natively = self.how.startswith("ANY")
         for way in dict.fromkeys(ways(self.sequence, natively)):
@@ -175,21 +175,22 @@ class Case:
     def _counted(
         self, found: dict[tuple[tuple[int, ...], ...], int]
     ) -> list[tuple[tuple[tuple[int, ...], ...], int]]:
-        """The matches that AFTER MATCH leaves; events are numbered in their order."""
+        """Returns the matches that AFTER MATCH leaves; events are numbered in their order."""
         if not self.skip:
             return list(found.items())
         counted, behind = [], -1
         for start in range(len(self.events)):
             mine = [(time, m) for m, time in found.items() if min(sum(m, ())) == start]
             if mine and start > behind:
-                # Of one time that with an event where another one has none.
+                # At equal times, the match with an event wins over the one without.
                 time, match = min(mine, key=lambda m: (m[0], [(not ids, ids) for ids in m[1]]))
                 counted.append((match, time))
                 behind = max(sum(match, ())) if self.skip == " PAST LAST EVENT" else start
         return counted
 
     def found(self, query: ir.MatchQuery) -> Rows:
-        """In pieces, with a snapshot now and then."""
+        """Returns the rows of the engine; the input comes in pieces, with a snapshot now and
+        then."""
         operator = operator_of(query)
         found, sent = Rows(), 0
         cuts = sorted(self.chance.randint(0, 12) for _ in range(self.chance.randint(0, 3)))
@@ -210,7 +211,8 @@ class Case:
 
 
 def ways(sequence: Sequence, natively: bool) -> list[Way]:
-    """By recursion on what was written; with `natively` groups that may be empty are one way."""
+    """Expands the sequence recursively as written; with `natively` a group that may be empty stays
+    one way."""
     found: list[Way] = [()]
     for part in sequence:
         if isinstance(part, Some):
@@ -225,8 +227,8 @@ def ways(sequence: Sequence, natively: bool) -> list[Way]:
 
 
 def applied(condition: tuple[str, tuple[One, ...], str, int], there: set[str]) -> str | bool | None:
-    """The condition in a match that has these elements: None if it does not apply, or always holds;
-    False if it never does."""
+    """Returns the condition for a match with these elements: None if it does not apply or always
+    holds, False if it never holds."""
     kind, (a, b), compare, constant = condition
     here = [one for one in dict.fromkeys((a, b)) if one.name in there]
     if kind == "constant":
@@ -252,7 +254,7 @@ def applied(condition: tuple[str, tuple[One, ...], str, int], there: set[str]) -
 
 
 def check(seed: int) -> int | None:
-    """Runs a case; None if no such pattern may be written."""
+    """Runs a case; returns None if no such pattern may be written."""
     case = Case(seed)
     try:
         query = compile_pattern(case.text, STREAM)
@@ -283,11 +285,11 @@ def test_every_way_is_matched() -> None:
         ("array_agg(b.n)", [None, None, [1, 2]]),
     ],
 )
-@pytest.mark.parametrize("how", ["ANY", "NEXT"])  # NEXT passes over the Cs, too
+@pytest.mark.parametrize("how", ["ANY", "NEXT"])  # NEXT skips the Cs, too
 def test_an_aggregate_over_a_missing_group_is_that_over_no_rows(
     how: str, value: str, want: list[object]
 ) -> None:
-    """It may be all there is to return."""
+    """The aggregate may be the only item of RETURN."""
     text = f"PATTERN A a; C* b; A d FROM s WITHIN 9 ms USING {how} RETURN {value} AS r"
     operator = operator_of(compile_pattern(text, STREAM))
     rows = {
@@ -303,7 +305,7 @@ def test_an_aggregate_over_a_missing_group_is_that_over_no_rows(
 
 
 def test_columns_of_missing_elements_are_null() -> None:
-    """Whole events, lists and counts alike; rows of all ways come in order of time."""
+    """Covers whole events, lists and counts; rows of all ways come in order of time."""
     text = "PATTERN A a; (B b | C+ c); A d FROM s WITHIN 9 ms USING NEXT RETURN b, c, count(c) AS k"
     operator = operator_of(compile_pattern(text, STREAM))
     rows = {"ts": [1, 2, 3, 4, 5], "type": [*"ACBAC"], "x": [0] * 5, "n": [*range(5)]}

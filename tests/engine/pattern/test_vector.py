@@ -1,5 +1,5 @@
-"""The fast path on the benchmark's stream: its check values, all counts, and pieces that keep the
-rows in memory few. The number of a test is that of the acceptance statement."""
+"""The fast path on the benchmark's stream: its check values, all counts, and pieces that limit the
+rows in memory. The number in a test's name is that of the acceptance statement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Q3 = ("E;G;H;F", "e.price > 60 AND e.price > (1+10%)*g.price AND h.price > (1+10
 L3 = ("A;B;C", f"a.price > 60 AND {AB}")
 L5 = ("A;B;C;D;E", Q1[1])
 L6 = ("A;B;C;D;E;F", f"{Q1[1]} AND e.price > (1+10%)*f.price")
-# query, minutes, matches, probes from the left, then of the paper's and of the cost order
+# query, minutes, matches, probes from the left, then in the order of the paper and by cost
 COUNTS = [
     (Q1, 2, 47_183, 500_934, (270_236, "BCDA"), (235_596, "DCBA")),
     (Q2, 2, 1_614, 10_446, (10_446, "BCDE"), (10_446, "BCDE")),
@@ -105,8 +105,8 @@ def test_50_matches_and_probes(
 
 
 def test_50_all_experiments_have_been_measured_so() -> None:
-    """The last run of the benchmark on all events: the automaton tests what is probed from the
-    left, and every matcher finds the same."""
+    """In the last run of the benchmark on all events, the automaton tests as many as are probed
+    from the left, and every matcher finds the same matches."""
     path = Path(__file__).resolve().parents[3] / "bench" / "results" / "patterns.json"
     rows = [tuple(row) for row in json.loads(path.read_text("utf-8"))["rows"]]
     experiments = {
@@ -126,7 +126,7 @@ def test_50_all_experiments_have_been_measured_so() -> None:
 
 
 def test_52_rows_in_memory_are_limited() -> None:
-    """The time is a matter of `bench/patterns`; the rows are counted here."""
+    """Counts only rows; `bench/patterns` measures the time."""
     q = query(*Q1)
     search = ColumnSearch(Meaning(q))
     search.advance(batch(), BEGIN_OF_TIME, END_OF_STREAM)
@@ -148,7 +148,7 @@ def test_epochs_do_not_matter_at_length() -> None:
         part = table.slice(begin, 100_000)
         operator.push_table(part)
         count += operator.advance_table(part["ts"][-1].as_py())[0].num_rows
-        # What is kept is of one window: about 120 events, of which some fit an element.
+        # The operator keeps one window: about 120 events, of which some fit an element.
         assert operator.held < 200
     assert count == 47_183
     assert set(needed(q)) == {"price", "type", "volume"}

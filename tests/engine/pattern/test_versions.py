@@ -1,4 +1,4 @@
-"""Dewey numbers: which version of an edge a run may walk."""
+"""Dewey numbers: the versions of an edge that a run may follow."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def main() -> int:
         try:
             with contextlib.redirect_stdout(said):
                 check(seed)
-        except Exception as error:  # whatever goes wrong is a difference
+        except Exception as error:  # any error counts as a difference
             wrong += 1
             print(f"{check.__module__}.{check.__name__}({seed})\n{said.getvalue()}\n{error!r}")
     spent = time.process_time() - begin

@@ -1,4 +1,4 @@
-"""Random streams, and aggregates as X-SQL and as DuckDB writes them."""
+"""Random streams, and aggregates in the spelling of X-SQL and of DuckDB."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AGGREGATES: tuple[tuple[str, str], ...] = (
 
 
 def r_stream(chance: random.Random, rows: int, spread: int = 3) -> pa.Table:
-    """A stream R with NULLs, equal times and pauses."""
+    """Returns a stream R with NULLs, equal times and pauses."""
     ts, now = [], chance.randint(-50, 50)
     for _ in range(rows):
         now += chance.choice([0, 0, 1, spread]) + (chance.random() < 0.08) * chance.randint(0, 60)
@@ -71,14 +71,14 @@ def s_stream(chance: random.Random, rows: int) -> pa.Table:
 
 
 def asked(chance: random.Random, most: int = 4) -> list[tuple[str, str]]:
-    """Some aggregates over columns a, b, c; `rn` is the place of a row in its stream."""
+    """Returns some aggregates over columns a, b, c; `rn` is the place of a row in its stream."""
     names = {"a": "a", "b": "b", "c": "c", "rn": "rn"}
     some = chance.sample(AGGREGATES, chance.randint(1, most))
     return [(ours.format(**names), duck.format(**names)) for ours, duck in some]
 
 
 def judged(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
-    """DuckDB's rows. A table has its rows numbered in a column rn."""
+    """Returns DuckDB's rows. Each table has its rows numbered in a column rn."""
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     for name, table in tables.items():
@@ -91,7 +91,7 @@ def rows_of(table: pa.Table | None) -> list[tuple[Any, ...]]:
 
 
 def same(found: list[tuple[Any, ...]], want: list[tuple[Any, ...]]) -> None:
-    """Equal rows in whatever order, of reals up to rounding."""
+    """Asserts that rows are equal in any order, and reals up to rounding."""
     assert len(found) == len(want)
     for mine, other in zip(sorted(found, key=_sortable), sorted(want, key=_sortable), strict=True):
         assert len(mine) == len(other)

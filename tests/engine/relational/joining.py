@@ -22,13 +22,13 @@ STREAMS = {"R": ("a", "b"), "S": ("c", "d"), "T": ("e", "f")}
 KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 _NEVER = 1 << 62
 
-Side = int | tuple[str, "Side", "Side", str]  # a source, or kind, left, right, condition
+Side = int | tuple[str, "Side", "Side", str]  # a source, or (kind, left, right, condition)
 
 
 @dataclass
 class JoinCase:
-    """A SELECT over a random tree; `text` is the whole query set. Conditions are text over aliases
-    x0, x1, ..., which is the same in both languages."""
+    """A SELECT over a random tree; `text` is the whole query set. Conditions are text over the
+    aliases x0, x1, ..., the same in both languages."""
 
     chance: random.Random
     streams: list[str] = field(default_factory=list)
@@ -143,7 +143,7 @@ class JoinCase:
     # --- as DuckDB's SQL ------------------------------------------------------
 
     def judged(self) -> Counter[tuple[object, ...]]:
-        """The results by DuckDB, with their two times."""
+        """Returns DuckDB's results with their two times."""
         base = duckdb.connect()
         for number, (name, rows) in enumerate(self.rows.items()):
             table = rows.append_column("stream", pa.array([number] * rows.num_rows, pa.int64()))
@@ -210,7 +210,7 @@ def _flat(text: str) -> str:
 
 
 def check(chance: random.Random) -> int:
-    """One case, at once and in pieces; gives how many results it has."""
+    """Checks one case, at once and in pieces; returns its number of results."""
     case = JoinCase(chance)
     want = case.judged()
     found = at_once(case.text, case.rows)
@@ -239,7 +239,7 @@ def main() -> None:
     for seed in range(args.seed, args.seed + args.cases):
         try:
             results += check(random.Random(seed))
-        except duckdb.InternalException:  # a fault of the judge: it cannot plan some nested EXISTS
+        except duckdb.InternalException:  # DuckDB's own fault: it cannot plan some nested EXISTS
             unjudged.append(seed)
     judged = args.cases - len(unjudged)
     print(f"{judged} cases, {results} results, no difference; DuckDB failed on seeds {unjudged}")

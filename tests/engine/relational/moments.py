@@ -1,4 +1,4 @@
-"""The results of a query by the moment at which they come."""
+"""The results of a query, by the moment at which they come."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ S = rows((2, 1), (6, 7), (9, 3), (30, 5)).rename_columns(["ts", "a", "d"])
 
 
 def moments(select: str) -> dict[int, list[tuple[object, ...]]]:
-    """What a query gives once all that happens up to a time has arrived, and nothing later; at 99 the
-    streams have ended."""
+    """Returns the new results once everything up to a time has arrived, and nothing later; at 99
+    the streams have ended."""
     compilation = compile_text(STREAMS + select)
     run, found = GraphRun(compilation, GoldenDevice(compilation.options.config)), {}
     for now in range(1, 40):

@@ -1,4 +1,4 @@
-"""Two streams whose columns have few values, and queries over them at once and in pieces."""
+"""Two streams whose columns have few values, and queries over them, run at once and in pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stream(chance: random.Random, other: str) -> pa.Table:
 
 
 def order(rows: dict[str, pa.Table]) -> list[Row]:
-    """All rows in the order of all streams, each with its stream."""
+    """Returns all rows in the order of all streams, each with its stream."""
     every = [row | {"of": name} for name in rows for row in rows[name].to_pylist()]
     return sorted(every, key=lambda row: row["ts"])
 

@@ -1,4 +1,4 @@
-"""Query sets on the golden model, cut at random, saved and restored on the way."""
+"""Runs query sets on the golden model, with input cut at random, saved and restored on the way."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _run(compilation: Compilation) -> GraphRun:
 
 
 def at_once(text: str, rows: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The results of every query over streams that are all there, in the order they came."""
+    """Returns the results of every query over complete streams, in the order of their arrival."""
     compilation = compile_text(text)
     return _collected(compilation, drive(_run(compilation), rows))
 
 
 def in_pieces(text: str, rows: Mapping[str, pa.Table], seed: int) -> dict[str, pa.Table]:
-    """The same, with the streams pushed in random pieces and a new run that resumes the state of the
-    one before it at random moments."""
+    """Returns the same, with the streams pushed in random pieces, and a new run that resumes the
+    state of the one before at random moments."""
     chance, compilation = random.Random(seed), compile_text(text)
     most = chance.choice((2, 5, 30))
     run, sent, found = _run(compilation), dict.fromkeys(rows, 0), []

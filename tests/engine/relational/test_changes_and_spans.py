@@ -1,5 +1,5 @@
-"""EMIT CHANGES by definition: what the query gives over the windows' tuples, computed anew at every arrival
-and departure; its changes are the changelog."""
+"""EMIT CHANGES compared with its definition: evaluates the query over the windows' tuples anew at
+every arrival and departure; the differences are the changelog."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Holds = Callable[[list[Row], Row, int], bool]
 
 
 def window(chance: random.Random, key: str) -> tuple[str, Holds]:
-    """A window, and whether it still has a row, by the rows that came later and the time."""
+    """Returns a window, and whether it still holds a row, given the later rows and the time."""
     size = chance.choice([0, 3, 20])
     return chance.choice(
         [
@@ -42,7 +42,7 @@ def window(chance: random.Random, key: str) -> tuple[str, Holds]:
 
 
 def contents(rows: list[Row], holds: Holds, now: Moment) -> list[Row]:
-    """What a window holds at a moment."""
+    """Returns the rows that a window holds at a moment."""
     came = [row for row in rows if (row["ts"], row["at"]) <= now]
     return [row for place, row in enumerate(came) if holds(came[place + 1 :], row, now[0])]
 
@@ -128,10 +128,10 @@ def check(seed: int) -> None:
         before = after
     found = rows_of(at_once(text, tables).get("q"))
     assert [row[-1] for row in found] == sorted(row[-1] for row in found)
-    # Within a moment, and at departures of one time, order is free.
+    # Within a moment, and among departures of one time, the order is free.
     assert sorted(map(repr, want)) == sorted(repr((row[-1], *row[:-2])) for row in found)
     held: Counter[tuple[Any, ...]] = Counter()
-    for row in found:  # a changelog that one can follow
+    for row in found:  # applying the changelog never goes below zero
         held[row[1:-2]] += 1 if row[0] == "+" else -1
         assert grouped or held[row[1:-2]] >= 0
     pieces = rows_of(in_pieces(text, tables, seed).get("q"))
@@ -144,7 +144,7 @@ def test_changes(seed: int) -> None:
 
 
 def test_the_changes_of_an_unbounded_window_sum_up_to_the_batch_result() -> None:
-    """As a reader that keeps a table does."""
+    """Applies them as a reader that keeps a table does."""
     chance = random.Random(3)
     tables = {"R": r_stream(chance, 2_000), "S": s_stream(chance, 50)}
     text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, count(*) AS n, sum(b) AS s FROM R GROUP BY a

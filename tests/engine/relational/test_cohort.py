@@ -1,4 +1,4 @@
-"""Windows of groups held together: each query's results and faults are those of a run in which it is by itself."""
+"""Windows of groups held together: each query has the results and faults of a run by itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ LISTS = (
     ("R.k, count(*) AS n", ", R.k ORDER BY count(*) DESC, R.k LIMIT 2"),
     ("R.k, sum(R.v) AS s", ", R.k ORDER BY R.k"),
 )
-"""SELECT lists with the rest of the text: some have a fault in a key, an argument, HAVING, an item or a sum."""
+"""SELECT lists with the rest of the text; some have a fault in a key, an argument, HAVING, an item
+or a sum."""
 WINDOWS = ("TUMBLE(ts, 9)", "HOP(ts, 4, 12)", "CUMULATE(ts, 5, 10)", "SESSION(ts, 2)")
 
 
@@ -48,14 +49,14 @@ def query(number: int, dice: random.Random) -> str:
 
 
 def cohorts(run: GraphRun) -> set[PeriodCohort]:
-    """Those of several queries."""
+    """Returns the cohorts with several queries."""
     operators = run.operators.values()
     found = {one.cohort for one in operators if isinstance(one, PeriodOperator)}
     return {one for one in found if one.several}
 
 
 def apart(operators: Iterable[object]) -> None:
-    """Stands for `hold_together`."""
+    """Replaces `hold_together`, and holds nothing together."""
     assert list(operators)
 
 
@@ -93,7 +94,7 @@ def test_together_as_apart(seed: int, strict: bool, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("living", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place, or through states, after which cohorts are others."""
+    """In place, or through states; after a state the cohorts differ."""
     print(f"seed {seed}, living {living}")
     chance, dice = np.random.default_rng(seed), random.Random(seed)
     streams = rows(chance, 200)
@@ -113,7 +114,7 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
             number += 1
         after = compile_text(said, after=after) if said else after
         steps.append((end, after))
-    ways = [dice.random() < 0.5 for _ in steps]  # through a state
+    ways = [dice.random() < 0.5 for _ in steps]  # true: through a state
     found: list[Found] = []
     held = 0
     for alone in (False, True):
@@ -140,7 +141,7 @@ def test_queries_come_and_go(seed: int, living: bool, monkeypatch: pytest.Monkey
 
 
 def test_streams_of_other_watermarks() -> None:
-    """Queries of one form over a stream and over what a join gives are two cohorts."""
+    """Queries of one form, over a stream and over the results of a join, form two cohorts."""
     text = (
         STREAMS
         + "CREATE STREAM J AS SELECT R.k, R.v FROM R, S WHERE R.k = S.k WINDOW RANGE 5;\n"
@@ -175,7 +176,7 @@ def test_rows_of_a_query_that_ends_are_let_go_of() -> None:
 
 
 def test_time_is_shared() -> None:
-    """What one of a cohort computes for all is not its own time."""
+    """The time that one member spends on the whole cohort is not all its own."""
     text = STREAMS + "".join(
         f"REGISTER QUERY q{n} AS SELECT k, count(*) AS n FROM R WHERE v > {n} GROUP BY TUMBLE(ts, 10), k;\n"
         for n in range(3)
@@ -193,7 +194,8 @@ def test_time_is_shared() -> None:
 
 
 def test_who_goes_takes_its_own_part_of_the_time_alone() -> None:
-    """The first that is asked works for all; when it goes, the time of the others does not fall."""
+    """The first member asked works for all; when it leaves, the time of the others does not
+    fall."""
     text = STREAMS + "".join(
         f"REGISTER QUERY q{n} AS SELECT k, count(*) AS n FROM R WHERE v > {n} GROUP BY TUMBLE(ts, 10), k;\n"
         for n in range(3)

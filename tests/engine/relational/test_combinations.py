@@ -1,4 +1,5 @@
-"""Combinations of tuples: how long each lives, and that two are within together, by definition."""
+"""Combinations of tuples: how long each lives, and whether two are within their windows together,
+by definition."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ WINDOWS = [
 
 
 def frame_of(order: list[tuple[int, int]], windows: list[Window]) -> TreeSources:
-    """Sources over stores that have these rows: stream and time, in the order of all streams."""
+    """Makes sources over stores with these rows: stream and time, in the order of all streams."""
     stores = Stores(STREAMS, dict.fromkeys(NAMES, 1), {})
     tables = []
     for number, stream in enumerate(STREAMS):
@@ -52,7 +53,8 @@ def frame_of(order: list[tuple[int, int]], windows: list[Window]) -> TreeSources
 
 
 def is_in(window: Window, mine: int, order: list[tuple[int, int]], at: int) -> bool:
-    """By definition: whether the row at place `mine` is in its window when the row at place `at` arrives."""
+    """By definition: returns whether the row at place `mine` is in its window when the row at place
+    `at` arrives."""
     of, time = order[mine]
     now = order[at][1]
     if isinstance(window, LandmarkWindow):
@@ -96,7 +98,7 @@ def test_within_is_each_tuple_in_its_window_when_the_latest_arrives(seed: int) -
     found = lives.pick(one).within(lives.pick(other))
     for mine, theirs, within in zip(one.tolist(), other.tolist(), found.tolist(), strict=True):
         latest = max(plain[mine] + plain[theirs])
-        # Each of the two was within when its own latest came; else there were no such combination.
+        # Each side was within when its own latest row came; otherwise it would be no combination.
         want = all(
             is_in(windows[order[p][0]], p, order, latest) for p in plain[mine] + plain[theirs]
         )

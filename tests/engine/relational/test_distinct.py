@@ -1,4 +1,5 @@
-"""SELECT DISTINCT and UNION: each row once within a window, by brute force over the whole streams."""
+"""SELECT DISTINCT and UNION: each row once within a window, compared with brute force over the
+whole streams."""
 
 from __future__ import annotations
 

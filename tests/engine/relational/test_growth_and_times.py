@@ -1,4 +1,4 @@
-"""EMIT CHANGES behind groups of windows against DuckDB, and which windows have a time."""
+"""EMIT CHANGES after groups of windows, compared with DuckDB; and the windows that a time is in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from tests.engine.relational.test_periods_and_closed import windows
 
 
 def check_changes(seed: int) -> None:
-    """EMIT CHANGES: at each time with rows the groups that have them, by all rows up to it."""
+    """EMIT CHANGES: at each time with rows, gives the groups of those rows, computed from all rows
+    up to that time."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(0, 70)), "S": s_stream(chance, 5)}
     keys = chance.sample(["a", "c"], chance.randint(0, 2))

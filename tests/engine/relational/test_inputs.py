@@ -1,4 +1,4 @@
-"""Rows of several streams wait until their place in the order is certain, also over a restart."""
+"""Rows of several streams wait until their place in the order is certain, also across a restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def released(inputs: Inputs) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_by_time_then_in_the_order_in_which_they_are_given(seed: int) -> None:
-    """Cut anywhere, and saved and restored on the way, nothing comes twice or is lost."""
+    """With input cut anywhere, and saved and restored on the way, nothing is lost or comes
+    twice."""
     print(f"seed {seed}")
     chance, inputs = random.Random(seed), Inputs(STREAMS)
     times = {s.name: sorted(chance.randrange(40) for _ in range(30)) for s in STREAMS}

@@ -39,7 +39,7 @@ def bound(chance: random.Random, one: str, other: str) -> str:
 
 
 def check(seed: int) -> int:
-    """The same text for both, since no window is in it."""
+    """Uses the same text for both, because it contains no window."""
     chance = random.Random(seed)
     rows = {name: stream(chance, other) for name, other in NAMES.items()}
     first = f"x.a = y.a AND {bound(chance, 'x', 'y')}"

@@ -1,4 +1,4 @@
-"""Trees of joins against DuckDB over the whole streams, and each result at its moment."""
+"""Trees of joins compared with DuckDB over the whole streams, and each result at its moment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.engine.relational.running import at_once, in_pieces
 def test_a_random_tree(chance: random.Random) -> None:
     try:
         check(chance)
-    except duckdb.InternalException:  # a fault of the judge: it cannot plan some nested EXISTS
+    except duckdb.InternalException:  # DuckDB's own fault: it cannot plan some nested EXISTS
         reject()
 
 
 def test_what_reads_it_waits_for_the_window() -> None:
-    """In a derived stream a match follows what came before it, which is certain only later."""
+    """In a derived stream a match follows everything before it, and that is certain only later."""
     text = "CREATE STREAM j AS SELECT R.a AS l, S.a AS r FROM R LEFT JOIN S ON R.a = S.a WINDOW RANGE 5;"
     found = moments(f"{text} SELECT l, r, ts AS at FROM j")
     assert {now: [row[:3] for row in some] for now, some in found.items()} == {
@@ -44,7 +44,7 @@ def test_groups_count_what_is_in_the_windows() -> None:
     FROM R LEFT JOIN S ON R.a >= S.a GROUP BY R.a WINDOW RANGE 5"""
     found = at_once(text, {"R": R, "S": S})
     got = [tuple(row.values()) for row in found["q0"].to_pylist()]
-    # R.a, S in its window at that moment, rows of the group, oldest, newest
+    # R.a, the S in its window at that moment, rows of the group, oldest, newest
     assert got == [
         (1, 1, 1, 1, 2),
         (2, 1, 1, 2, 3),

@@ -1,4 +1,4 @@
-"""ASOF joins and joins with tables, against DuckDB over the whole streams."""
+"""ASOF joins and joins with tables, compared with DuckDB over the whole streams."""
 
 from __future__ import annotations
 

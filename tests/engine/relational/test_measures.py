@@ -1,4 +1,4 @@
-"""Keys and aggregates of groups, and expressions over them, worked by hand."""
+"""Keys and aggregates of groups, and expressions over them, worked out by hand."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_null_is_a_key_like_others() -> None:
 
 
 def test_values_at_points_are_those_of_the_rows_there() -> None:
-    """Two groups side by side, of three rows and of one; a point for each row, which has the rows up
-    to it."""
+    """Two groups side by side, of three rows and of one; a point for each row covers the rows up to
+    it."""
     measures = Measures(QUERY.group_by, PARTS)
     values = [
         pa.array([5, 5, 5, None], arrow_type(QUERY.group_by[0].type)),

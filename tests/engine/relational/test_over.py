@@ -1,4 +1,4 @@
-"""Functions OVER frames against DuckDB, which joins each row with the rows of its frame."""
+"""Functions OVER frames, compared with DuckDB, which joins each row with the rows of its frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.engine.relational.running import at_once, in_pieces
 
 
 def frame(chance: random.Random) -> tuple[str, str]:
-    """A frame in X-SQL, and a condition that row f is in that of row r; k counts their partition."""
+    """Returns a frame in X-SQL, and a condition that row f is in the frame of row r; k numbers the
+    rows of their partition."""
     size = chance.choice([0, 1, 3, 10])
     rows, span = f"{size} PRECEDING", chance.choice([f"{size}", f"INTERVAL '{size}' MS"])
     return chance.choice(
@@ -42,7 +43,7 @@ def frame(chance: random.Random) -> tuple[str, str]:
 
 
 def check(seed: int) -> None:
-    """A random query with functions over several frames."""
+    """Checks a random query with functions over several frames."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(1, 60)), "S": s_stream(chance, 3)}
     where = chance.choice(["", "WHERE b > -1"])
@@ -87,7 +88,7 @@ def test_aggregates(seed: int) -> None:
 
 
 def check_places(seed: int) -> None:
-    """row_number, lag, first_value and last_value, against all pairs of rows."""
+    """Checks row_number, lag, first_value and last_value against all pairs of rows."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, 60), "S": s_stream(chance, 3)}
     key, (ours, inside) = chance.choice(["a", "c"]), frame(chance)
@@ -121,7 +122,7 @@ def test_places(seed: int) -> None:
 
 
 def test_over_a_join() -> None:
-    """By the time of the newest component."""
+    """Orders by the time of the newest component."""
     chance = random.Random(5)
     rows = {"R": r_stream(chance, 50), "S": s_stream(chance, 40)}
     joined = "FROM R, S WHERE R.a = S.k"

@@ -45,7 +45,7 @@ def test_groups_of_a_join(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_groups_that_are_not_the_partitions(seed: int) -> None:
-    """A member that is pushed out leaves in its turn, whenever the one before it does."""
+    """A member that is pushed out leaves in its turn, whenever the one before it leaves."""
     print(f"seed {seed}")
     chance = random.Random(2000 + seed)
     rows = stream(chance, "b")
@@ -67,7 +67,8 @@ def test_groups_that_are_not_the_partitions(seed: int) -> None:
 def test_a_row_is_pushed_out_by_the_nth_later_one_of_its_partition(
     seed: int, keys: tuple[str, ...]
 ) -> None:
-    """By definition, over the whole stream, also for rows that are taken by many, and over a restart."""
+    """By definition over the whole stream, also for rows that are added together, and across a
+    restart."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     size = chance.randint(1, 3)

@@ -1,4 +1,5 @@
-"""TUMBLE, HOP and SESSION against DuckDB over the finite stream, and the moment each row comes."""
+"""TUMBLE, HOP and SESSION compared with DuckDB over the finite stream, and the moment at which each
+row comes."""
 
 from __future__ import annotations
 
@@ -31,11 +32,12 @@ PERIODS = (
     ("CUMULATE(ts, {slide}, {size}, {offset})", 0, 1),
     ("window(ts, '{size} ms', '{slide} ms', '{offset} ms')", 0, 1),
 )
-"""Spellings; of each, if slide is size, and if it has an offset."""
+"""Spellings; for each, whether its slide is its size, and whether it has an offset."""
 
 
 def windows(chance: random.Random, rows: str) -> tuple[str, str]:
-    """A window in X-SQL, and a query in DuckDB of the `rows` with the windows they are in."""
+    """Returns a window in X-SQL, and a query in DuckDB that gives the `rows` with the windows they
+    are in."""
     if chance.random() < 0.3:
         gap = chance.choice([1, 2, 5, 20])
         return (
@@ -69,7 +71,7 @@ def windows(chance: random.Random, rows: str) -> tuple[str, str]:
 
 
 def check(seed: int) -> None:
-    """One random query over one stream."""
+    """Checks one random query over one stream."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(0, 70)), "S": s_stream(chance, 5)}
     keys = chance.sample(["a", "c"], chance.randint(0, 2))
@@ -104,7 +106,7 @@ def test_groups_of_windows(seed: int) -> None:
 
 
 def check_first(seed: int) -> None:
-    """The first rows of each window."""
+    """Checks the first rows of each window."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, 60), "S": s_stream(chance, 5)}
     form, expanded = windows(chance, "SELECT * FROM R")
@@ -133,7 +135,7 @@ def test_the_first_of_each_window(seed: int) -> None:
 
 
 def check_join(seed: int) -> None:
-    """Windows over the results of a join, which another query gives."""
+    """Checks windows over the results of a join, which another query gives."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, 50), "S": s_stream(chance, 40)}
     form, expanded = windows(chance, "SELECT * FROM J")
@@ -168,7 +170,7 @@ def test_over_joins(seed: int) -> None:
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_comes_when_the_watermark_passes_the_end(form: str, ends: object, seed: int) -> None:
-    """Neither earlier nor later: a promise is that of the end."""
+    """Neither earlier nor later: the watermark reaches the end of the window."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     rows = r_stream(chance, 60)
@@ -209,7 +211,7 @@ def test_flinks_table_functions() -> None:
 
 
 def test_over_streams_derived_and_parts_of_a_union() -> None:
-    """What comes out is a stream at the last instants of the windows."""
+    """The results form a stream at the last instants of the windows."""
     text = f"""{DEFINITIONS}
     CREATE STREAM g AS SELECT a, window_end AS e, count(*) AS n FROM R GROUP BY a, TUMBLE(ts, 10);
     REGISTER QUERY top AS SELECT window_end AS e, max(n) AS n FROM g GROUP BY TUMBLE(ts, 20);
@@ -234,7 +236,7 @@ def test_over_streams_derived_and_parts_of_a_union() -> None:
 
 
 def test_a_fault_counts_once() -> None:
-    """Also in a row of many windows."""
+    """Holds also for a row in many windows."""
     text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT sum(1 / a) AS s FROM R GROUP BY HOP(ts, 1, 50)"
     compilation = compile_text(text)
     run = GraphRun(compilation, GoldenDevice(compilation.options.config))
@@ -251,7 +253,7 @@ def test_a_fault_counts_once() -> None:
 @pytest.mark.parametrize("emit", ["", " EMIT CHANGES"])
 @pytest.mark.parametrize("several", [False, True])
 def test_a_time_too_far_for_windows_is_a_fault(form: str, emit: str, several: bool) -> None:
-    """The end of such a window, and the span between two such times, fit no 64 bits."""
+    """The end of such a window, and the span between two such times, do not fit 64 bits."""
     ask = f"SELECT a, window_end AS e, count(*) AS n FROM R WHERE a < {{}} GROUP BY a, {form}{emit}"
     text = DEFINITIONS + "".join(f"REGISTER QUERY q{n} AS {ask.format(9 - n)};\n" for n in (0, 1))
     compilation = compile_text(text if several else text.rpartition("REGISTER")[0])

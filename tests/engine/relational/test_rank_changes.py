@@ -1,5 +1,6 @@
-"""EMIT CHANGES of ranks by definition: what the query gives over the rows up to each time, in DuckDB, and the
-differences. Of frames, ASOF joins and single streams rows only come."""
+"""EMIT CHANGES of ranks compared with its definition: DuckDB evaluates the query over the rows up
+to each time, and takes the differences. Results of frames, ASOF joins and single streams are only
+added."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ TIMES = "(SELECT R.*, t FROM R JOIN (SELECT DISTINCT ts AS t FROM R) ON ts <= t)
 
 
 def check(seed: int) -> None:
-    """A random query that ranks, in one of the forms in which one can say it."""
+    """Checks a random query that ranks, in one of the possible forms."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(1, 45))}
     key = chance.choice(["", "a", "a, c"])
@@ -61,7 +62,7 @@ def check(seed: int) -> None:
             mine = f"SELECT b, sum(b) OVER ({keys}) AS s, {mine} FROM R"
             other = f"SELECT t, b, sum(b) OVER ({with_time}), {other} FROM {TIMES}"
         case "groups":
-            # Ties of row_number are in the order in which groups have changed.
+            # row_number breaks ties in the order in which the groups have changed.
             of, window = ("", "WINDOW UNBOUNDED"), "''"
             if chance.random() < 0.4:
                 of, window = (", TUMBLE(ts, 9)", ""), "floor(ts / 9)"
@@ -116,7 +117,7 @@ def test_changes_of_ranks(seed: int) -> None:
     ],
 )
 def test_what_comes_once_only_comes(text: str) -> None:
-    """The same rows as without EMIT CHANGES."""
+    """The rows equal those without EMIT CHANGES."""
     chance = random.Random(3)
     rows = {"R": r_stream(chance, 40), "S": s_stream(chance, 20)}
     plain = rows_of(at_once(f"{DEFINITIONS}REGISTER QUERY q AS {text}", rows)["q"])

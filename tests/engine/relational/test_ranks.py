@@ -1,4 +1,5 @@
-"""Ranks among whole partitions, ORDER BY and LIMIT, against DuckDB over the streams as they end."""
+"""Ranks within whole partitions, ORDER BY and LIMIT, compared with DuckDB over the ended
+streams."""
 
 from __future__ import annotations
 
@@ -18,19 +19,20 @@ RANKS = ("row_number", "rank", "dense_rank")
 
 
 def order(chance: random.Random) -> str:
-    """Some sort keys, as both sides write them."""
+    """Returns some sort keys that both dialects accept."""
     ways = ("", " DESC", " NULLS FIRST", " DESC NULLS FIRST", " ASC NULLS LAST")
     keys = chance.sample(["a", "b", "c", "b + a"], chance.randint(1, 2))
     return ", ".join(key + chance.choice(ways) for key in keys)
 
 
 def check(seed: int) -> None:
-    """A random query that ranks: with a bound outside, in QUALIFY or none, or ORDER BY with LIMIT."""
+    """Checks a random query that ranks: with a bound in an outer query, in QUALIFY, or without one;
+    or ORDER BY with LIMIT."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(1, 60))}
     keys = chance.choice(["", "PARTITION BY a", "PARTITION BY a, c"])
     by, most, rank = order(chance), chance.randint(0, 3), chance.choice(RANKS)
-    # DuckDB breaks ties of row_number as it likes.
+    # DuckDB breaks ties of row_number arbitrarily.
     ties = ", rn" if rank == "row_number" else ""
     ours, theirs = (
         f"{rank}() OVER ({keys} ORDER BY {by})",
@@ -66,7 +68,7 @@ def check(seed: int) -> None:
 
 
 def check_windows(seed: int) -> None:
-    """Ranks in windows: of rows, and of the groups of windows."""
+    """Checks ranks within windows: of rows, and of the groups of windows."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(1, 60))}
     size, most = chance.choice([2, 5, 9]), chance.randint(1, 3)
@@ -97,7 +99,8 @@ def check_windows(seed: int) -> None:
 
 
 def check_whole(seed: int) -> None:
-    """Functions of whole partitions beside ranks, in any order; what looks ahead in time."""
+    """Checks functions of whole partitions beside ranks, in any order, including functions that
+    look ahead in time."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, chance.randint(0, 60))}
     keys, by = chance.choice(["", "PARTITION BY a", "PARTITION BY a, c"]), order(chance)
@@ -158,7 +161,7 @@ def test_a_row_that_looks_ahead_comes_with_the_row_it_looks_at() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_of_a_time_stand_as_they_came_however_they_are_decided(seed: int) -> None:
-    """For what reads them, in any steps and over restarts."""
+    """Readers see them in this order, in any steps and across restarts."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     ts = sorted(chance.choices(range(6), k=25))
@@ -210,12 +213,12 @@ def test_of_each_partition_only_the_best_rows_are_kept() -> None:
     ["lead(b) OVER {} > -9", "ntile(2) OVER {} = 1"],
 )
 def test_a_condition_that_looks_ahead_sees_what_the_bound_leaves_out(ahead: str) -> None:
-    """A rank bounds what is kept unless another function of the same QUALIFY is of all rows."""
+    """A rank bounds the kept rows unless another function in the same QUALIFY covers all rows."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
-    rows = r_stream(random.Random(seed), 4_500)  # the last piece has rows let go of
+    rows = r_stream(random.Random(seed), 4_500)  # some are released before the last piece
     asked = []
-    for ties in ("", ", rn"):  # DuckDB breaks ties of row_number as it likes
+    for ties in ("", ", rn"):  # DuckDB breaks ties of row_number arbitrarily
         over = f"(PARTITION BY a ORDER BY b DESC{ties})"
         asked.append(f"row_number() OVER {over} <= 2 AND {ahead.format(over)}")
     text = f"{DEFINITIONS}REGISTER QUERY q AS SELECT a, b FROM R QUALIFY {asked[0]}"

@@ -1,4 +1,4 @@
-"""WITH and FROM (SELECT ...) against the same query over derived streams, and against DuckDB."""
+"""WITH and FROM (SELECT ...) compared with the same query over derived streams, and with DuckDB."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USES = (
 
 
 def check(seed: int) -> None:
-    """One part within another query, written in three ways."""
+    """Checks one subquery within another query, written in three ways."""
     chance = random.Random(seed)
     rows = {"R": r_stream(chance, 40), "S": s_stream(chance, 30)}
     part, use = chance.choice(PARTS), chance.choice(USES)
@@ -71,7 +71,7 @@ def test_as_duckdb_has_it() -> None:
 
 
 def test_a_name_is_that_of_the_part_around_it() -> None:
-    """A part named like a stream hides it, but not from itself, nor behind the query."""
+    """A part named like a stream hides it, but not within itself, nor after the query."""
     text = f"""{DEFINITIONS}
     REGISTER QUERY q AS WITH R AS (SELECT a FROM R WHERE a = 1) SELECT count(*) AS n FROM R WINDOW UNBOUNDED;
     REGISTER QUERY all_of AS SELECT count(*) AS n FROM R WINDOW UNBOUNDED"""

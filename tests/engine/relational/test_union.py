@@ -1,4 +1,4 @@
-"""UNION ALL against all rows put together."""
+"""UNION ALL compared with all rows put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Windows that no device has, and rows once within a window, by brute force over the whole streams."""
+"""Windows that no device supports, and distinct rows within a window, compared with brute force
+over the whole streams."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.engine.relational.once import DEFINITIONS, Row, order, run, stream
 
 
 def windows(chance: random.Random, keys: bool = True) -> tuple[str, Any]:
-    """A window, and what it holds of the rows of its stream that have come by now."""
+    """Returns a window, and which of the rows of its stream that have come by now it holds."""
     kind = chance.choice(
         ("partition", "since", "every", "range", "rows") if keys else ("range", "rows")
     )
@@ -92,7 +93,7 @@ def test_groups(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_steps(seed: int) -> None:
-    """The answer at each step only."""
+    """Gives the answer only at each step."""
     chance = random.Random(seed)
     rows = {"R": stream(chance, "b")}
     size, slide, by_rows = chance.randint(1, 12), chance.randint(1, 7), chance.random() < 0.5

@@ -37,7 +37,7 @@ def synopses() -> Synopses:
 
 
 def blocks() -> list[BlockRows]:
-    """The data as blocks of the times 0 and 1, then the two blocks of the second site."""
+    """Returns the data as blocks at times 0 and 1, then the two blocks of the second site."""
     found = [
         BlockRows(k, t, tuple(SiteRow((key,), t) for key, when in rows if when == t))
         for t in (0, 1)

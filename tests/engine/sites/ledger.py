@@ -1,6 +1,6 @@
-"""The ledger: costs of moving messages, by the time unit of the block that caused them.
+"""The ledger: the cost of moving messages, by the time unit of the block that caused them.
 
-Preset `paper` counts rows and synopsis entries; `real` counts also orders, visible numbers,
+Preset `paper` counts rows and synopsis entries; `real` also counts orders, visible numbers,
 acknowledgements, recovery, and every repetition.
 """
 
@@ -16,7 +16,7 @@ from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import ENTRY, UnitCosts, times
 
 MOVE = "move"
-"""The kind of charges for rows a new hub lacks."""
+"""The kind of the charges for rows that a new hub lacks."""
 Preset: TypeAlias = Literal["paper", "real"]
 
 
@@ -34,9 +34,9 @@ class Charge:
 
 @dataclass
 class Ledger:
-    """`deliver` false leaves results out. `width` weighs a row by the streams merged in it.
-    `ingest_cost` is what rows cost from a feeder that is elsewhere to the sites that store them: part
-    of no way of joining, and so of no total."""
+    """`deliver` false leaves results out. `width` weighs a row by the number of streams merged in
+    it. `ingest_cost` is the cost of rows from a feeder elsewhere to the sites that store them: it
+    is part of no way of joining, and so of no total."""
 
     n: int
     preset: Preset = "paper"
@@ -55,8 +55,8 @@ class Ledger:
         group: int = 0,
         less: float = 0.0,
     ) -> None:
-        """Charges a message. Of several joins that share their messages, `group` is the message's,
-        and `less` what it holds that another took along."""
+        """Charges a message. If several joins share their messages, `group` is the message's join,
+        and `less` is the part of its content that another join's message already carried."""
         kind = type(message).__name__.lower()
         moving = getattr(message, "moving", None)
         if self.preset == "paper":
@@ -80,7 +80,7 @@ class Ledger:
         self.ingest_cost += times(rows * self.width(1), costs.w[feeder][site])
 
     def units(self, message: m.SiteMessage) -> float:
-        """The weight of a message, in rows."""
+        """Returns the weight of a message, in rows."""
         real = self.preset == "real"
         match message:
             case m.Probe(position=position, parts=parts):
@@ -106,7 +106,7 @@ class Ledger:
 
     @property
     def moved(self) -> float:
-        """The cost of hubs that took the place of others, or of planned joins."""
+        """Returns the cost of moves, to a hub that replaces another or replaces planned joins."""
         return sum(charge.cost for charge in self.charges if charge.kind == MOVE)
 
     def by_unit(self) -> dict[float, float]:
@@ -116,14 +116,14 @@ class Ledger:
         return units
 
     def of_block(self, stream: int, no: int) -> float:
-        """The cost of moving a block's rows: its probes and results."""
+        """Returns the cost of moving a block's rows: its probes and results."""
         way = ("probe", "ship", "deliver")
         return sum(
             c.cost for c in self.charges if (c.stream, c.no) == (stream, no) and c.kind in way
         )
 
     def text(self) -> str:
-        """One charge a line, for comparison byte by byte."""
+        """Writes one charge a line, for comparison byte by byte."""
         return "\n".join(
             json.dumps([c.tau, c.sender, c.to, c.kind, c.stream, c.no, c.units, c.cost])
             for c in self.charges
@@ -131,7 +131,7 @@ class Ledger:
 
 
 def _block(message: m.SiteMessage) -> tuple[int, int]:
-    """The block a charge is of; -1, -1 for none."""
+    """Returns the block a charge belongs to; (-1, -1) for none."""
     match message:
         case m.Probe(block=block) | m.Deliver(block=block) | m.Ship(block=block):
             return block

@@ -1,8 +1,9 @@
-"""The experiment in lockstep: what a run costs, from counts of rows alone, for each way to join.
+"""The experiment in lockstep: the cost of a run for each way of joining, computed from counts of
+rows.
 
-In each time unit first what no window reaches is deleted, then the sites' blocks come one by one,
-each seen by the next. No row is made: sizes of joins are products of counts, so that runs with
-10^8 results take milliseconds. The tests compare it with the protocol and real rows.
+Each time unit first deletes what no window reaches; then the sites' blocks come one by one, each
+seen by the next. No row is made: sizes of joins are products of counts, so runs with 10^8 results
+take milliseconds. The tests compare it with the protocol and real rows.
 
     unit t:  delete rows with t - t_r > window   (Expire: a quarter for each key, site to centre)
              for each site: Delta, filter, order, Plan, Probes, Result
@@ -16,7 +17,7 @@ each seen by the next. No row is made: sizes of joins are products of counts, so
 | `Auto` | planned joins or a hub, block by block, as an account allows |
 
 The setting: nodes 0..n-1 are sites, node n is the query node. Unit costs are 1..10; each site gets
-about five rows a time unit, with keys 1..20. The generator is plain Python's, so that a seed means
+about five rows a time unit, with keys 1..20. The generator is plain Python, so that a seed means
 the same everywhere.
 """
 
@@ -62,7 +63,7 @@ class LockstepSetting:
 
 
 def setting(seed: int, n: int, units: int = UNITS) -> LockstepSetting:
-    """The setting of one seed; the paper's has 30 units and seeds 1000·n + s."""
+    """Returns the setting of one seed; the paper's has 30 units and seeds 1000·n + s."""
     chance = random.Random(seed)
     w = [[0] * (n + 1) for _ in range(n + 1)]
     for a in range(n + 1):
@@ -77,7 +78,7 @@ def setting(seed: int, n: int, units: int = UNITS) -> LockstepSetting:
 
 
 def _poisson(chance: random.Random) -> int:
-    """Knuth's way."""
+    """Draws a Poisson number by Knuth's method."""
     k, p, floor = 0, 1.0, math.exp(-RATE)
     while True:
         p *= chance.random()
@@ -88,22 +89,23 @@ def _poisson(chance: random.Random) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which a run is counted. `vector`, if given, is the price of a synopsis in entries, as if it
-    were sent dense: of each non-empty block's, of the plan for it, of each deletion's."""
+    """The terms on which a run is counted. `vector`, if given, is the price of a dense synopsis in
+    entries; it applies to each non-empty block, to the plan for it, and to each deletion."""
 
     window: float = math.inf
     deliver: bool = True
     vector: int | None = None
 
     def entries(self, counts: Collection[Entry], cause: Counts | None = None) -> float:
-        """The price of sending counts; a dense plan for a non-empty block has all its entries."""
+        """Returns the price of sending counts; a dense plan for a non-empty block has all its
+        entries."""
         dense = self.vector if cause or counts else None
         return ENTRY * (dense or len(counts))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Cost and results by time unit; `synopses` is what of the cost went into synopses."""
+    """Cost and results by time unit; `synopses` is the part of the cost spent on synopses."""
 
     costs: list[float] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
@@ -119,8 +121,8 @@ class Outcome:
 
 
 class Way:
-    """One way to join, over one setting: the loop, and the synopses as they are when each block
-    comes. A way gives its costs of deletions, of a block and of the end of a unit."""
+    """A way to join, over one setting: the loop, and the synopses at the time each block comes. A
+    way gives its costs of deletions, of a block, and of the end of a unit."""
 
     def __init__(self, setting: LockstepSetting, terms: Terms | None = None) -> None:
         self.setting, self.terms = setting, terms or Terms()
@@ -146,7 +148,7 @@ class Way:
         return self.outcome
 
     def _expired(self, t: int) -> Iterator[tuple[int, Counts]]:
-        """The rows each site deletes at the start of a unit, by key."""
+        """Yields the rows that each site deletes at the start of a unit, by key."""
         for i in self.setting.sources:
             gone: Counter[Entry] = Counter()
             while self.live[i] and t - self.live[i][0][0] > self.terms.window:
@@ -159,13 +161,13 @@ class Way:
         return 0.0
 
     def block(self, i: int, block: Counts) -> tuple[float, int]:
-        """Cost and results of site i's block."""
+        """Returns cost and results of site i's block."""
         raise NotImplementedError
 
     def unit_over(self, last: bool) -> float:
         return 0.0
 
-    # What several ways need.
+    # Shared by several ways.
 
     @property
     def sink(self) -> int | None:
@@ -176,14 +178,14 @@ class Way:
         return Task(self.setting.n, source, size, self.setting.costs, self.sink)
 
     def results(self, source: int, block: Counts) -> int:
-        """The number of results of a block."""
+        """Returns the number of results of a block."""
         task = self.task(source, self.synopses.filter(source, block))
         return int(task.size(task.all))
 
 
 class Planned(Way):
-    """Synopses, filter and a planned order; without `filtered` only the order, as if counts were
-    known for nothing."""
+    """Synopses, filter and a planned order. Without `filtered` only the order, as if counts were
+    known at no cost."""
 
     def __init__(
         self,
@@ -221,7 +223,7 @@ class Planned(Way):
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """A block's way: the nodes in order, the rows that left each, and whether it got through."""
+    """A block's path: the nodes in order, the rows that left each, and whether it got through."""
 
     nodes: tuple[int, ...]
     rows: tuple[int, ...]
@@ -240,10 +242,10 @@ class Trip:
 
 
 class Memory:
-    """The memory of all sites for lottery routing: for each other, the rows sent there and how many
-    came of them. The next stop is the one with the highest share `sf = (sent + 1)/(came + 1)` among
-    those not yet visited, the lowest of equals; nothing is drawn, and unit costs do not matter. The
-    1s make an unseen site 1."""
+    """The memory of all sites for lottery routing: for each other site, the number of rows sent
+    there and the number that came of them. The next stop is the site with the highest share `sf =
+    (sent + 1)/(came + 1)` among those not yet visited, the lowest-numbered of equals; nothing is
+    drawn, and unit costs do not matter. The 1s give an unseen site the share 1."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -257,7 +259,7 @@ class Memory:
         return max(left, key=lambda to: (self.share(at, to), -to))
 
     def route(self, source: int, block: Counts, synopses: Synopses) -> Trip:
-        """Sends a block round, by counts, and remembers."""
+        """Routes a block through the sites, by counts, and remembers the outcome."""
         nodes, rows = [source], [sum(block.values())]
         left, at, current = set(range(self.n)) - {source}, source, dict(block)
         while left and current:
@@ -274,7 +276,7 @@ class Memory:
 
 
 class Lottery(Way):
-    """Lottery routing, which knows neither synopses nor costs."""
+    """Lottery routing, without synopses or costs."""
 
     def __init__(self, setting: LockstepSetting, terms: Terms | None = None) -> None:
         super().__init__(setting, terms)
@@ -286,7 +288,7 @@ class Lottery(Way):
 
 
 class AtHub(Way):
-    """Everything goes to node h, results from there."""
+    """Sends everything to node h, and results from there."""
 
     def __init__(self, setting: LockstepSetting, terms: Terms | None, h: int) -> None:
         super().__init__(setting, terms)
@@ -300,7 +302,7 @@ class AtHub(Way):
 
 class Bloom(Way):
     """After each block its site sends every other site 64 bits that hold its keys; sites filter by
-    what they were sent and route to the nearest site not yet visited."""
+    the bits they received and route to the nearest site not yet visited."""
 
     def block(self, i: int, block: Counts) -> tuple[float, int]:
         left = {k for k in self.setting.sources if k != i}
@@ -317,7 +319,7 @@ class Bloom(Way):
         order, at = [], i
         while left:
             row = self.w[at]
-            at = min(left, key=lambda k: (row[k], k))  # used at once
+            at = min(left, key=lambda k: (row[k], k))  # takes effect at once
             order.append(at)
             left.discard(at)
         if survivors:
@@ -326,22 +328,23 @@ class Bloom(Way):
 
 
 def bits(key: Key) -> int:
-    """The two bits of a key: the first two bytes of the hash of its decimal form."""
+    """Returns the two bits of a key: the first two bytes of the hash of its decimal form."""
     digest = hashlib.blake2b(str(key).encode(), digest_size=8).digest()
     return 1 << digest[0] % BITS | 1 << digest[1] % BITS
 
 
 class Auto(Way):
-    """`strategy=auto`: keeps below the cost of every hub.
+    """`strategy=auto`: stays below the cost of every hub.
 
-    While some site has no rows nothing can join, and synopses stay at home: a block costs nothing,
-    and every hub's cost grows. What a site has not sent is owed, net of what it deleted meanwhile,
-    and is sent with its next block; so are deletions. A block's way through planned joins is then
+    While some site has no rows, nothing can join and synopses stay at home: a block costs nothing,
+    and every hub's cost grows. A site owes whatever it has not sent, net of what it deleted
+    meanwhile, and sends it with its next block; the same holds for deletions. A block's way through
+    planned joins is then
 
         owed synopses -> filter, order -> plan and probes -> results
 
-    Each step is taken if the account affords it; else the block goes the hub's way, rows -> results.
-    What a move costs is in its unit."""
+    Each step is taken if the account affords it; otherwise the block goes the hub's way, rows ->
+    results. The cost of a move counts in its unit."""
 
     def __init__(
         self, setting: LockstepSetting, terms: Terms | None = None, planner: Planner = auto
@@ -381,7 +384,7 @@ class Auto(Way):
         return self.account.total - before, results
 
     def unit_over(self, last: bool) -> float:
-        """Every ten units: a hub that would have saved a fifth is worth its move."""
+        """Checks every ten units: a hub that would have saved a fifth is worth its move."""
         before = self.account.total
         if self.recent.unit_over() and self.account.hub is None and not last:
             best = self.recent.best()
@@ -391,7 +394,8 @@ class Auto(Way):
         return self.account.total - before
 
     def _planned(self, i: int, block: Counts, results: int) -> bool:
-        """True if the block was joined between the sites, for what that may cost."""
+        """Returns whether the block was joined between the sites within what the account
+        affords."""
         if not block or not all(self.rows):
             self.account.joined(results)
             return True
@@ -424,12 +428,13 @@ class Auto(Way):
         return True
 
     def _changed(self, k: int, block: Counts) -> set[Entry]:
-        """The entries of a message: what changed before a block, and the block."""
+        """Returns the entries of a message: the changes before a block, and the block."""
         changes = self.owed[k]
         return {e for e, change in changes.items() if change - block.get(e, 0)} | block.keys()
 
     def _send(self, k: int, but: Counts) -> None:
-        """A site's changes reach the centre; those of a block itself when it was filtered."""
+        """Sends a site's changes to the centre, except those of its block, which are added after
+        the filter."""
         changes, self.unsent[k] = self.owed[k], False
         changes.subtract(but)
         self.known.sites[k].add({entry: c for entry, c in changes.items() if c > 0})
@@ -447,7 +452,7 @@ class Auto(Way):
         self.account.pay(self.account.delivery(hub, results))
 
     def _move(self, to: int, i: int, block: Counts) -> None:
-        """Everything alive goes to another hub, the block under way as well."""
+        """Moves everything alive to another hub, including the block under way."""
         self.account.go(to, self._move_cost(to) + sum(block.values()) * self.w[i][to])
 
     def _move_cost(self, to: int) -> float:
@@ -476,7 +481,7 @@ def run_lottery(setting: LockstepSetting, terms: Terms | None = None) -> Outcome
 
 
 def run_hub(setting: LockstepSetting, terms: Terms | None = None) -> Outcome:
-    """The best hub in hindsight."""
+    """Returns the outcome of the best hub in hindsight."""
     outcomes = [AtHub(setting, terms, h).run() for h in range(setting.n + 1)]
     return min(outcomes, key=lambda outcome: outcome.total)
 

@@ -1,5 +1,5 @@
-"""A simulated network: nodes in one process; messages late, lost and repeated, nodes that crash, all
-drawn from a seed."""
+"""A simulated network: nodes in one process, messages that are late, lost and repeated, and nodes
+that crash, all drawn from a seed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from seustream.engine.sites.store import Store
 from tests.engine.sites.ledger import Ledger
 
 Passes = Callable[[int, int, Any], bool]
-"""True for a message from one node to another that gets through."""
+"""Returns whether a message from one node to another gets through."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineFaults:
-    """The faults of a network: the longest delay, and the parts lost and repeated."""
+    """The faults of a network: the longest delay, and the shares of messages lost and repeated."""
 
     delay: int = 0
     loss: float = 0.0
@@ -37,7 +37,7 @@ NO_FAULTS = LineFaults()
 
 
 class Mail:
-    """Messages under way. One from a node to itself arrives at once, and arrives."""
+    """Messages under way. A message from a node to itself arrives at once and is never lost."""
 
     def __init__(self, faults: LineFaults, seed: int) -> None:
         self.faults, self.chance = faults, random.Random(seed)
@@ -57,7 +57,8 @@ class Mail:
             heapq.heappush(self._under_way, (now + late, next(self._count), sender, to, parcel))
 
     def arrived(self, until: float) -> tuple[float, int, int, Any] | None:
-        """The next parcel that arrives up to a time: when, from whom, to whom, and what."""
+        """Returns the next parcel that arrives up to a time: when, from whom, to whom, and its
+        content."""
         if not self._under_way or self._under_way[0][0] > until:
             return None
         at, _, sender, to, parcel = heapq.heappop(self._under_way)
@@ -67,7 +68,7 @@ class Mail:
 @dataclass
 class SiteNetwork:
     """Nodes in one process and the messages between them. Time moves from event to event. `stores`
-    gives a site's store where it is not to be in memory. `results` are what the query node emits: the
+    gives a site's store if it is not to be in memory. `results` are what the query node emits: the
     number of a member query, and a result."""
 
     layout: SiteLayout | SharedLayout
@@ -99,21 +100,21 @@ class SiteNetwork:
     # --- what a user does -------------------------------------------------------
 
     def submit(self, block: BlockRows, feeder: int | None = None) -> None:
-        """Hands a block to its site; from a feeder on another node, what that costs is counted."""
+        """Hands a block to its site; if it comes from a feeder on another node, charges the way."""
         self.nodes[block.stream].submit(block, self.now)
         if feeder is not None:
             self.ledger.ingest(feeder, block.stream, len(block.rows), self.costs)
         self._post(block.stream)
 
     def set_costs(self, costs: UnitCosts, nodes: Iterable[int] | None = None) -> None:
-        """New unit costs reach some nodes now, the others perhaps later."""
+        """Sets new unit costs at some nodes now; the others may follow later."""
         self.costs = costs
         for number in self.nodes if nodes is None else nodes:
             self.nodes[number].set_costs(costs)
             self._post(number)
 
     def crash_centre(self, node: int, until: float) -> None:
-        """The centre there dies and comes back at a time, remembering nothing."""
+        """Kills the centre of a node, which comes back at a given time, remembering nothing."""
         self.lives[node] = self.lives.get(node, 0) + 1
         self.nodes[node].crash_centre(self.lives[node])
         self.down[node] = until
@@ -129,7 +130,7 @@ class SiteNetwork:
         return not self.mail and all(node.idle for node in self.nodes.values())
 
     def run(self, until: Callable[[], bool] | None = None, most: int = 1_000_000) -> None:
-        """Moves messages until all is quiet, or a condition holds."""
+        """Moves messages until the network is idle, or a condition holds."""
         for _ in range(most):
             if (self.idle and until is None) or (until is not None and until()):
                 return
@@ -139,7 +140,7 @@ class SiteNetwork:
     # --- events -----------------------------------------------------------------
 
     def step(self) -> None:
-        """The next message or, if none is earlier, everybody's clock."""
+        """Delivers the next message or, if none is earlier, ticks every node's clock."""
         arrived = self.mail.arrived(self.next_tick)
         if arrived is None:
             self.now = self.next_tick
@@ -156,7 +157,7 @@ class SiteNetwork:
             self._post(to)
 
     def _post(self, sender: int) -> None:
-        """Sends what a node has to say."""
+        """Posts the outgoing messages of a node."""
         for to, parcel in self.nodes[sender].drain():
             charge(self.layout, self.ledger, sender, to, parcel, self.costs)
             if sender == to or self.passes(sender, to, parcel):
@@ -191,7 +192,7 @@ def charge(
 
 
 def without_centre(parcel: m.SiteMessage | Bundle) -> m.SiteMessage | Bundle | None:
-    """The part of a message that reaches a node whose centre is dead."""
+    """Returns the part of a message that reaches a node whose centre is dead."""
     if isinstance(parcel, m.SiteMessage):
         return None if parcel.CENTRE else parcel
     return Bundle(tuple(part for part in parcel.parts if not part[1].CENTRE))
@@ -199,8 +200,8 @@ def without_centre(parcel: m.SiteMessage | Bundle) -> m.SiteMessage | Bundle | N
 
 @dataclass
 class Record:
-    """All decisions of a run, in the order in which they were made; of a block planned anew
-    after a crash the last one."""
+    """All decisions of a run, in the order in which they were made; for a block planned again after
+    a crash, the last one."""
 
     join: EquiJoin
     ledger: Ledger
@@ -217,7 +218,7 @@ class Record:
 
 
 def watch(network: SiteNetwork) -> Record:
-    """Records what the centres of a network decide from now on, whichever of them leads."""
+    """Records the decisions of a network's centres from now on, whichever of them leads."""
     assert isinstance(network.layout, SiteLayout)
     record = Record(network.layout.join, network.ledger)
     for node in network.nodes.values():

@@ -1,7 +1,7 @@
-"""The answer of a join by its definition, from every row that was ever given; and random inputs.
+"""The answer of a join by its definition, from all rows ever given; and random inputs.
 
-Nothing of the engine is used but its data classes: keys are compared as SQL compares them, windows
-by the newest block of a combination.
+Uses nothing of the engine but its data classes: keys compare as in SQL, windows by the newest block
+of a combination.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def answer(
     blocks: Iterable[BlockRows],
     equal: Sequence[tuple[object, object]] = (),
 ) -> list[Combination]:
-    """All combinations over one shared key; with `equal`, pairs of ((stream, place), ...)."""
+    """Returns all combinations over one shared key; with `equal`, over pairs of ((stream, place),
+    ...)."""
     n = len(windows)
     rows: list[list[tuple[Tid, float, SiteRow]]] = [[] for _ in range(n)]
     numbers = [0] * n
@@ -49,7 +50,8 @@ def answer(
 
 
 def same(a: object, b: object) -> bool:
-    """Equal in SQL; NULL and NaN equal nothing, booleans are no keys."""
+    """Returns whether two keys are equal in SQL; NULL and NaN equal nothing, and booleans are no
+    keys."""
     if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
         return False
     return a == b
@@ -62,7 +64,7 @@ def random_windows(chance: random.Random, n: int) -> list[float]:
 def random_blocks(
     chance: random.Random, n: int, units: int = 6, rows: int = 3, keys: int = 4
 ) -> list[BlockRows]:
-    """Blocks in the order of their times, some streams silent now and then."""
+    """Returns blocks in the order of their times; now and then a stream is silent."""
     blocks = []
     for t in range(units):
         for k in range(n):

@@ -1,4 +1,4 @@
-"""Drives simulated runs: blocks in, faults and mishaps as they come, results out."""
+"""Drives simulated runs: feeds blocks, injects faults and crashes, collects results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(net: SiteNetwork, member: int = 0) -> list[Combination]:
 
 
 def feed(net: SiteNetwork, blocks: Sequence[BlockRows], lockstep: bool = False) -> None:
-    """All blocks, in order; in lockstep each is done before the next comes."""
+    """Feeds all blocks in order; with `lockstep` each is done before the next comes."""
     for block in blocks:
         net.submit(block)
         if lockstep:
@@ -79,7 +79,7 @@ def rebuilds(net: SiteNetwork) -> int:
 def stormy(
     seed: int, crash: float = 0.0, kind: SynopsisKind | None = None, strategy: str = "planned"
 ) -> SiteNetwork:
-    """A random run: everything is drawn from the seed. Raises if it differs from the answer."""
+    """Runs a random case, all of it drawn from the seed. Raises if it differs from the answer."""
     chance = random.Random(seed)
     n = chance.choice([2, 3, 3, 4])
     windows, blocks = random_windows(chance, n), random_blocks(chance, n)
@@ -105,5 +105,5 @@ def stormy(
 
 
 def of_values(values: dict[Key, int]) -> dict[Entry, int]:
-    """A synopsis vector over one class, from plain values."""
+    """Makes a synopsis vector over one class from plain values."""
     return {(value,): count for value, count in values.items() if count}

@@ -1,4 +1,4 @@
-"""The account of what was spent and of what every hub would have cost, in figures worked by hand."""
+"""The account of the cost spent and of the cost of every hub, in figures worked out by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_can_be_afforded() -> None:
     assert of.affords(10)
     of.pay(4)
     assert not of.affords(7)
-    # From 0 a result costs 3, from 2 nothing: (35 - 4)/3 may go before 2 would have been cheaper.
+    # At 0 a result costs 3, at 2 nothing: (35 - 4)/3 may go before 2 would have been cheaper.
     assert of.most_results(0) == 31 / 3
     assert of.most_results(2) == math.inf
     of.go(2, 50)

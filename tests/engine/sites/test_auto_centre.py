@@ -1,5 +1,5 @@
-"""`strategy=auto` among whole nodes: answers by definition whatever the faults and the mishaps, and
-never dearer than the best hub but for the moves, by the ledger of what was really sent."""
+"""`strategy=auto` among whole nodes: the answers by definition under all faults and crashes, and,
+by the ledger of the messages sent, never dearer than the best hub except for the moves."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_auto_at_length(first: int) -> None:
 def lockstep(
     of: LockstepSetting, terms: Terms, faults: LineFaults = NO_FAULTS, seed: int = 0
 ) -> SiteNetwork:
-    """The nodes of a setting; in clear faults each block done before the next comes, and sites
-    deleting what each unit of time ends."""
+    """Runs the nodes of a setting. Without faults each block is done before the next comes, and
+    sites delete what each unit of time ends."""
     join = EquiJoin.on_one_key([terms.window] * of.n)
     layout = SiteLayout(join, of.costs, of.query_node, deliver=terms.deliver, strategy="auto")
     net = SiteNetwork(layout, faults, seed)
@@ -90,7 +90,7 @@ def lockstep(
 
 
 class _Hubs:
-    """What every node would have cost as the hub, from the rows alone."""
+    """The cost of every node as the hub, computed from the rows."""
 
     def __init__(self, of: LockstepSetting, terms: Terms) -> None:
         self.of, self.terms = of, terms
@@ -118,7 +118,7 @@ class _Hubs:
 
 
 def small(seed: int) -> LockstepSetting:
-    """A workload with few enough results to make them all."""
+    """Returns a workload with few enough results to make them all."""
     of = workload(seed)
     keys = tuple(tuple(block[:5] for block in unit) for unit in of.keys[:6])
     return LockstepSetting(
@@ -130,8 +130,8 @@ def small(seed: int) -> LockstepSetting:
 
 @pytest.mark.parametrize("first", range(0, 160, 40))
 def test_never_above_shipping_everything_but_for_the_moves(first: int) -> None:
-    """By the ledger, after every block; in bad faults at the end: with messages lost, repeated and
-    late, the account holds the most that is under way."""
+    """Checks the ledger after every block; under faults at the end, because with messages lost,
+    repeated and late, the account assumes the most that may be under way."""
     moved = stayed = 0
     for seed in range(first, first + 40):
         terms = Terms(random.Random(seed).choice([INF, 0, 3]), seed % 3 > 0)
@@ -147,7 +147,7 @@ def test_never_above_shipping_everything_but_for_the_moves(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [3000, 3001, 3002])
 def test_the_nodes_do_what_the_experiment_says(seed: int) -> None:
-    """Without a window both know everything exactly: charge by charge the same."""
+    """Without a window both know everything exactly, so they agree charge by charge."""
     of = setting(seed, 3, units=6)
     net = lockstep(of, Terms())
     run = Auto(of, Terms(), auto)
@@ -195,7 +195,7 @@ def test_approximate_synopses_change_no_result(kind: SynopsisKind) -> None:
 
 
 def test_several_classes() -> None:
-    """Orders and sizes are estimates, results are not."""
+    """Orders and sizes are estimates, but the results are exact."""
     for seed in range(30):
         chance = random.Random(seed)
         streams = EquiJoin.on_one_key([3, 5, INF]).streams
@@ -239,7 +239,7 @@ def test_costs_that_change_change_no_results() -> None:
 
 @pytest.mark.parametrize("what", ["forward", "fetch"])
 def test_without_a_rule_it_is_found_out(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hub that sends every result there is breaks the bound; one that fetches nothing, the
+    """A hub that sends all results breaks the bound; a hub that fetches nothing breaks the
     answer."""
     if what == "forward":
         monkeypatch.setattr("seustream.engine.sites.account.Account.most_results", lambda *_: INF)
@@ -251,7 +251,7 @@ def test_without_a_rule_it_is_found_out(what: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
-    """The question where results may go out from dies with the centre; the block does not."""
+    """The question where results may go dies with the centre; the block does not."""
     asked = 0
     for seed in range(40):
         of = small(seed)

@@ -1,4 +1,4 @@
-"""A site that is asked: what it announces, what it owes, what it ships."""
+"""A site under `strategy=auto`: what it announces, what it owes, what it ships."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_was_deleted_before_it_was_told_is_not_owed() -> None:
     of.submit(block(0, 6, 3))
     announce = only(of)
     assert isinstance(announce, Announce)
-    # 7, 8 and one 9 left, another 9 came, and 3.
+    # 7, 8 and one 9 left; another 9 and a 3 came.
     assert announce.owed == 3
     of.on_ask(1, Ask(EPOCH, 0, 3, 6))
     assert only(of) == Changes(EPOCH, 0, 3, 6, {(7,): -1, (8,): -1}, {(3,): 1})

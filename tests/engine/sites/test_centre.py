@@ -1,4 +1,4 @@
-"""What a centre answers, and when it holds back, leads, or gives way."""
+"""The answers of a centre, and when it holds back, leads, or gives way."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_takeovers() -> None:
     other.on_takeover(0, Takeover((1, 0)))
     assert (other.active, other.epoch) == (True, (2, 1))
     said(other)
-    # Whoever has not answered the rebuild yet is being asked; it needs no other.
+    # A site that has not answered the rebuild yet is being asked already; no second rebuild starts.
     other.on_takeover(0, Takeover((1, 0)))
     other.on_takeover(0, Takeover((2, 1)))
     assert other.epoch == (2, 1)

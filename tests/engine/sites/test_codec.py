@@ -1,4 +1,4 @@
-"""Messages come back as they were; what is no message is refused."""
+"""Messages survive encoding and decoding; anything that is no message is refused."""
 
 from __future__ import annotations
 

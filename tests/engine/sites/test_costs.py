@@ -1,4 +1,4 @@
-"""Unit costs: what is refused, cheapest ways against brute force, the place of the centre."""
+"""Unit costs: refused ones, cheapest ways compared with brute force, the place of the centre."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_centre_moves_for_more_than_a_fifth_only() -> None:
     def costs(far: float) -> UnitCosts:
         return UnitCosts.of([[0, far, far], [10, 0, 0], [10, 0, 0]])
 
-    # The centre at 1: 10 + far. At 0: 2·10 + 2·far.
+    # With the centre at 1: 10 + far. At 0: 2·10 + 2·far.
     assert costs(5).move(0, range(3), range(3)) == 1
     close = UnitCosts.of([[0, 10, 10], [10, 0, 12], [10, 12, 0]])
     assert close.distance(0, range(3)) == 40

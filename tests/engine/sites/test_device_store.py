@@ -1,5 +1,5 @@
-"""A store on a device against one in memory, step by step; and sites that are devices against the
-answer by definition."""
+"""A store on a device compared with one in memory, step by step; and sites with devices compared
+with the answer by definition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = (1, 2, "one", b"two", 2.5, -(10**30))
 def test_as_in_memory(
     device: type[GoldenDevice] | type[IssDevice], config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small buffers overflow, and little may be deleted before the device is emptied."""
+    """Small buffers overflow; only few rows may be deleted before the device is emptied."""
     monkeypatch.setattr(device_store, "FEWEST_DELETED", 3)
     chance = random.Random(3)
     stores = BlockStore(JOIN, 2), DeviceStore(JOIN, 2, device(CONFIGURATIONS[config]))

@@ -1,4 +1,5 @@
-"""The exchange: the graph gives the same results over the rows that came as over all of them."""
+"""The exchange: the graph gives the same results over the rows that it passes on as over all
+rows."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def results(text: str, given: dict[str, pa.Table]) -> tuple[dict[str, Rows], obj
 
 
 def came(text: str, given: dict[str, pa.Table], seed: int) -> dict[str, pa.Table]:
-    """What an exchange passes on of streams that are all at sites, over a bad network."""
+    """Returns the rows that an exchange passes on if all streams are at sites, over a bad
+    network."""
     plan = plan_exchange(compile_text(text).program, {name.lower() for name in given})
     nodes = len(plan.sites) + 1
     costs = UnitCosts.of([[0 if a == b else 1 + a + b for b in range(nodes)] for a in range(nodes)])
@@ -96,7 +98,7 @@ def test_the_results_are_those_over_all_rows(seed: int) -> None:
 
 @pytest.mark.parametrize(("query", "whole"), WHOLE.items())
 def test_streams_of_which_every_row_counts_come_whole(query: str, whole: str) -> None:
-    """So do those of a join whose other stream is needed whole by somebody else."""
+    """A stream also comes whole if it is joined with one that another query needs whole."""
     text = f"{STREAMS} REGISTER QUERY q AS {query}; REGISTER QUERY p AS {JOINED[0]};"
     plan = plan_exchange(compile_text(text).program, {"r", "s"})
     assert " ".join(sorted(plan.whole)) == whole

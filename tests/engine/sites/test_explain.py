@@ -1,4 +1,5 @@
-"""What is told of a run: the specification's blocks, their orders and costs; all of a stormy one."""
+"""EXPLAIN of a run: the specification's blocks with their orders and costs, and all blocks of a
+stormy run."""
 
 from __future__ import annotations
 

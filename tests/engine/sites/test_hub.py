@@ -1,4 +1,4 @@
-"""A hub on its own: what it joins, what it asks for first, what it does not send out."""
+"""A hub by itself: what it joins, what it asks for first, and what it holds back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_a_block_may_see_is_fetched_first() -> None:
     (done, joined) = said(of)
     assert done == (0, Done((0, 4), 0, 2))
     assert joined == (0, Joined((1, 0), (0, 4), 0, 0, delivered=True))
-    # Stream 1 is here up to block 1; of stream 0, block 4 alone, so 0 to 3 are still wanted.
+    # Stream 1 has arrived up to block 1; of stream 0 only block 4 has, so 0 to 3 are still wanted.
     of.on_ship(2, ship(2, 0, (4, 1, -1)))
     assert said(of) == [(0, Fetch(0, -1, 4, (4,), 0))]
     of.on_fetched(0, Fetched(0, -1, 4, 0, (row(0, 2),)))

@@ -1,4 +1,4 @@
-"""Keys have one form per value that SQL calls equal, and hashes that are what the specification says."""
+"""Keys: one form for all values that SQL calls equal, and the hashes of the specification."""
 
 from __future__ import annotations
 

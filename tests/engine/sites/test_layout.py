@@ -1,4 +1,4 @@
-"""What the nodes of a join agree on: where roles are, and layouts that are none."""
+"""The agreement between the nodes of a join: the places of roles, and layouts that are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seustream.engine.sites.layout import SiteLayout
 from seustream.engine.sites.model import EquiJoin
 
 JOIN = EquiJoin.on_one_key([5, 5, 5])
-# Node 1 is the nearest to all sites, of nodes 0 and 2 node 2.
+# Node 1 is the nearest to all sites; of nodes 0 and 2, node 2 is nearer.
 COSTS = UnitCosts.of([[0, 2, 6, 1], [2, 0, 1, 1], [6, 1, 0, 1], [1, 1, 1, 0]])
 
 

@@ -1,4 +1,4 @@
-"""What messages weigh, by preset, and whom they are charged to."""
+"""The weight of messages by preset, and the block they are charged to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MESSAGES: dict[str, tuple[SiteMessage, float, float]] = {
     "deliver": (Deliver((0, 0), 0, 0, (Result((0,), (ROW,)),) * 3), 3, 3),
     "delta": (Delta((1, 0), 0, 0, 0, COUNTS, 0, 0), 0.75, 0.75),
     "heartbeat": (Delta((1, 0), 0, 0, 0, {}, 0, 0), 0, 0.25),
-    # 8 sites in an order are a byte each, 9 visible numbers half an entry each.
+    # An order of 8 sites takes a byte each, 9 visible numbers half an entry each.
     "plan": (Plan((1, 0), 0, 0, 0, COUNTS, (), (), 0, (True,), 0), 0.75, 0.75 + 0.25 + 1.25),
     "expire": (Expire((1, 0), 0, 0, 0, COUNTS), 0.75, 0.75),
     "ack": (Ack(("done", 0, 0)), 0, 0.25),
@@ -83,7 +83,7 @@ def test_what_is_counted_of_a_hub() -> None:
 
 
 def test_rows_from_a_feeder_elsewhere_are_counted_apart() -> None:
-    """As the specification says: reported separately."""
+    """The specification requires it: reported separately."""
     costs = UnitCosts.of([[0, 4, 2], [4, 0, 3], [2, 3, 0]])
     net = SiteNetwork(SiteLayout(EquiJoin.on_one_key([math.inf] * 2), costs, 2))
     net.submit(block(0, 0, 1, 2, None), feeder=2)

@@ -1,4 +1,5 @@
-"""The experiment: exact totals of the specification, its table for all seeds, shapes over time."""
+"""The experiment: exact totals of the specification, its table for all seeds, and shapes over
+time."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_what_synopses_cost() -> None:
 
 
 def reduction(n: int, planner: str, terms: Terms, seeds: int, entries: int | None = None) -> float:
-    """Mean reduction against lottery, in percent."""
+    """Returns the mean reduction against lottery, in percent."""
     dense = Terms(terms.window, terms.deliver, entries)
     lottery = sum(run(1000 * n + s, n, "lottery", terms).mean for s in range(seeds))
     planned = sum(run(1000 * n + s, n, planner, dense).mean for s in range(seeds))

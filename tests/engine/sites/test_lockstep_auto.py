@@ -1,5 +1,6 @@
-"""Runs that choose between planned joins and a hub: never dearer than shipping everything to one node,
-the best known afterwards, by more than the moves charged; not at the end, nor at any time before."""
+"""Runs that choose between planned joins and a hub: except for the charged moves they are never
+dearer than shipping everything to one node, the best in hindsight; neither at the end nor at any
+time before."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def test_statement_44_hub_without_window_planned_joins_with() -> None:
 
 
 def workload(seed: int) -> LockstepSetting:
-    """Any costs, also of one direction, and of nothing; sites that are silent, flood, or change
-    their keys from one unit to the next."""
+    """Draws any costs, also free ones and costs of one direction only; sites that are silent,
+    flood, or change their keys from one unit to the next."""
     chance = random.Random(seed)
     n = chance.choice([2, 2, 3, 3, 4, 5])
     dearest = chance.choice([1, 10, 1000])
@@ -92,7 +93,7 @@ def test_nor_at_any_time_before_the_end(first: int) -> None:
 @pytest.mark.parametrize("window", [math.inf, 3])
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_in_the_setting_of_the_paper(n: int, window: float) -> None:
-    """Nor are the joins given up where they are the cheaper."""
+    """Joins are not given up if they are cheaper."""
     mine = joins = 0.0
     for s in range(20):
         of, terms = setting(1000 * n + s, n), Terms(window)
@@ -109,7 +110,7 @@ def test_a_poor_planner_costs_money_within_the_bound() -> None:
 
 
 def test_a_block_that_meets_nobody_costs_nothing() -> None:
-    """The case that no rule could meet while the first block's synopsis was paid for."""
+    """No rule could meet this case while the first block's synopsis was paid for."""
     costs = UnitCosts.of([[0, 5, 5, 5], [5, 0, 1, 5], [5, 1, 0, 5], [5, 5, 5, 0]])
     assert costs.centre(range(3)) == 1
     outcome, account = run_auto(LockstepSetting(3, costs, (((1, 2, 3), (), ()),)))

@@ -1,4 +1,4 @@
-"""Hub and filters without a centre: the specification's reductions against lottery."""
+"""Hub and filters without a centre: the reductions against lottery of the specification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.sites.lockstep import (
 
 SEEDS = 100
 EXPECTED = {
-    # n, window: hub, bloom, order without filter
+    # (n, window): hub, bloom, order without filter
     (3, math.inf): (96, 0, 25),
     (3, 3): (65, 39, 17),
 }

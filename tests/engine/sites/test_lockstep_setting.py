@@ -1,4 +1,4 @@
-"""The generator gives what the specification says of one seed."""
+"""The generator gives the setting that the specification states for one seed."""
 
 from __future__ import annotations
 

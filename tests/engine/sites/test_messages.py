@@ -1,4 +1,4 @@
-"""What identifies a message: what answers it, and the same message sent again."""
+"""The identity of a message: it matches its answer, and the same message sent again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW = Stored((0, 1, 2), (5,), 1.0, 2.0, (9.0,))
 
 
 def made(kind: type[m.SiteMessage], **known: object) -> m.SiteMessage:
-    """A message with these fields; the others are as can be told from their names."""
+    """Makes a message with these fields; every other field holds its own name."""
     usual: dict[str, object] = {f.name: f.name for f in dataclasses.fields(kind)}
     return kind(**{**usual, **{k: v for k, v in known.items() if k in usual}})
 
@@ -44,7 +44,8 @@ def test_a_question_and_its_answer_have_one_ref(
 
 @pytest.mark.parametrize("name", m.MESSAGES)
 def test_no_two_kinds_of_message_are_taken_for_each_other(name: str) -> None:
-    """But for a block that is announced by its keys or by its numbers, and their answers."""
+    """Exceptions are a block announced by its keys or by its numbers, and pairs of question and
+    answer."""
     kind = m.MESSAGES[name]
     fields = {f.name for f in dataclasses.fields(kind)}
     assert set(kind.KEY[1:]) <= fields, "a key names fields of the message"

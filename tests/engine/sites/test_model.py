@@ -1,4 +1,5 @@
-"""What a join is: classes of equal columns, what is refused, and when rows belong together."""
+"""The model of a join: classes of equal columns, refused joins, and the rows that belong
+together."""
 
 from __future__ import annotations
 

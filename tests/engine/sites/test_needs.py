@@ -1,4 +1,4 @@
-"""Which partners a tuple needs, read off queries."""
+"""The partners a tuple needs, derived from queries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Runs on a network that delays, loses, repeats and reorders, with centres that crash, against the
-answer by definition; and that runs without one of the rules are found out."""
+"""Runs on a network that delays, loses, repeats and reorders, with centres that crash, compared
+with the answer by definition; and that a run without one of the rules is found out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_statement_27_28_loss_and_reordering(first: int) -> None:
         net = stormy(seed)
         sink = net.nodes[net.layout.query_node].sink
         assert sink is not None
-        # A site may take a slow centre for a dead one; without that nothing is found twice.
+        # A site may take a slow centre for a dead one; otherwise nothing is found twice.
         if not rebuilds(net):
             assert sink.counters["repeated results"] == 0, seed
 
@@ -52,7 +52,7 @@ def test_statement_29_crashes_at_any_moment(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_a_centre_that_stays_dead(first: int) -> None:
-    """Sites find another one, and nobody goes on asking the dead."""
+    """Sites find another centre, and none keeps asking the dead one."""
     for seed in range(first, first + 10):
         chance = random.Random(seed)
         windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
@@ -188,8 +188,8 @@ def _no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_statement_32_mutations_are_noticed(
     mutate: Callable[[pytest.MonkeyPatch], None], crash: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the rule, some of the random runs differ from the answer, or a sink that should
-    have nothing to do finds repetitions."""
+    """Without the rule, some random runs differ from the answer, or a sink that should have nothing
+    to do finds repetitions."""
     mutate(monkeypatch)
     for seed in range(1500):
         try:
@@ -212,7 +212,7 @@ def test_approximate_synopses_change_no_result(kind: SynopsisKind) -> None:
 
 
 def test_animals_by_buckets_cost_more_and_give_the_same() -> None:
-    """Statement 8, executed: 8 is let through, 110 is paid, three results."""
+    """Executes statement 8: 8 rows get through, 110 is paid, three results come."""
     *blocks, first, _ = animals.blocks()
     net = SiteNetwork(
         SiteLayout(animals.join(), animals.COSTS, 1, kind=Hashed(4, lambda key: int(key) % 4))

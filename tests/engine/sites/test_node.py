@@ -1,4 +1,4 @@
-"""Whole nodes with real rows, in order and without mishaps: answers, messages and costs."""
+"""Whole nodes with real rows, in order and without faults: answers, messages and costs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
         )
     blocks = []
     for unblocked in random_blocks(chance, n, rows=4):
-        # Rows that are no older than their block: only then do all in a store still count.
+        # Rows no older than their block: otherwise some rows in a store would no longer count.
         rows = tuple(SiteRow(row.keys, unblocked.tau) for row in unblocked.rows)
         blocks.append(BlockRows(unblocked.stream, unblocked.tau, rows))
     for one in blocks:
@@ -87,7 +87,8 @@ def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
 
 @pytest.mark.parametrize(("seed", "window"), [(3000, INF), (3000, 3), (5000, 3), (8000, 3)])
 def test_protocol_costs_what_the_experiment_says(seed: int, window: float) -> None:
-    """The messages of whole nodes with real rows, charged one by one, against lockstep counts."""
+    """Compares the messages of whole nodes with real rows, charge by charge, with the lockstep
+    counts."""
     of = setting(seed, seed // 1000)
     net = SiteNetwork(SiteLayout(EquiJoin.on_one_key([window] * of.n), of.costs, of.query_node))
     for t, unit in enumerate(of.keys):
@@ -166,11 +167,11 @@ def test_statement_24_what_the_filter_drops_stays_matchable() -> None:
 
 
 def test_statement_25_what_ends_on_the_way_is_reported() -> None:
-    """The first site's row has the key, but is too old; nothing goes on to the third."""
+    """The first site's row has the key, but is too old; nothing goes on to the third site."""
     net = network(EquiJoin.on_one_key([0, INF, INF]), planner="auto")
     net.set_costs(UnitCosts.of([[0, 1, 50, 1], [1, 0, 50, 1], [50, 50, 0, 1], [1, 1, 1, 0]]))
     feed(net, [block(0, 0, 7), block(1, 0, 7)], lockstep=True)
-    # Stream 0 is not told of the time that passed: its old row still counts in the synopsis.
+    # Stream 0 does not learn of the time that passed: its old row still counts in the synopsis.
     net.nodes[2].submit(block(2, 5, 7), net.now)
     net._post(2)
     net.run()

@@ -1,4 +1,4 @@
-"""Messages are repeated until they are answered, by whom and however often."""
+"""Messages are repeated until they are answered, whichever node answers and however often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seustream explain --stage sites`: what is known before a run, and what a run has recorded."""
+"""`seustream explain --stage sites`: the facts known before a run, and the record of a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(here: Path, strategy: str = "planned") -> Path:
-    """Four blocks of each site of the query's shape, run and written."""
+    """Runs four blocks of each site of the query's shape, and writes the record."""
     query = compile_text(TEXT).program.queries[0]
     join = join_of(query)
     bare = type(join)(join.streams, join.equal)
@@ -70,7 +70,7 @@ def test_a_run_by_block(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run.append(str(record(here)))
     assert main(run) == 0
     said = capsys.readouterr().out.splitlines()
-    # One bird and one fox of each of four times: 16 pairs at most, the trap meets them all.
+    # Each of four times has a bird and a fox: at most 16 pairs, all of which the trap meets.
     way = next(line for line in said if line.startswith("  t → f → b"))
     assert way.split()[-5:] == ["1", "of", "1", "108", "108"]
     assert main([*run, "--format", "json"]) == 0

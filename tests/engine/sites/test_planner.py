@@ -1,4 +1,5 @@
-"""Planners against every order there is, on random instances; the specification's instances."""
+"""Planners compared with every possible order on random instances; the specification's
+instances."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from tests.engine.sites.running import of_values
 
 
 def instance(seed: int, n: int | None = None, dearest: int = 10) -> Task:
-    """Random counts and costs, asymmetric, with delivery or without."""
+    """Returns random counts and asymmetric costs, with delivery or without."""
     chance = random.Random(seed)
     n = n or chance.randint(2, 6)
     known = Synopses(EquiJoin.on_one_key([math.inf] * n))
@@ -46,7 +47,7 @@ def instance(seed: int, n: int | None = None, dearest: int = 10) -> Task:
 @pytest.mark.parametrize("first", range(0, 1200, 300))
 def test_statement_10_exact_planners_agree(first: int) -> None:
     for seed in range(first, first + 300):
-        # Costs from a small range make many ties, whose order is part of the answer.
+        # A small range of costs makes many ties; the order among equals is part of the answer.
         task = instance(seed, dearest=10 if seed % 2 else 2)
         want = enumerate_orders(task)
         assert branch_and_bound(task) == want, seed
@@ -55,7 +56,7 @@ def test_statement_10_exact_planners_agree(first: int) -> None:
 
 
 def test_of_equals_the_first_order() -> None:
-    """Unit costs of 0 and 1: nearly every best order has its equals."""
+    """With unit costs of 0 and 1, nearly every best order has equals."""
     for seed in range(400):
         task = instance(seed, n=5, dearest=1)
         want = enumerate_orders(task)
@@ -127,7 +128,7 @@ def test_branch_and_bound_leaves_branches_out() -> None:
 
 
 def test_one_site_has_nothing_to_order_and_two_have_one_order() -> None:
-    """Statement 22, for planners."""
+    """Statement 22 for planners."""
     alone = Task(1, 0, lambda visited: 7, UnitCosts.of([[0, 3], [3, 0]]), sink=1)
     for planner in PLANNERS.values():
         assert planner(alone) == Order(21, ())
@@ -163,7 +164,7 @@ def test_a_planner_that_fails_costs_no_results() -> None:
 
 
 def test_orders_stay_connected() -> None:
-    """A chain of streams, each sharing a class with the next alone."""
+    """A chain of streams; each shares a class only with the next."""
     n = 5
     streams = tuple(SiteStream(f"s{k}", ("l", "r")) for k in range(n))
     chain = EquiJoin(streams, tuple(((k, "r"), (k + 1, "l")) for k in range(n - 1)))

@@ -1,5 +1,5 @@
-"""The synopsis filter: never a tuple of a result is dropped, the output of a device behind it is what
-it was without it, and what can join nothing does not pass."""
+"""The synopsis filter never drops a tuple of a result, leaves the output of the device behind it
+unchanged, and stops tuples that can join nothing."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_cannot_join_stays(name: str) -> None:
     kept = dict(synopses.release())
     assert sum(saved.dropped for saved in synopses.saved.values()) > 100
     if name == "two":
-        # By the definition; a stretch of time more on either side is what synopses may add.
+        # By definition; synopses may add one stretch of time on either side.
         other = given["S"].to_pylist()
         sure = [
             row

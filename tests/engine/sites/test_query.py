@@ -1,4 +1,4 @@
-"""X-SQL joins spread over sites, against DuckDB on the same rows."""
+"""X-SQL joins spread over sites, compared with DuckDB on the same rows."""
 
 from __future__ import annotations
 

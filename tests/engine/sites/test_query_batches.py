@@ -1,4 +1,5 @@
-"""Batches run again, from the start or the middle, after any crash: nothing missing, nothing twice."""
+"""Batches run again, from the start or the middle, after any crash: nothing is missing, nothing
+comes twice."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_statement_42_a_feeder_that_starts_again(seed: int, tmp_path: Path) -> N
     path = tmp_path / "numbers"
     given: list[BlockRows] = []
     for batch, tables in enumerate(batches(seed)):
-        # A part of the batch goes out, the feeder dies, and runs the batch again from its file.
+        # Part of the batch goes out, the feeder dies, and runs the batch again from its file.
         blocks = blocks_of_batch(JOIN, BlockNumbers(path), batch, tables, unit=10)
         feed(net, blocks[: chance.randint(0, len(blocks))])
         again = blocks_of_batch(JOIN, BlockNumbers(path), batch, tables, unit=10)

@@ -1,4 +1,5 @@
-"""Conditions that are no equalities: where they are looked at, by values worked by hand."""
+"""Conditions other than equalities: the place where each is evaluated, with values worked out by
+hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Different queries over the same sites: each gets the results of a run of its own, and all of them
-tell less than runs of their own would."""
+"""Different queries over the same sites: each gets the results of a run of its own, and together
+they send less than separate runs would."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def blocks(chance: random.Random, units: int = 5) -> list[BlockRows]:
 
 
 def expected(join: EquiJoin, given: list[BlockRows]) -> list[tuple[Tid, ...]]:
-    """By the definition, over the query's own streams."""
+    """Returns the answer by definition, over the query's own streams."""
     at = [NAMES.index(stream.name) for stream in join.streams]
     mine = []
     for block in given:
@@ -149,14 +149,14 @@ def test_queries_of_one_shape_are_members_of_one_join() -> None:
     assert (first.sites, first.members) == ((0, 1, 2), ((0, (0, 1, 2)), (1, (2, 0, 1))))
     assert first.join.windows == ((1, 2, 3), (8, 9, 7))
     assert (second.members, third.members) == (((2, (0, 1)),), ((3, (0, 1)),))
-    # R is joined by a in all of them, S by a in two.
+    # All of them join R by a; two join S by a.
     assert first.join.horizons == (8, 9, 7)
     assert second.join.horizons == (8, 9)
     assert third.join.horizons == (8, 5)
 
 
 def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
-    """Two queries that differ in what R meets: its keys are told, planned and deleted once."""
+    """Two queries differ in the partner of R: R's keys are sent, planned and deleted once."""
     queries = [query("RS", [1, 1], "R.a=S.a"), query("RT", [4, 1], "R.a=T.a")]
     near_s = [[0 if a == b else 1 if 1 in (a, b) else 3 for b in range(5)] for a in range(5)]
     net = SiteNetwork(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
@@ -178,7 +178,7 @@ def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
     assert ("Plan", 2) in seen
     assert ("Expire", 2) in seen
     assert ("Plan", 1) in seen  # S and T are in one query each
-    # R's key of each time and its deletion are told for both, and cost what they do for one.
+    # R's key at each time and its deletion are sent for both queries, at the cost of one.
     w, centre = net.layout.costs.w, net.layout.centre
     of_r = [
         c for c in net.ledger.charges if c.kind in ("delta", "expire") and c.sender == 0 and c.cost

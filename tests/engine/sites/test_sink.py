@@ -1,4 +1,5 @@
-"""The query node delivers once, whatever comes again, and forgets what cannot."""
+"""The query node delivers each result once, however often it comes, and forgets results that cannot
+come again."""
 
 from __future__ import annotations
 

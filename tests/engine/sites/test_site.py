@@ -1,4 +1,4 @@
-"""What a site does about bad rows, bad times and bad luck: counted, refused, blocked, confessed."""
+"""A site under bad rows, bad times and crashes: it counts, refuses, blocks, and reports them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_statement_39_underflow_rebuilds() -> None:
     feed(net, blocks[half:])
     assert centre.counters["underflows"] == 1
     assert rebuilds(net) >= 1
-    # Counts taken away by force may have hidden partners until the rebuild: feed what follows.
+    # The counts removed above may have hidden partners until the rebuild: feed more blocks.
     more = [block(k, 20 + t, 1, 2) for t in range(2) for k in range(3)]
     before = len(net.results)
     feed(net, more)
@@ -130,7 +130,7 @@ def test_statement_41_a_full_site_blocks_its_feeder() -> None:
         net.submit(one)
     site = sites(net)[0]
     if site.epoch[1] == 0:
-        # The centre is next door and answers: its site alone is cut off then.
+        # The centre is at this site and still answers: take that centre down instead.
         net = network(EquiJoin.on_one_key([INF, INF]), max_pending=3)
         net.down[0] = INF
         for one in todo[:3]:

@@ -1,4 +1,4 @@
-"""Every acceptance statement of the specification has a test that names its number."""
+"""Every acceptance statement of the specification has a test with its number in the name."""
 
 from __future__ import annotations
 

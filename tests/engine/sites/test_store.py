@@ -1,4 +1,4 @@
-"""A row store against a list of rows, under random storing, probing and deleting."""
+"""A row store compared with a list of rows, under random storing, probing and deleting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synopses never count less than there is, under random additions and removals of what was added."""
+"""Synopses never count too little, under random additions and removals of what was added."""
 
 from __future__ import annotations
 

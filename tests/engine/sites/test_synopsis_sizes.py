@@ -1,4 +1,5 @@
-"""Synopsis vectors, filters and sizes: the specification's figures, and exactness by brute force."""
+"""Synopsis vectors, filters and sizes: the specification's figures, and brute force for
+exactness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB with the rows of `expressions`, one connection for a run."""
+"""DuckDB with the rows of `expressions`, on one connection for a whole run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def duck() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     table = pa.table(ROWS).append_column("id", pa.array(range(COUNT)))
     connection.register("incoming", table)
-    # The capital of ß is SS, as in Spark; DuckDB has a letter for it.
+    # The upper case of ß is SS, as in Spark; DuckDB uses the single letter ẞ.
     connection.execute("CREATE MACRO capitals(t) AS replace(upper(t), 'ẞ', 'SS')")
     connection.execute("CREATE TABLE rows AS SELECT * FROM incoming")
     return connection

@@ -1,5 +1,5 @@
-"""Judges of the operator contract: the numbered rules of `seustream.engine.stream.operator`, checked at every
-call, and operators run alone over recorded inputs in random pieces."""
+"""Judges of the operator contract: check the numbered rules of `seustream.engine.stream.operator`
+at every call, and run single operators over recorded inputs in random pieces."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from tests.cosim.bridge.serving import Rows, multiset
 
 
 class Checked:
-    """An operator that raises an `AssertionError` when a rule is broken, by it or by its caller.
+    """Wraps an operator; raises an `AssertionError` if the operator or its caller breaks a rule.
 
-    `times` has the column of a result's time, by query; a pattern's results that define no stream have none.
+    `times` maps a query to the column with the time of its results; a pattern whose results define
+    no stream has none.
     """
 
     def __init__(self, operator: Operator, times: Mapping[str, str]) -> None:
@@ -95,8 +96,8 @@ class Checked:
 
 @dataclass
 class Recorded:
-    """An operator's inputs, whole, and its answers: what it gives in any pieces. `order` has the times of
-    the rows of each stream that it defines, as they come."""
+    """An operator's inputs, whole, and its answers, which must not depend on how inputs are cut.
+    `order` has the times of the rows of each stream that it defines, in the order they come."""
 
     inputs: dict[str, pa.Table]
     answers: dict[str, Rows] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class Recorded:
 
 
 def times_of(compilation: Compilation) -> dict[str, str]:
-    """The column of a result's time, by the name that an answer bears."""
+    """Returns the column with the time of a result, by the name of its answer."""
     program = compilation.program
     found = {query.name: "ts_newest" for query in program.asked}
     defined = {id(node): name for name, node in definitions(program).items()}
@@ -124,7 +125,7 @@ def fresh(compilation: Compilation) -> GraphRun:
 
 
 def checked_run(compilation: Compilation) -> GraphRun:
-    """A run whose operators are `Checked`."""
+    """Returns a run whose operators are all `Checked`."""
     run, times = fresh(compilation), times_of(compilation)
     for name, operator in run.operators.items():
         exchange(run, name, Checked(operator, times))
@@ -141,7 +142,8 @@ def exchange(run: GraphRun, name: str, other: Operator) -> None:
 def recorded(
     compilation: Compilation, rows: Mapping[str, pa.Table], at: int
 ) -> dict[str, Recorded]:
-    """Every operator's inputs and answers in one run over whole streams, each call checked."""
+    """Returns every operator's inputs and answers in one run over whole streams, with each call
+    checked."""
     run, times = checked_run(compilation), times_of(compilation)
     found: dict[str, Recorded] = {}
     for _ in drive(run, rows, at):
@@ -163,13 +165,13 @@ def recorded(
 def in_pieces(
     compilation: Compilation, name: str, want: Recorded, chance: random.Random, saves: float = 0.2
 ) -> Recorded:
-    """What an operator gives of the same inputs in random pieces, its inputs one after the other in a
-    random order, watermarks anywhere between two rows; it is saved and restored now and then."""
+    """Returns the answers of an operator to the same inputs in random pieces: the inputs
+    interleaved at random, watermarks between any two rows, saved and restored now and then."""
     times = times_of(compilation)
     judge = Checked(fresh(compilation).operators[name], times)
     found = Recorded(want.inputs)
     many = sum(rows.num_rows for rows in want.inputs.values())
-    saves = min(saves, 150 / max(many, 1))  # of a set that explodes no more than some 25 times
+    saves = min(saves, 150 / max(many, 1))  # about 25 at most if rows explode
     left = {i: want.inputs.get(i) for i in judge.inputs}
     while left:
         input = chance.choice(sorted(left))
@@ -196,14 +198,14 @@ def in_pieces(
             operator.restore(saved)
             alike(operator.snapshot(), saved)
             assert operator.watermark == judge.watermark, "rule 7: another watermark"
-            judge.operator = operator  # which keeps its promises too
+            judge.operator = operator  # the restored one keeps its promises, too
     for query, answer in judge.outputs():
         found.add(query, answer, times)
     return found
 
 
 def alike(found: bytes, want: bytes) -> None:
-    """States are alike; the chunks that their tables are in do not count."""
+    """Asserts that two states are equal, except for how their tables are chunked."""
     head = json.loads(want[14 : 14 + int.from_bytes(want[6:14], "little")])
     one, other = (unpack(data, head["kind"], head["version"]) for data in (found, want))
     assert one.plain == other.plain, "rule 7: a restored state is another"
@@ -222,9 +224,10 @@ def same(found: Recorded, want: Recorded) -> None:
 
 
 def held(operator: object) -> int:
-    """Bytes that an operator keeps alive: Arrow buffers whole, even of a slice; arrays; containers.
+    """Returns the bytes that an operator keeps alive: whole Arrow buffers, even if it only holds a
+    slice; arrays; containers.
 
-    The compiled query set and the device, which are there before any row, do not count."""
+    The compiled query set and the device exist before any row, so they do not count."""
     seen: set[int] = set()
     buffers: set[tuple[int, int]] = set()
     total, stack = 0, [operator]

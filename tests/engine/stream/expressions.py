@@ -28,7 +28,8 @@ COUNT = 400
 
 
 def make_rows() -> dict[str, pa.Array]:
-    """Small values, so that they meet and sums stay in range, but in `b` and `j`."""
+    """Makes rows of small values, so that they often equal each other and sums stay in range,
+    except in `b` and `j`."""
     chance = random.Random(2006)
     columns = {}
     for name, kind in COLUMNS.items():
@@ -49,7 +50,7 @@ ROWS = make_rows()
 
 
 def bound(text: str, create: str = CREATE) -> x.Expression:
-    """An expression of stream R, typed."""
+    """Returns a typed expression of stream R."""
     compiled = compile_text(f"{create}SELECT {text} AS c FROM R WINDOW NOW;", stop_after="tree")
     return compiled.program.queries[0].items[0].expression
 
@@ -63,7 +64,7 @@ def computed(text: str) -> list[object]:
 
 
 def judged(connection: duckdb.DuckDBPyConnection, text: str) -> list[object]:
-    """What DuckDB makes of it; what is not a number is NULL here."""
+    """Returns DuckDB's values; NaN becomes NULL."""
     text = text.replace("upper(", "capitals(")
     found = connection.sql(f"SELECT {text} AS c FROM rows ORDER BY id").to_arrow_table()
     return [None if v != v else v for v in found.column("c").to_pylist()]
@@ -74,14 +75,14 @@ def same(found: list[object], wanted: list[object], text: str) -> None:
     for row, (a, b) in enumerate(zip(found, wanted, strict=True)):
         there = {name: column[row].as_py() for name, column in ROWS.items() if name in text}
         assert a == b, (text, there)
-        # Neither a boolean for a 1 nor 0.0 for -0.0.
+        # A boolean does not pass for a 1, nor 0.0 for -0.0.
         assert isinstance(a, bool) == isinstance(b, bool), (text, there)
-        # Of equal zeros either may be the greatest.
+        # Either of two equal zeros may be the greatest.
         if isinstance(a, float) and isinstance(b, float) and not re.search("greatest|least", text):
             assert math.copysign(1, a) == math.copysign(1, b), (text, there)
 
 
 def one(text: str) -> object:
-    """The value of an expression without columns."""
+    """Returns the value of an expression without columns."""
     (found,) = evaluate(bound(text), leaves({}), 1).to_pylist()
     return found

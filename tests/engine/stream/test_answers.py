@@ -1,4 +1,5 @@
-"""The form of results: the columns of a query, then two times; of a definition, rows of its stream."""
+"""The form of results: for a query its columns, then two times; for a definition the rows of its
+stream."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_results_of_a_definition_are_rows_at_the_time_of_their_newest_component(
 
 
 def test_what_is_remembered_of_a_query_is_not_another_s() -> None:
-    """Numbers of objects come again once these are gone; and no more is kept than there is room for."""
+    """Identities of objects recur once the objects are gone; and the cache keeps no more than its
+    limit."""
     for number in range(answers._KEPT + 100):
         item = dataclasses.replace(QUERY.items[0], name=f"c{number}")
         one = dataclasses.replace(QUERY, items=(item,))

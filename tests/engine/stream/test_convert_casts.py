@@ -1,4 +1,5 @@
-"""Casts, value by value: every pair of types the compiler allows, and which values have none there."""
+"""Casts, value by value: every pair of types the compiler allows, and the values with no
+counterpart."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.engine.stream.expressions import bound, computed, judged, one, same
 
 
 class No(Exception):
-    """This value has no counterpart in that type."""
+    """Raised for a value with no counterpart in the target type."""
 
 
 def to_integer(bits: int) -> Callable[[object], object]:
@@ -56,7 +57,7 @@ def to_double(v: object) -> object:
 def to_real(v: object) -> object:
     found = to_double(v)
     with np.errstate(over="ignore"):
-        return found if found is None else float(np.float32(found))  # past the largest, infinity
+        return found if found is None else float(np.float32(found))  # past the largest: infinity
 
 
 def to_boolean(v: object) -> object:
@@ -166,7 +167,7 @@ PAIRS = [(of, to) for of in FROM for to in CASTS if legal(of, to)]
 
 
 def test_which_casts_are_legal() -> None:
-    """The pairs below are all the compiler lets through."""
+    """The pairs below are all that the compiler allows."""
     for of, to in itertools.product(FROM, CASTS):
         refused = pytest.raises(CompileError, match="cannot become")
         with contextlib.nullcontext() if legal(of, to) else refused:
@@ -175,7 +176,7 @@ def test_which_casts_are_legal() -> None:
 
 @pytest.mark.parametrize(("of", "to"), PAIRS)
 def test_casts(of: str, to: str) -> None:
-    """Value by value: what becomes of it, or that it is NULL and a fault."""
+    """Checks each value's result, or that it is NULL and a fault."""
     e = bound(f"CAST(a AS {to})", f"CREATE STREAM R (a {of});")
     shape = ARROW.get(of, pa.string())
     width = {"real": np.float32, "double precision": np.float64}.get(of)

@@ -1,4 +1,5 @@
-"""Errors of running queries, whose they are, and what a report keeps of evaluations without a value."""
+"""Errors of running queries, the queries they belong to, and what a report keeps of evaluations
+without a value."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_faults_are_told_with_line_and_column_and_the_first_row() -> None:
 
 
 def test_two_expressions_of_one_place_are_one_line() -> None:
-    """An expression that is written once may be evaluated as two."""
+    """One written expression may be evaluated as two."""
     faults = QueryFaults(source=TEXT)
     faults.add(PLACE, 1, 0)
     faults.add(Place(Span(22, 28), "1 / a", "division by zero"), 1, 0)

@@ -1,7 +1,7 @@
-"""The evaluator by columns against the row reference: the same values and the same faults.
+"""The evaluator by columns compared with the row reference: the same values and the same faults.
 
-The random calls find a kernel of Arrow that means something else, a NULL gone astray, a fault that is
-counted twice or not at all. That the row reference is right is for the cases by hand and DuckDB to say.
+The random calls reveal an Arrow kernel with another meaning, a NULL gone astray, a fault that is
+counted twice or not at all. The cases by hand and DuckDB show that the row reference is right.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def same(a: object, b: object) -> bool:
 
 
 def compared(e: x.Expression, rows: Rows, count: int) -> Faults:
-    """The faults of an expression, once columns and rows agree on them and on the values."""
+    """Asserts that columns and rows agree on values and faults; returns the faults."""
     by_column, by_row = Faults(), Faults()
     found = evaluate(e, leaf_columns(rows), count, by_column)
     assert found.type == arrow_type(e.type)
@@ -83,7 +83,8 @@ def signatures(entry: ScalarFunction) -> list[tuple[str, int]]:
 def a_call(
     rng: random.Random, entry: ScalarFunction, number: int, count: int
 ) -> tuple[x.Call, Rows] | None:
-    """A call of an overload with random types, columns and constants; None where types do not fit."""
+    """Returns a call of an overload with random types, columns and constants; None if types do not
+    fit."""
     own = entry.overloads[number - 1] if number else entry
     wanted = list(own.parameters)
     if not number:
@@ -173,7 +174,7 @@ def test_rounding_of_columns_is_that_of_what_is_written() -> None:
     rng = random.Random("round")
 
     def real() -> float:
-        """Often a number whose last digit is the 5 that decides."""
+        """Often draws a number whose last digit is the 5 that decides."""
         match rng.randrange(4):
             case 0:
                 return float(f"{rng.randrange(-(10**5), 10**5)}.{rng.randrange(10**places)}5")
@@ -198,7 +199,7 @@ def quotient(a: x.Expression, b: x.Expression) -> x.Call:
 
 
 def random_number(rng: random.Random, depth: int) -> x.Expression:
-    """A number with many faults in it."""
+    """Returns a random expression that often has faults."""
     if depth == 0:
         return rng.choice((A, B, N, D, E, x.Literal(0, t.INT), x.Literal(2.5, t.DOUBLE)))
     match rng.randrange(7):
@@ -259,13 +260,13 @@ def test_random_trees_have_the_same_values_and_faults() -> None:
 
 
 def typed_rows(rng: random.Random, e: x.Expression, count: int) -> Rows:
-    """Values for the columns that an expression reads, and for one more."""
+    """Returns values for the columns that an expression reads, and for one more."""
     read = {part.name: part for part in x.columns(e) | {COLUMNS[0]}}
     return {name: column(rng, read[name].type, count) for name in sorted(read)}
 
 
 def campaign(seed: int, trees: int) -> set[str]:
-    """Compares so many typed trees; gives the entries among them."""
+    """Compares this many typed trees; returns the registry entries in them."""
     rng, made = random.Random(seed), Trees(seed)
     for _ in range(trees):
         e, count = made.any(rng.randint(1, 6)), rng.choice((0, 1, 6, 40))
@@ -275,7 +276,7 @@ def campaign(seed: int, trees: int) -> set[str]:
 
 @pytest.fixture
 def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of texts end early."""
+    """Limits the length of texts, which nested functions would make huge."""
     monkeypatch.setattr("seustream.compiler.language.functions.texts.MAX_TEXT", 500)
 
 
@@ -318,7 +319,7 @@ def test_survivors_are_those_of_one_and_and_so_are_their_faults() -> None:
 
 
 def counted(e: x.Expression, **columns: Sequence[object]) -> list[tuple[str, int, int]]:
-    """The faults as text, rows and first row."""
+    """Returns each fault as its text, its number of rows and its first row."""
     rows: Rows = {name: list(values) for name, values in columns.items()}
     count = len(next(iter(columns.values())))
     faults = compared(e, rows, count)
@@ -374,7 +375,7 @@ def test_an_aggregate_has_no_value_in_one_row() -> None:
 
 
 def test_kernels_are_taken_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The usual operations never come to the row reference."""
+    """The usual operations never use the row reference."""
 
     def refuse(*_: object) -> pa.Array:
         raise AssertionError("by rows")

@@ -1,8 +1,8 @@
-"""Expressions over columns: against DuckDB where the two agree on what SQL means, and worked by
-hand where X-SQL decides.
+"""Expressions over columns: compared with DuckDB where both agree on the meaning of SQL, and worked
+out by hand where X-SQL decides.
 
-DuckDB finds a wrong kernel, a NULL gone astray, a type that computes in too few bits. By hand
-are errors and the corners in which SQL engines differ; casts are in `test_casts`.
+DuckDB reveals a wrong kernel, a NULL gone astray, a type that computes in too few bits. Errors and
+the cases in which SQL engines differ are worked out by hand; `test_convert_casts` has the casts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_comparisons(duck: duckdb.DuckDBPyConnection, operator: str) -> None:
         same(computed(text), judged(duck, wide), text)
 
 
-# X-SQL, and DuckDB's SQL where it is written otherwise.
+# X-SQL, and DuckDB's SQL if its spelling differs.
 SAME: list[tuple[str, str | None]] = [
     ("s + i", "CAST(s AS BIGINT) + i"),
     ("s - c", None),
@@ -153,7 +153,7 @@ def test_the_same_as_in_duckdb(duck: duckdb.DuckDBPyConnection, text: str, sql: 
 
 @pytest.mark.parametrize("seed", range(15))
 def test_like(duck: duckdb.DuckDBPyConnection, seed: int) -> None:
-    """Patterns of characters that mean something to LIKE, to regular expressions, to C."""
+    """The patterns contain characters with a meaning in LIKE, in regular expressions, or in C."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     letters = "ab%_%_é日\\.*+?[](){}^$|\n\t-' "
@@ -162,7 +162,7 @@ def test_like(duck: duckdb.DuckDBPyConnection, seed: int) -> None:
     connection.register("texts", pa.table({"t": texts, "id": range(len(texts))}))
     for number in range(20):
         pattern = "".join(chance.choices(letters, k=chance.randrange(6)))
-        if number % 2:  # one that has a chance: a text with some of it forgotten
+        if number % 2:  # likely to match: a text with some letters replaced
             pattern = re.sub(
                 r"[^%]", lambda c: chance.choice((c[0], c[0], "_", "%")), chance.choice(texts)
             )
@@ -188,7 +188,7 @@ Pair = tuple[str, str]
 
 
 class Random:
-    """Expressions of every type, in X-SQL and in DuckDB's SQL."""
+    """Random expressions of every type, in X-SQL and in DuckDB's SQL."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -316,7 +316,7 @@ LOGIC: list[tuple[str, Callable[..., bool | None]]] = [
 
 @pytest.mark.parametrize(("text", "want"), LOGIC, ids=[text for text, _ in LOGIC])
 def test_truth_tables(text: str, want: Callable[..., bool | None]) -> None:
-    """All 27 rows; a condition holds where it is true, not where it is NULL."""
+    """All 27 rows; a condition holds if it is TRUE, not if it is NULL."""
     rows = {
         (0, name): pa.array(column)
         for name, column in zip("fgh", zip(*TRUTHS, strict=True), strict=True)
@@ -330,39 +330,39 @@ def test_truth_tables(text: str, want: Callable[..., bool | None]) -> None:
 # --- worked by hand -------------------------------------------------------------
 
 BY_HAND: list[tuple[str, object]] = [
-    # DIV truncates towards zero, the rest has the sign of what is divided.
+    # DIV truncates towards zero; the remainder has the sign of the dividend.
     ("7 / 2", 3.5), ("7 DIV 2", 3), ("-7 DIV 2", -3), ("7 DIV -2", -3), ("-7 DIV -2", 3),
     ("mod(7, 3)", 1), ("mod(-7, 3)", -1), ("mod(7, -3)", 1), ("mod(-7, -3)", -1),
     ("mod(-7.5, 2)", -1.5), ("mod(7.5, -2)", 1.5), ("mod(1e300, 3)", math.fmod(1e300, 3)),
-    # By zero it is NULL, of whatever type.
+    # Division by zero is NULL for every type.
     ("1 / 0", None), ("mod(1, 0)", None), ("1 DIV 0", None), ("0 / 0", None), ("1.0 / 0", None), ("1 / 0.0", None),
     ("mod(1.0, 0)", None), ("1.0 / (0.0 * -1)", None), ("NOT (1 / 0 = 1)", None), ("(1 / 0) IS NULL", True),
-    # Reals: infinity is a value, what is not a number is NULL.
+    # Reals: infinity is a value, NaN becomes NULL.
     ("1e308 * 10", math.inf), ("1e308 * 10 - 1e308 * 10", None), ("1e308 * 10 * 0", None),
     ("mod(1e308 * 10, 2)", None), ("(1e308 * 10) / (1e308 * 10)", None),
     ("sqrt(4)", 2.0), ("sqrt(-1)", None), ("power(2, 10)", 1024.0), ("power(-8, 0.5)", None),
     ("power(0, -1)", math.inf), ("power(0, 0)", 1.0),
-    # round: half goes away from zero, exactly.
+    # round: exact, with halves away from zero.
     ("round(0.5)", 1.0), ("round(-0.5)", -1.0), ("round(1.5)", 2.0), ("round(2.5)", 3.0), ("round(-2.5)", -3.0),
     ("round(0.49999999999999994)", 0.0), ("round(4503599627370497.5)", 4503599627370498.0), ("round(7)", 7),
     ("ceil(-0.5)", -0.0), ("floor(-0.5)", -1.0),
-    # Integers are computed in 64 bits, and beside a real as doubles.
+    # Integers are computed in 64 bits, beside a real as doubles.
     ("2147483647 + 1", 2**31), ("9223372036854775807 - 1", 2**63 - 2),
     ("9007199254740993 = 9007199254740992.0", True), ("9007199254740993 = 9007199254740992", False),
-    # substr counts from 1, and from the end what is below 0, as in Spark.
+    # substr counts from 1, and negative starts from the end, as in Spark.
     ("substr('hello', 2)", "ello"), ("substr('hello', 0, 2)", "he"), ("substr('hello', -1, 3)", "o"),
     ("substr('hello', -5, 3)", "hel"), ("substr('hello', 2, 0)", ""), ("substr('hello', 2, -1)", ""),
     ("substr('hello', 6)", ""), ("substr('hello', 4, 100)", "lo"), ("substr('日本語', 2, 1)", "本"),
-    # Characters, not bytes; of blanks only the space is trimmed.
+    # Functions count characters, not bytes; trim removes only spaces.
     ("length('日本語')", 3), ("length('')", 0), ("upper('straße é')", "STRASSE É"),
     ("trim('  a b\t ')", "a b\t"), ("trim('')", ""),
-    # NULL: greatest and least skip it, all else passes it on.
+    # NULL: greatest and least skip it, other functions return it.
     ("greatest(NULL, 1, 2.5)", 2.5), ("least(NULL, NULL)", None), ("greatest(TRUE, NULL)", True),
     ("coalesce(NULL, NULL)", None), ("coalesce(NULL, 'a')", "a"), ("nullif(NULL, 1)", None), ("nullif(1, NULL)", 1),
     ("nullif(NULL, NULL)", None), ("NULL = NULL", None), ("NULL || NULL", None), ("'a' || NULL", None),
     ("NULL + NULL", None), ("1 + NULL", None), ("abs(NULL)", None), ("length(NULL)", None), ("NULL IS NULL", True),
     ("power(NULL, 2)", None), ("ceil(NULL)", None), ("NOT NULL", None), ("NULL AND FALSE", False), ("NULL OR TRUE", True),
-    # LIKE: no escape character; % and _ match a line's end too.
+    # LIKE: no escape character; % and _ also match a line break.
     (r"'a%' LIKE 'a\%'", False), (r"'a\b' LIKE 'a\b'", True), ("'a\nb' LIKE 'a_b'", True), ("'a\nb' LIKE 'a%'", True),
     ("'日' LIKE '_'", True), ("'' LIKE '%'", True), ("'' LIKE ''", True), ("'A' LIKE 'a'", False), ("'a.c' LIKE 'a.c'", True),
     ("'abc' LIKE 'a.c'", False),

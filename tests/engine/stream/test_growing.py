@@ -1,4 +1,4 @@
-"""Columns that grow at the end and shrink at the front, against a plain list."""
+"""Columns that grow at the end and shrink at the front, compared with a plain list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_it_holds_what_a_list_holds(seed: int) -> None:
 
 
 def test_its_memory_follows_what_it_holds() -> None:
-    """A window of a million rows that has moved on leaves no array of a million behind."""
+    """A window of a million rows that has moved on keeps no array of a million alive."""
     column = Growing()
     column.append(np.arange(1_000_000))
     column.drop(999_990)

@@ -1,9 +1,9 @@
-"""The columnar synchroniser, against two others, on random interleavings.
+"""The columnar synchroniser, compared with two others on random interleavings.
 
-The definition in plain Python keeps everything it was ever given, so it finds tuples lost, doubled,
-released too early or too late, called late without being it, and any other order. The reference
-synchroniser (Algorithm 1) knows neither slack nor late tuples; on streams in order both release
-the same at every step.
+The definition in plain Python keeps everything it was ever given, so it reveals tuples that are
+lost, doubled, released too early or too late, wrongly called late, or in another order. The
+reference synchroniser (Algorithm 1) knows neither slack nor late tuples; on streams in order both
+release the same at every step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rows(ts: list[int], first: int) -> pa.Table:
 
 @dataclass
 class Definition:
-    """The merge as its docstring says it, tuple by tuple."""
+    """The merge as its docstring states it, tuple by tuple."""
 
     streams: int
     slack: int
@@ -72,7 +72,7 @@ class Definition:
 
 
 class Run:
-    """A merger and its definition, given the same."""
+    """A merger and its definition, with the same input."""
 
     def __init__(self, streams: int, slack: int) -> None:
         self.names = [f"S{i}" for i in range(streams)]
@@ -110,7 +110,7 @@ class Run:
         assert sum(self.merger.waiting.values()) == len(self.want.waiting)
 
     def opened(self, part: Slice) -> list[Tuple]:
-        """A slice as tuples: the streams take their rows in turn."""
+        """Returns a slice as tuples: each stream gives its rows in turn."""
         mine = [iter(self._tuples(i, r)) for i, r in enumerate(part.rows)]
         found = [next(mine[stream]) for stream in part.stream.tolist()]
         assert all(next(rest, None) is None for rest in mine)
@@ -170,7 +170,7 @@ def test_the_random_cases_are_worth_running() -> None:
 
 
 class Recorder:
-    """What the reference synchroniser releases."""
+    """Records what the reference synchroniser releases."""
 
     def __init__(self) -> None:
         self.released: list[Tuple] = []
@@ -188,7 +188,7 @@ class Recorder:
 
 @pytest.mark.parametrize("seed", range(80))
 def test_equals_the_reference_at_every_step(seed: int) -> None:
-    """Interleavings of pushes, boundaries and stops of streams in order."""
+    """Interleaves pushes, boundaries and stops of streams in order."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     streams = chance.randint(1, 5)
@@ -227,7 +227,7 @@ def test_equals_the_reference_at_every_step(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_at_the_ends_of_time(seed: int) -> None:
-    """Differences of timestamps here do not fit 64 bits, nor do sums with the slack."""
+    """Here differences of timestamps do not fit 64 bits, nor do sums with the slack."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     slack = chance.choice((0, 1, 5, 2**53 + 1, 2**63 - 1, 2**64))
@@ -245,7 +245,7 @@ def test_at_the_ends_of_time(seed: int) -> None:
 
 
 def test_one_tick_past_the_slack_is_late_however_large_the_timestamps() -> None:
-    """As doubles these timestamps are all the same."""
+    """As doubles, these timestamps are all equal."""
     run = Run(1, 10)
     run.push(0, [HIGH, HIGH - 10, HIGH - 11])
     assert run.want.late == [(HIGH - 11, 0, 2)]
@@ -253,7 +253,7 @@ def test_one_tick_past_the_slack_is_late_however_large_the_timestamps() -> None:
 
 
 def test_a_tuple_at_the_bound_waits_for_the_streams_before_its_own() -> None:
-    """Another one with this timestamp may still come on a stream that goes first."""
+    """A stream that goes first may still bring another tuple with this timestamp."""
     run = Run(2, 0)
     run.push(1, [1])
     run.push(0, [1])
@@ -272,7 +272,7 @@ def test_a_boundary_lets_the_others_pass_and_is_a_promise() -> None:
     assert run.want.released == [(3, 0, 0), (7, 0, 1)]
     run.push(1, [6, 7])
     assert run.want.late == [(6, 1, 0)]
-    run.boundary(1, 2)  # stale, harmless
+    run.boundary(1, 2)  # an older boundary has no effect
     run.boundary(0, 8)
     run.release(9)
     assert run.want.released[-1] == (7, 1, 1)
@@ -293,7 +293,7 @@ def test_the_bound_is_the_least_promise() -> None:
 
 
 def test_memory_is_proportional_to_what_waits() -> None:
-    """Of a long push of which one tuple waits, nothing else is held; and many short pushes are
+    """Of a long push of which one tuple waits, only that tuple is held; and many short pushes are
     held in few runs."""
     merger = Merger(["R", "S"])
     merger.push("R", rows(list(range(50_000)), 0))
@@ -355,7 +355,7 @@ def test_without_a_taker_late_rows_are_counted() -> None:
 
 
 def test_slices_of_one_release_are_made_of_one_bound() -> None:
-    """What comes while slices are being taken waits for the next release."""
+    """Tuples that arrive while slices are being taken wait for the next release."""
     merger = Merger(["R"])
     merger.push("R", rows([1, 2, 3, 9], 0))
     slices = merger.release(1)

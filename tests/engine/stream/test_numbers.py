@@ -1,4 +1,4 @@
-"""Columns as the numbers that kernels compare: equal where the values are, and in their order."""
+"""Columns as the numbers that kernels compare: equal for equal values, and in the same order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from tests.engine.stream.values import TYPES, value
 
 
 def column(of: Type, chance: random.Random, count: int = 60) -> tuple[list[Any], pa.Array]:
-    """Values of a type that come several times, and a view into the middle of a column of them."""
+    """Returns values of a type, each several times, and a view into the middle of a column of
+    them."""
     some = [value(chance, of) for _ in range(12)] + [None]
     values = [chance.choice(some) for _ in range(count)]
     return values, pa.array([None, None, *values, None], arrow_type(of)).slice(2, count)

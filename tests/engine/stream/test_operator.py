@@ -1,4 +1,5 @@
-"""The operator contract, against every operator: of a query set with all of them, and of random sets."""
+"""The operator contract, tested with every operator: those of one query set with all of them, and
+those of random sets."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_random_sets(seed: int) -> None:
 
 
 def test_memory_is_bounded_by_the_windows() -> None:
-    """Four times the rows, the same memory: counted in bytes that each operator keeps alive."""
+    """Four times the rows take the same memory, counted in bytes that each operator keeps alive."""
     assert_bounded(lambda name, operator: operator)
 
 
@@ -76,7 +77,7 @@ def assert_bounded(change: Callable[[str, Operator], Operator]) -> None:
     most: dict[str, list[int]] = {name: [0] * 4 for name in run.operators}
     for number in range(40):
         for stream, table in rows.items():
-            # Copied, since a slice keeps the whole table alive.
+            # Copy, because a slice keeps the whole table alive.
             run.push(stream, table.take(list(range(number * at, number * at + at))))
         for _ in run.advance():
             pass
@@ -94,7 +95,7 @@ def assert_bounded(change: Callable[[str, Operator], Operator]) -> None:
 
 
 class Broken:
-    """A real operator, that of the first software join, with one of its ways changed."""
+    """A real operator, that of the first software join, with one behaviour changed."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -124,7 +125,7 @@ class Broken:
 
 
 class Hasty(Broken):
-    """Promises more than it knows."""
+    """Promises a watermark beyond what it knows."""
 
     @property
     def watermark(self) -> int:
@@ -142,7 +143,7 @@ class Wavering(Broken):
 
 
 class Endless(Broken):
-    """Never says that nothing more comes."""
+    """Never reaches the end-of-stream watermark."""
 
     @property
     def watermark(self) -> int:
@@ -150,7 +151,7 @@ class Endless(Broken):
 
 
 class Repeating(Broken):
-    """Gives the last answer once more."""
+    """Repeats the last answer."""
 
     last: tuple[Answer, ...] = ()
 
@@ -161,7 +162,7 @@ class Repeating(Broken):
 
 
 class Misnaming(Broken):
-    """Answers a query that nobody asked."""
+    """Answers a query that does not exist."""
 
     def outputs(self) -> Iterator[Answer]:
         for query, rows in self.operator.outputs():
@@ -169,7 +170,7 @@ class Misnaming(Broken):
 
 
 class Careless(Broken):
-    """Loses the first row of every call but the first."""
+    """Loses the first row of every call after the ninth."""
 
     def push(self, input: str, rows: pa.Table) -> None:
         self.calls += 1
@@ -186,7 +187,7 @@ class Forgetful(Broken):
 
 
 class Unsteady(Broken):
-    """Its state is another each time one looks."""
+    """Gives a different state on each snapshot."""
 
     def snapshot(self) -> bytes:
         self.calls += 1

@@ -1,4 +1,4 @@
-"""The column of each type."""
+"""The Arrow column of each type."""
 
 from __future__ import annotations
 

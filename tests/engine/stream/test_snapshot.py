@@ -1,4 +1,4 @@
-"""The codec of states: everything comes back, and damage of any kind is found."""
+"""The codec of states: everything is restored, and any damage is found."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_random_states(seed: int) -> None:
 
 
 def test_every_byte_changed() -> None:
-    """Each byte in turn, by one bit and by all of them."""
+    """Changes each byte in turn, once by one bit and once by all of them."""
     data = STATE.pack()
     for place in range(len(data)):
         for change in (1 << place % 8, 0xFF):
@@ -94,7 +94,7 @@ def test_other_kinds_and_versions_are_refused() -> None:
 
 
 def test_another_format_is_named() -> None:
-    """Even if its bytes are whole by its own rules."""
+    """Holds even if its bytes are intact by its own rules."""
     body = MAGIC + (2).to_bytes(2, "little") + STATE.pack()[6:-16]
     with pytest.raises(SnapshotDamaged, match="of format 2, this release reads 1"):
         unpack(body + hashlib.blake2b(body, digest_size=16).digest(), "some kind", 3)

@@ -1,4 +1,4 @@
-"""Aggregates over spans, against a loop over every point."""
+"""Aggregates over spans, compared with a loop over every point."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_against_a_loop(seed: int) -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """Large values that have gone leave nothing behind."""
+    """Large values that have left leave no trace."""
     values = np.array([1e15, 0.1, 1e15, 0.1])
     first, last = np.array([0, 1, 2, 3]), np.array([1, 4, 3, 4])
     assert spans.sums(values, first, last, 4).tolist() == pytest.approx(

@@ -1,4 +1,4 @@
-"""Some rows of a column, of every type, against Arrow's own."""
+"""Taking some rows of a column, for every type, compared with Arrow's own function."""
 
 from __future__ import annotations
 

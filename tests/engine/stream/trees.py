@@ -23,14 +23,14 @@ ENTRIES = tuple(FUNCTIONS.values())
 
 
 class Trees:
-    """Makes expressions. `used` are the entries that came up."""
+    """Makes expressions. `used` are the registry entries that occurred."""
 
     def __init__(self, seed: object) -> None:
         self.rng = random.Random(str(seed))
         self.used: set[str] = set()
 
     def any(self, depth: int) -> x.Expression:
-        """An expression of any type, so many operations deep at most."""
+        """Returns an expression of any type, at most this many operations deep."""
         if depth == 0 or self.rng.random() < 0.1:
             return self.leaf(self.rng.choice(TYPES))
         match self.rng.randrange(12):

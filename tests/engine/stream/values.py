@@ -1,4 +1,4 @@
-"""Random typed values, with NULLs and the values at which functions go wrong."""
+"""Random typed values, including NULLs and the values at which functions tend to fail."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, 10, -10, 100, 1000)
 
 
 def value(rng: random.Random, of: Type) -> object:
-    """A value of a type, never NULL."""
+    """Returns a value of a type, never NULL."""
     match of.kind:
         case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             low, high = t.integer_range(of.kind)
@@ -74,7 +74,7 @@ def value(rng: random.Random, of: Type) -> object:
 
 
 def moment(rng: random.Random) -> datetime.datetime:
-    """A moment of any year."""
+    """Returns a moment of any year."""
     if rng.random() < 0.2:
         return rng.choice((
             datetime.datetime.min, datetime.datetime.max, datetime.datetime(1970, 1, 1),
@@ -87,5 +87,5 @@ def moment(rng: random.Random) -> datetime.datetime:
 
 
 def column(rng: random.Random, of: Type, count: int, nulls: float = 0.2) -> list[object]:
-    """Values of a type, some of them NULL."""
+    """Returns values of a type, some of them NULL."""
     return [None if rng.random() < nulls else value(rng, of) for _ in range(count)]

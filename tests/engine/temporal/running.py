@@ -1,4 +1,4 @@
-"""Queries over streams given as elements, and what snapshots they should have.
+"""Runs queries over streams of elements, and computes the snapshots they should have.
 
 `snapshot` is the definition: the bag of values whose interval holds an instant.
 """
@@ -35,7 +35,7 @@ Streams = Mapping[str, Sequence[StreamElement]]
 
 
 def schemas(**lists: list[Any]) -> dict[str, Schema]:
-    """`I=[["val", "DOUBLE"]]` as a catalogue."""
+    """Makes a catalogue of `I=[["val", "DOUBLE"]]`."""
     return {name: Schema(from_lists(name, each)) for name, each in lists.items()}
 
 
@@ -49,7 +49,7 @@ def compiled(
 
 
 class Run:
-    """One network and all it gives; `asked` are its special messages, all answered "continue"."""
+    """One network and its output; `asked` are its special messages, all answered "continue"."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Run:
         return [x for x in self.out if x.kind is ElementKind.INSERTION]
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Insertions as (ts, te, values…)."""
+        """Returns the insertions as (ts, te, values…)."""
         return [(x.ts, x.te, *x.values) for x in self.results()]
 
     def finish(self) -> list[tuple[Any, ...]]:
@@ -95,7 +95,8 @@ def run(
     profile: Profile = PRODUCT,
     chance: random.Random | None = None,
 ) -> list[StreamElement]:
-    """Everything a query gives of whole streams, interleaved at random if `chance` is given."""
+    """Returns all output of a query over whole streams, interleaved at random if `chance` is
+    given."""
     one = Run(query, catalogue, profile)
     places = [name for name, stream in streams.items() for _ in stream]
     if chance is not None:
@@ -115,7 +116,7 @@ def node(
     strict: bool = False,
     on_refused: OnLate | None = None,
 ) -> TemporalNode:
-    """The operator of the graph for a query that is asked for, over streams of intervals."""
+    """Returns the operator of the graph for a registered query over streams of intervals."""
     streams = {name: stream_of(name, schema.tree) for name, schema in catalogue.items()}
     faults = QueryFaults(strict, source=c.source)
     return TemporalNode(replace(c, asked=True), streams, faults, on_refused, step_rows)
@@ -124,8 +125,8 @@ def node(
 def results_of(
     one: TemporalNode, streams: Mapping[str, pa.Table], mark: int = END_OF_STREAM
 ) -> list[tuple[Any, ...]]:
-    """Rows (ts, te, values…) of what is certain once tables have come and nothing up to a mark
-    comes any more."""
+    """Pushes whole tables and advances all inputs to a mark; returns the certain rows (ts, te,
+    values…)."""
     for name in one.inputs:
         if name in streams:
             one.push(name, streams[name])
@@ -137,7 +138,7 @@ def results_of(
 
 
 def table(stream: Sequence[StreamElement], tree: Node) -> pa.Table:
-    """Insertions as rows: ts, te and the leaves."""
+    """Returns insertions as rows: ts, te and the leaves."""
     columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
     arrays = [
         pa.array(column, arrow_type(type)) for column, type in zip(columns, tree.types, strict=True)
@@ -167,7 +168,8 @@ def random_stream(
     most: int = 12,
     boundaries: bool = True,
 ) -> list[StreamElement]:
-    """In key order, with ties, duplicates, instants, for ever, and boundaries."""
+    """Returns a stream in key order with ties, duplicates, instants, endless tuples, and
+    boundaries."""
     keys = []
     for _ in range(chance.randint(0, most)):
         ts = chance.randint(0, 15)

@@ -93,14 +93,14 @@ def test_events_come_in_order() -> None:
 
 @pytest.mark.acceptance(23)
 def test_the_index_hears_before_the_algebra() -> None:
-    """The aggregate of an instant has what the index heard at that instant."""
+    """The aggregate at an instant includes the changes of the index at that instant."""
     one = Run("where window.table($R, $R.k) select [s = agg.sum($R.v)]", TABLE)
     one.feed("R", insertion(1, 9, 1, 5), insertion(4, 9, 1, 6), insertion(6, 9, 2, 1))
     assert one.rows() == [(1, 4, 5), (4, 6, 6)]
 
 
 class Follower:
-    """Hears a table and looks at it: the change is in when it is told."""
+    """Follows a table and looks at it at each event, when the change must be visible."""
 
     def __init__(self, table: TableCollection) -> None:
         self.table = table
@@ -121,7 +121,7 @@ def lives(table: TableCollection) -> dict[int, tuple[int, int, int]]:
 @pytest.mark.acceptance(23)
 @pytest.mark.parametrize("seed", range(60))
 def test_events_of_random_changes(seed: int) -> None:
-    """As the text has `put`, by hand: what is told, and that the table has it by then."""
+    """Follows `put` in the text by hand: the events, and that the table has the change by then."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     table = TableCollection(0)
@@ -158,7 +158,7 @@ def test_events_of_random_changes(seed: int) -> None:
 
 
 class Counts:
-    """Hears a join's collections: how many results there were at each insert."""
+    """Follows the collections of a join: the number of results at each insert."""
 
     def __init__(self, join: ElementJoin) -> None:
         self.join = join
@@ -255,7 +255,7 @@ def test_a_table_without_a_stateful_operator_has_no_effect() -> None:
 @pytest.mark.acceptance(22)
 @pytest.mark.parametrize("seed", range(60))
 def test_updates_and_deletes_against_a_version_history(seed: int) -> None:
-    """The history keeps, for each key and instant, the value that stood there in the end."""
+    """The history keeps, for each key and instant, the value that was valid in the end."""
     print(f"seed {seed}")
     chance = random.Random(seed)
     query = """where window.table($R, $R.k)

@@ -1,4 +1,4 @@
-"""Elements: keys, instants, saturation, how they print."""
+"""Elements: keys, instants, saturation, text form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.engine.temporal.reference.elements import STOP, boundary, header, ins
 
 
 def test_keys_are_lexicographic() -> None:
-    """The example of section 2: B(5,5), (5,6), (5,9), (6,6) is in order; after (5,9) B(5,5) is
+    """The example of section 2: B(5,5), (5,6), (5,9), (6,6) is in order; after (5,9), B(5,5) is
     stale."""
     keys = [boundary(5).key, insertion(5, 6).key, insertion(5, 9).key, insertion(6, 6).key]
     assert keys == sorted(keys)

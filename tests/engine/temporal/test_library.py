@@ -1,5 +1,5 @@
-"""Windows and indexes of users: against their definitions by brute force, tuple at a time and on
-columns, however the input is cut, over a snapshot, and where the library is at fault."""
+"""Users' windows and indexes: compared with their definitions by brute force, a tuple at a time and
+on columns, for any cut of the input and across a snapshot; and faulty libraries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MORE = [
 @pytest.mark.parametrize("query", [*QUERIES.values(), *MORE])
 @pytest.mark.parametrize("seed", range(8))
 def test_columns_equal_the_reference(query: str, seed: int) -> None:
-    """The reference asks no index of a join."""
+    """The reference evaluates a join without its index."""
     print(f"seed {seed}")
     streams = streams_of(random.Random(seed))
     want = reference(query, streams, REFERENCE)
@@ -89,7 +89,7 @@ def test_any_cut_and_a_snapshot_change_nothing(query: str, seed: int) -> None:
         one.restore(state)
     found += results_of(one, {name: table(streams[name]) for name in c.network.sources})
     if "agg." in query or "mine.middle" in query:
-        # An advance may split an interval; what holds at each instant is the same.
+        # An advance may split an interval; the values at each instant must be equal.
         assert at_each_instant(found) == at_each_instant(want)
     else:
         assert found == want

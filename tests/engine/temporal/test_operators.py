@@ -98,7 +98,7 @@ def test_snapshot_law(query: str, seed: int) -> None:
 @pytest.mark.acceptance(14)
 @pytest.mark.parametrize("seed", range(25))
 def test_snapshot_law_of_a_query_with_everything(seed: int) -> None:
-    """A join of a union and a window with a source that both go back to."""
+    """A join of a union with a filter; both read source A."""
     text = """
     from where util.union($A[T], $B[T]) select both[$new[T]];
          where $A.v > 2 select some[key = $A.k, $A[v.T]];
@@ -181,7 +181,7 @@ def test_a_union_behind_a_filter_that_drops_all_never_stalls() -> None:
     for t in range(5):
         one.feed("A", insertion(t, t + 1, 0, 0))
         one.feed("B", insertion(t, t + 1, 0, t))
-        assert len(one.results()) == t  # all but those of the last instant
+        assert len(one.results()) == t  # all except those of the last instant
     stalled = Run(text, TWO, PAPER)
     for t in range(5):
         stalled.feed("A", insertion(t, t + 1, 0, 0))

@@ -1,4 +1,4 @@
-"""State as plain values comes back as it was, its types included; what is none is refused."""
+"""State as plain values is restored with its types; values that are no state are refused."""
 
 from __future__ import annotations
 

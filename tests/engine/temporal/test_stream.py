@@ -1,6 +1,6 @@
-"""The columnar engine gives the insertions of the reference, in its order, whatever the steps.
+"""The columnar engine gives the insertions of the reference in the same order, for any steps.
 
-Queries cover every node and every expression form; numbers are such that sums of doubles are exact.
+The queries cover every node and every form of expression; the numbers keep sums of doubles exact.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CATALOGUE = schemas(
 
 
 class Median(Aggregate):
-    """Neither merges nor removes."""
+    """Supports neither merging nor removal."""
 
     overloads = (Overload((DOUBLE,), DOUBLE),)
 
@@ -232,7 +232,8 @@ def test_a_null_that_nobody_reads_takes_no_tuple_away() -> None:
 
 
 def answers(text: str, **streams: dict[str, pa.Array]) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows that each query gives, columns in their order; streams end one after the other."""
+    """Returns the rows of each query, with columns in their order; the streams end one after the
+    other."""
     run = GraphRun(compile_text(text, "q", Options(devices=0)))
     found: dict[str, list[tuple[Any, ...]]] = {}
     for name, columns in streams.items():

@@ -1,6 +1,6 @@
 """Algorithm 1: the printed figures, and its properties on random streams.
 
-The properties say what is released when; the order within is that of a sort, written here.
+The properties state what is released when; the order of release is that of a sort, written here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 
 class Recorder:
-    """Everything released, with the input it came from, from 1 as in the figures."""
+    """Records everything released with its input, counted from 1 as in the figures."""
 
     def __init__(self) -> None:
         self.released: list[tuple[int, int, int]] = []
@@ -92,13 +92,13 @@ def test_figure_4() -> None:
     put(sync, 2, (5, 8), (6, 9))
     put(sync, 3, (6, 8), (6, 9))
     assert seen.released == [(4, 5, 1), (5, 8, 2), (5, 9, 1)]
-    assert sorted(sync.heap) == [(6, 8, 2), (6, 9, 1)]  # heap [3, 2], from 1
+    assert sorted(sync.heap) == [(6, 8, 2), (6, 9, 1)]  # heap [3, 2], counted from 1
     sync.put(0, STOP)
     assert seen.released[3:] == [(6, 8, 3), (6, 9, 2)]
 
 
 def streams_of(chance: random.Random, inputs: int) -> list[list[StreamElement]]:
-    """Streams in key order, with ties, instants and boundaries."""
+    """Returns streams in key order, with ties, instants and boundaries."""
     found = []
     for _ in range(inputs):
         keys = sorted(

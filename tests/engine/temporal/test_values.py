@@ -1,4 +1,5 @@
-"""Values on their way in and out of channels: each type there and back, and what is refused."""
+"""Values on their way in and out of channels: each type survives both ways; other values are
+refused."""
 
 from __future__ import annotations
 

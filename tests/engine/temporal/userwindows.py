@@ -1,4 +1,4 @@
-"""Queries with windows of a library over two streams, run on columns and tuple at a time."""
+"""Queries with library windows over two streams, run on columns and a tuple at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A library of a user: windows, an index of a join, indexes of aggregates. Tests load it as a file too."""
+"""A user's library: windows, an index of a join, indexes of aggregates. Tests also load it as a
+file."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Until(WindowFunction):
 
 
 class Tumbling(WindowFunction):
-    """A tuple counts from the end of its stretch of `size` to the end of the next."""
+    """A tuple counts from the end of its stretch of `size` to the end of the next one."""
 
     names = ("stream", "size")
     takes = (INTEGER,)
@@ -129,7 +130,7 @@ def _lifetimes(found: list[tuple[int, int, int]]) -> Lifetimes:
 
 
 class Near(Matching):
-    """Two places no farther apart than the third value says."""
+    """True if two places are no farther apart than the third value."""
 
     names = ("x", "y", "distance")
     overloads = (Overload((INTEGER, INTEGER, INTEGER), BOOLEAN),)
@@ -143,7 +144,7 @@ class Near(Matching):
 
 
 class _Points(JoinIndex):
-    """Points by coordinate; a stretch asks for those on it."""
+    """Points by coordinate; a lookup gives the points within a stretch."""
 
     def __init__(self) -> None:
         self.at: dict[int, set[int]] = {}
@@ -169,7 +170,7 @@ class _Points(JoinIndex):
 
 
 class _Stretches(JoinIndex):
-    """Stretches by number; those that were deleted are still given, which is allowed."""
+    """Stretches by number; deleted ones are still given, which the contract allows."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int, int]] = []
@@ -195,7 +196,7 @@ def _pairs(found: Any) -> tuple[Ints, Ints]:
 
 
 class Middle(Aggregate):
-    """The median of those that live, the lower of two, kept sorted."""
+    """The median of the live values, the lower of two, kept sorted."""
 
     overloads = (Overload((DOUBLE,), DOUBLE),)
 
@@ -227,7 +228,7 @@ class _Middle(AggregateIndex):
 
 
 class Spread(Middle):
-    """The greatest less the least, and how many, on whole columns."""
+    """The greatest value less the least, and the count, on whole columns."""
 
     spans = True
 

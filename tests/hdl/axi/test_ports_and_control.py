@@ -1,4 +1,4 @@
-"""AXI ports without the processor behind them, driven by bus models that nobody here wrote."""
+"""Tests the AXI ports without the processor behind them, driven by third-party bus models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PENDING = 2
 
 
 class Both(wiring.Component):
-    """Both parts beside each other, so that one build is enough."""
+    """Both parts side by side, so that one build is enough."""
 
     def __init__(self) -> None:
         self.parts = RecordPorts(CONFIG), AxiControl(CONFIG)
@@ -148,7 +148,7 @@ async def records_both_ways(dut: Any) -> None:
 
 
 def _leads_to(chance: Any, results: Driver, handed: Driver, want: dict[int, deque[bytes]]) -> None:
-    """What a processor might make of a tuple."""
+    """Makes up what a processor might send for a tuple."""
     count = (1 << CONFIG.sequence_width) - 1
     if chance.random() < 0.6:
         sequences = [chance.randint(0, count) for _ in range(CONFIG.streams)]
@@ -195,7 +195,7 @@ async def commands_and_their_answers(dut: Any) -> None:
     answers = Driver(bench, "responses", 0.5)
 
     async def told(operation: Any) -> Any:
-        """Cycles until the bus has answered."""
+        """Runs cycles until the bus has answered."""
         task = cocotb.start_soon(operation)
         await bench.until(task.done)
         return task.result()
@@ -211,7 +211,7 @@ async def commands_and_their_answers(dut: Any) -> None:
     held = [0, 0]
     for number in range(30):
         for half, name in enumerate(("DATA_LOW", "DATA_HIGH")):
-            byte = chance.choice([None, 0, 1, 2, 3])  # whole, or a byte of it
+            byte = chance.choice([None, 0, 1, 2, 3])  # whole, or one byte of it
             if byte is None:
                 held[half] = chance.getrandbits(32)
                 assert await write(name, held[half]) == AxiResp.OKAY
@@ -223,7 +223,7 @@ async def commands_and_their_answers(dut: Any) -> None:
         head = chance.getrandbits(19)
         assert await write("COMMAND", head) == AxiResp.OKAY
         await bench.until(lambda number=number: len(commands.got) == number + 1)
-        # Nothing it needs can be changed before the answer.
+        # Nothing that it needs can be changed before the answer.
         assert await read("STATUS") == 1 | PENDING
         for name in ("COMMAND", "DATA_LOW", "DATA_HIGH"):
             assert await write(name, 1) == AxiResp.SLVERR

@@ -1,4 +1,5 @@
-"""Tables of the AXI ports: places of members and registers, and commands against the gateware's layout."""
+"""Tests the tables of the AXI ports: places of members and registers, and commands against the
+gateware's layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core with AXI ports as text; what it does is judged by the bench that goes with it
+"""Tests the core with AXI ports as text; the bench that goes with it judges what it does
 (`tests/cosim/export/test_core_and_bench.py`)."""
 
 from __future__ import annotations

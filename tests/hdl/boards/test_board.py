@@ -1,4 +1,4 @@
-"""Boards: their clocks, their baud rates, and their pins in `constraints`."""
+"""Tests boards: their clocks, their baud rates, and their pins in `constraints`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of what came: none is lost between two clocks, none comes twice."""
+"""Tests counts that cross from one clock to another: none is lost, none comes twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from seustream.hdl.boards.protocol import LinkCounter
 
 @pytest.mark.parametrize("period", [5, 8, 8.001, 20])
 def test_as_many_pulses_go_as_come(period: float) -> None:
-    """Of a clock of 8 ns to one of another period: one in three cycles on average, and ten at once."""
+    """Pulses cross from a clock of 8 ns to one of another period: one in three cycles on average,
+    and ten at once."""
     seed = round(1000 * period)
     print(f"seed {seed}")
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Deframer and framer against `seustream.hdl.boards.protocol`, which the host uses."""
+"""Tests deframer and framer against `seustream.hdl.boards.protocol`, which the host uses."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ async def whole_frames_come_through(dut: object) -> None:
                     data[chance.randrange(1, len(data) - 1)] ^= 1 << chance.randrange(8)
                 case 2:  # a byte is missing
                     del data[chance.randrange(1, len(data) - 1)]
-                case 4:  # an escape of nothing stands at its end
+                case 4:  # an escape with nothing after it at the end
                     data.insert(len(data) - 1, ESCAPE)
-                case 3:  # noise stands before it, longer than any frame now and then
+                case 3:  # noise before it, now and then longer than any frame
                     data[:0] = chance.randbytes(chance.choice([1, 9, 400]))
-            # What the host's own decoder finds in it, which is tested against zlib.
+            # Frames that the host's own decoder finds in it; that decoder is tested against zlib.
             found = [LinkFrame.decode(part) for part in bytes(data).split(bytes([FLAG])) if part]
             want += [one for one in found if one is not None]
             damaged += None in found

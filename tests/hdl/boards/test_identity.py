@@ -1,4 +1,4 @@
-"""Identities of bitstreams: they come back, and change with what the gateware does."""
+"""Tests identities of bitstreams: they come back, and change with what the gateware does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_version_is_of_what_a_source_does(tmp_path: Path) -> None:
     assert written == code('def f(a, b=1):  # why\n    "What."\n\n    return (a + b)\n')
     assert written != code("def f(a, b=1):\n    return a - b\n")
     assert written != code("def f(a, b=2):\n    return a + b\n")
-    # Members that a newer Python has, and leaves empty, say nothing.
+    # Members that a newer Python adds, and leaves empty, do not count.
     assert "type_params" not in written
     assert "[]" not in written
 

@@ -1,4 +1,4 @@
-"""Status LEDs: each shows its own event, long enough to be seen, and the first blinks."""
+"""Tests status LEDs: each shows its own event, long enough to be seen, and the first blinks."""
 
 from __future__ import annotations
 

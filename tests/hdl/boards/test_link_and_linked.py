@@ -1,5 +1,5 @@
-"""A session over a line that may damage anything: opened, used, lost; behind it what the host sent comes
-back."""
+"""Tests a session over a line that may damage anything: opened, used, lost; behind it, the bytes of
+the host are echoed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = Identity("here", 0x1234, 0x5678, 50_000)
 
 
 class Echo(Linked):
-    """A link with nothing behind it; `cleared` only a few cycles after it is asked for."""
+    """A link with nothing behind it; `cleared` comes only a few cycles after it is asked for."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -31,8 +31,8 @@ class Echo(Linked):
 
 
 def talk(*says: bytes) -> list[tuple[list[LinkFrame], int, int]]:
-    """After each thing that is sent: the frames that came, whether a session is open, and how often
-    something was no frame."""
+    """Returns, after each thing that is sent, the frames that came, whether a session is open, and
+    how often something was no frame."""
     dut = Echo(OURS)
     heard: list[tuple[list[LinkFrame], int, int]] = []
 

@@ -1,5 +1,6 @@
-"""The Ethernet port of a board, at the PHY's clock: how much goes through, what a bad or hostile network
-does to it, ARP and ping. Packets are made and read by scapy, or by `wire`, which scapy judges."""
+"""Tests the Ethernet port of a board, at the PHY's clock: its throughput, what a bad or hostile
+network does to it, ARP and ping. Packets are made and read by scapy, or by `wire`, which is checked
+against scapy."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def opened_processor(cable: Cable, seed: int = 0) -> tuple[LinkProcessor, LinkSe
 
 
 def mirrored(processor: LinkProcessor, count: int, seed: int) -> None:
-    """Tuples of two columns of 32 bits, each of which gives a result at once."""
+    """Sends tuples of two columns of 32 bits, each of which gives a result at once."""
     chance = np.random.default_rng(seed)
     none = np.zeros(count, np.uint64)
     stream = chance.integers(0, 2, count).astype(np.uint64)
@@ -89,8 +90,8 @@ def mirrored(processor: LinkProcessor, count: int, seed: int) -> None:
 def test_four_million_tuples_a_second_each_way(
     share: float, count: int, rate: float, clock: float
 ) -> None:
-    """In the time of the simulated PHY, with so much lost, as much repeated, late and damaged; and with
-    a processor that is slower than its port."""
+    """Rates are in the time of the simulated PHY, with this share lost, repeated, late and damaged;
+    and with a processor that is slower than its port."""
     seed = 1
     print(f"seed {seed}")
     cable = Cable(mirror(clock), share, seed)
@@ -106,7 +107,7 @@ def test_four_million_tuples_a_second_each_way(
 
 
 def said(board: SimulatedBoard, frame: Ether) -> list[Ether]:
-    """What the board answers."""
+    """Returns the answers of the board to a frame."""
     board.put(packed(framed(bytes(frame))))
     board.run(6_000)
     lines = [unframed(line) for line in unpacked(board.take())]
@@ -141,12 +142,12 @@ def test_arp_and_ping_are_answered() -> None:
 FLOOD = framed(
     bytes(Ether(src=OURS, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=OURS, psrc=IP_OURS, pdst=IP_BOARD))
 )
-"""Asks, by ARP, as fast as the cable carries it."""
+"""An ARP request, to be sent as fast as the cable carries it."""
 
 
 def hostile(chance: random.Random) -> bytes:
-    """A frame nobody should send: noise, cut off, with a bit wrong, wrong lengths, wrong kinds, or a
-    whole one of another session, from another host or in the name of ours."""
+    """Returns a frame that should never be sent: noise, cut off, with a wrong bit, wrong lengths,
+    wrong kinds, or a whole one of another session, from another host or in the name of ours."""
     payload = chance.randbytes(chance.randrange(1400))
     ours = chance.random() < 0.5
     spoofed = LinkFrame(
@@ -194,8 +195,8 @@ def hostile(chance: random.Random) -> bytes:
 
 
 def among_strangers(seed: int, rounds: int, packets: int) -> dict[LinkCounter, int]:
-    """Tuples and their results, with so many hostile packets before each round, all of which the board
-    has counted; the counts."""
+    """Sends tuples and checks their results, with this many hostile packets before each round, all
+    of which the board must have counted; returns the counts."""
     chance = random.Random(seed)
     cable = Cable(mirror())
     processor, _ = opened_processor(cable)
@@ -205,7 +206,7 @@ def among_strangers(seed: int, rounds: int, packets: int) -> dict[LinkCounter, i
             frame = hostile(chance)
             sent[_judged(frame)] += 1
             cable.board.put(packed(frame))
-        if chance.random() < 0.5:  # else they come while the host is at work
+        if chance.random() < 0.5:  # otherwise they come while the host is at work
             while cable.board.waiting:
                 cable.board.run(20_000)
         mirrored_next(processor, number)
@@ -222,7 +223,7 @@ def among_strangers(seed: int, rounds: int, packets: int) -> dict[LinkCounter, i
 
 
 def _judged(line: bytes) -> str:
-    """What a frame is to who looks only at its beginning and its checksum."""
+    """Classifies a frame by its beginning and its checksum alone."""
     begun = line.lstrip(b"\x55")
     body, check = begun[1:-4], begun[-4:]
     if not begun:
@@ -242,7 +243,7 @@ def counted(processor: LinkProcessor) -> dict[LinkCounter, int]:
 
 
 def mirrored_next(processor: LinkProcessor, number: int) -> None:
-    """A few tuples, later than those before."""
+    """Sends a few tuples, later than those before."""
     columns = {name: np.arange(20, dtype=np.uint64) for name in RAW}
     columns |= {"stream": np.zeros(20, np.uint64), "filler": np.zeros(20, np.uint64)}
     columns |= {

@@ -1,4 +1,4 @@
-"""Host port: messages to streams and back, and an end to whatever a host left behind."""
+"""Tests the host port: messages to streams and back, and an end to whatever a host left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.hdl.boards.written import WIDTHS, Written
 
 READ = ControlOperation.READ
 _AT = OPERATION_BITS + TARGET_BITS + UNIT_BITS
-"""Place of an address in a command."""
+"""Position of an address in a command."""
 _COUNT = 1000
 CASES = {"tiny": lambda: HostPort(CONFIGURATIONS["tiny"])}
 TESTS = ["messages_both_ways", "clear_ends_everything"]
@@ -46,7 +46,7 @@ def _random(shape: object, chance: object) -> int:
 
 
 def _replies(data: bytes) -> list[tuple[Reply, dict[str, int]]]:
-    """Every message of a stream, with all that is in it; times as they were."""
+    """Decodes every message of a stream, with all its fields and its full times."""
     at, newest, found = 0, 0, []
     while at < len(data):
         head = int.from_bytes(data[at : at + 2], "little")
@@ -72,7 +72,7 @@ def _replies(data: bytes) -> list[tuple[Reply, dict[str, int]]]:
 
 
 class Answers(Agent):
-    """A control unit that answers each command some cycles later, and notes what it was told."""
+    """A control unit that answers each command some cycles later, and notes the commands."""
 
     def __init__(self, bench: Bench, idle: float = 0.3) -> None:
         self.bench = bench
@@ -120,7 +120,7 @@ async def messages_both_ways(dut: object) -> None:
                 value = written.random_raw()
                 want_raws.append(pack(layouts.raw, value))
                 to_port.queue.extend(written.raw(value))
-                # What comes of it, later.
+                # Its results, later.
                 if chance.random() < 0.7:
                     newest += chance.choice([0, 3, 255, 256, chance.getrandbits(23)])
                     newest %= 1 << WIDTHS["newest"]
@@ -129,7 +129,7 @@ async def messages_both_ways(dut: object) -> None:
                     want_results.append(
                         {
                             "queries": chance.choice(
-                                # One, several, or none: a part of a group.
+                                # One query, several, or none: a part of a group.
                                 [1 << chance.randrange(64), chance.getrandbits(64) | 3 << 7, 0]
                             ),
                             "carries": carries,
@@ -197,7 +197,8 @@ async def messages_both_ways(dut: object) -> None:
 
 @cocotb.test()
 async def clear_ends_everything(dut: object) -> None:
-    """In the middle of a message, with a raw tuple that nobody takes and results on their way."""
+    """Clears in the middle of a message, with a raw tuple that is not taken and results on their
+    way."""
     bench = Bench(dut, CASES)
     chance = bench.chance
     cleared_with = {"answer": 0, "raw": 0, "middle": 0}

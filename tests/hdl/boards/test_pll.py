@@ -1,4 +1,4 @@
-"""Dividers of the PLL: the best there are within the data sheet, and clocks out of reach."""
+"""Tests dividers of the PLL: the best ones within the data sheet, and clocks out of reach."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seustream.hdl.boards.pll import (
 @pytest.mark.parametrize("oscillator", [12, 25, 48, 100])
 @pytest.mark.parametrize("clock", [10, 25, 48, 50, 62.5, 80, 96, 100, 110, 125, 200])
 def test_dividers_are_the_best_within_the_data_sheet(oscillator: float, clock: float) -> None:
-    """Against all dividers there are."""
+    """Compares with all possible dividers."""
     reachable = [
         oscillator / i * feedback
         for i in range(1, 129)
@@ -57,7 +57,7 @@ def test_clocks_out_of_reach_are_refused(oscillator: float, clock: float, said: 
 
 
 def test_clocks_of_a_usb_port() -> None:
-    """Both of one oscillator within, so that they are in step."""
+    """Both come from one oscillator inside the PLL, so that they are in step."""
     for oscillator in (25, 100):
         text = rtlil.convert(UsbPll(oscillator))
         set_to = {

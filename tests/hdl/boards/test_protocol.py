@@ -1,4 +1,4 @@
-"""Frames and identities, against bytes worked out by hand and against damage."""
+"""Tests frames and identities against bytes worked out by hand, and against damage."""
 
 from __future__ import annotations
 

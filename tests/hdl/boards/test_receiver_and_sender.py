@@ -1,4 +1,4 @@
-"""Receiver and sender: rings of bytes against plain lists."""
+"""Tests receiver and sender: rings of bytes against plain lists."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ async def in_order_and_once(dut: object) -> None:
             await bench.settle()
             ack, credit = bench.bits("ack"), bench.bits("credit")
             assert ack == at
-            # Places between what was taken, of which one may be in this cycle, and the ring's end.
+            # Places between the bytes taken, the last of which may be taken in this cycle, and the
+            # ring's end.
             assert credit in (DEPTH - at + len(monitor.got) - 1, DEPTH - at + len(monitor.got))
             await bench.clock()
             kind = chance.choice(["next", "next", "next", "again", "later", "bad", "too much"])
@@ -122,11 +123,11 @@ async def until_it_is_acknowledged(dut: object) -> None:
                     got += read
             told = chance.random() < 0.2
             again = told and chance.random() < 0.3
-            # What was once promised is kept.
+            # A credit that was once granted is kept.
             credit = max(chance.choice([0, 5, 400, 2000]), limit - len(got))
             bench.set("acknowledged", told)
             bench.set("again", again)
-            # Now and then what was said long ago, or never.
+            # Now and then an acknowledgement is very old, or was never given.
             stale = chance.random() < 0.1
             ack = (len(got) + 30_000) % PLACES if stale else len(got)
             bench.set("ack", ack)
@@ -152,12 +153,12 @@ async def until_it_is_acknowledged(dut: object) -> None:
 
 @cocotb.test()
 async def shorter_when_lost(dut: object) -> None:
-    """Half as long each time something was lost, longer with each that arrived, and as long as they
-    were when the other side asks though all of it came."""
+    """They get half as long each time something was lost, longer with each one that arrived, and
+    stay as long as they are when the other side asks although all of it came."""
     bench = Bench(dut, CASES)
     await bench.reset()
     Driver(bench, "bytes", NONE).queue.extend(bytes(9000))
-    first = 0  # place of what is not acknowledged
+    first = 0  # place of the first byte that is not acknowledged
     most = MOST
 
     async def tell(ack: int, again: bool) -> None:

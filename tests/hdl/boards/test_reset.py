@@ -1,5 +1,5 @@
-"""Reset: a clock that may run, and a button that bounces. The gate itself is a cell of the FPGA; netlists
-have it (`tests/cosim/boards`)."""
+"""Tests the reset: a clock that may run, and a button that bounces. The clock gate itself is a cell
+of the FPGA, which netlists have (`tests/cosim/boards`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_reset(case: str) -> None:
 async def only_when_it_stays(dut: object) -> None:
     bench = Bench(dut, CASES)
     await bench.reset()
-    high = 0  # cycles it has been so
+    high = 0  # cycles for which it has been high
     seen = {0: 0, 1: 0}
     for _ in range(80):
         level = bench.chance.random() < 0.7

@@ -1,5 +1,6 @@
-"""An ECPIX-5 as its PHY sees it, from reset on: four bits at each edge of a clock, between them and a
-session with a host everything that a bitstream has, but for a processor that answers at once."""
+"""Tests an ECPIX-5 as its PHY sees it, from reset on: four bits at each clock edge. Between them
+and a session with a host is everything that a bitstream has, except that the processor answers at
+once."""
 
 from __future__ import annotations
 

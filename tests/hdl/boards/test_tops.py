@@ -1,4 +1,4 @@
-"""Settings of a board's top: its clocks and baud rates."""
+"""Tests settings of a board's top: its clocks and baud rates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cosim.boards.echo import Echo
 
 @pytest.mark.parametrize("board", BOARDS.values(), ids=lambda board: board.name)
 def test_each_board_makes_its_own_clocks_and_baud_rate(board: Board) -> None:
-    """Of every configuration, and those it has a clock for are known ones."""
+    """Covers every configuration; those that a board has a clock for are known ones."""
     assert not board.clocks.keys() - CONFIGURATIONS.keys()
     for name, config in CONFIGURATIONS.items():
         setting = Setting(board, config)
@@ -27,7 +27,7 @@ def test_each_board_makes_its_own_clocks_and_baud_rate(board: Board) -> None:
 
 
 def test_ports() -> None:
-    """Those that a board does not have are refused, with the name of one that does."""
+    """A port that a board does not have is refused, with the name of a board that has one."""
     tiny = CONFIGURATIONS["tiny"]
     assert Setting(BOARDS["ulx3s"], tiny, usb=True).identity
     with pytest.raises(SettingRefused, match=r"no USB port of its own here; ulx3s does$"):
@@ -53,7 +53,7 @@ def test_a_usb_port_is_at_pins_of_the_board(board: Board) -> None:
 
 
 def test_baud_rates() -> None:
-    """In sixteenths of a cycle."""
+    """Divisors are in sixteenths of a cycle."""
     assert divisor(50, 1_000_000) == 16 * 50
     assert divisor(50, 3_000_000) == 267  # 16.67 cycles
     assert divisor(50, 12_000_000) == 67  # 4.17

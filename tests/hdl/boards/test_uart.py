@@ -1,4 +1,5 @@
-"""UART: bytes over the pins, at the rate of either side a little off, with noise between them."""
+"""Tests the UART: bytes over the pins, with the rate of either side a little off, and noise between
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ async def bytes_come_in(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance = bench.chance
     spikes = broken = 0
-    # Cycles a bit; 4.1875 are 12 megabaud at 50 MHz, 16.6875 are 3.
+    # Cycles per bit; 4.1875 is 12 megabaud at 50 MHz, 16.6875 is 3.
     for divisor in (4, 4.1875, 4.9375, 7, 16.6875, 20):
         await bench.reset(divisor=int(divisor * PARTS), rx=1)
         monitor = Monitor(bench, "bytes", firm=False)
@@ -43,7 +44,7 @@ async def bytes_come_in(dut: object) -> None:
         for number in range(60):
             byte = chance.getrandbits(8)
             stop = number % 10 != 9
-            # The sender's rate, as far off as boards allow.
+            # The sender's rate is as far off as boards allow.
             off = chance.choice([0.985, 1.0, 1.015])
             for bit in [0, *(byte >> i & 1 for i in range(8)), stop]:
                 await level(int(bit), divisor * off)
@@ -79,7 +80,7 @@ async def bytes_go_out(dut: object) -> None:
         got, at = [], 0
         while 0 in levels[at:]:
             at = levels.index(0, at)
-            # As many cycles as are due; what is left over goes to the next.
+            # A bit takes as many cycles as are due; the fraction left over goes to the next one.
             begins = [at + int(i * divisor) for i in range(11)]
             bits = [levels[begin:end] for begin, end in itertools.pairwise(begins)]
             assert all(len({*bit}) == 1 for bit in bits), "a bit changed in its middle"

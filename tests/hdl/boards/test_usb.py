@@ -1,5 +1,5 @@
-"""The USB port at its wires: what it carries, in the time of the line. Its packets and what comes of damaged
-ones are in `tests/cosim/boards/test_usb.py`."""
+"""Tests the USB port at its wires: its throughput, in the time of the line. Its packets and the
+effects of damaged ones are in `tests/cosim/boards/test_usb.py`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.cosim.boards.mirror import Mirror
 from tests.hdl.boards.test_mac_and_packets_and_network import mirrored
 
 usb = pytest.importorskip("seustream.cosim.boards.usb", reason="nox -s tests installs pyusb")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LUNA, at elaboration
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from LUNA, at elaboration
 
 BITS = 12e6
-"""A second."""
+"""Bits per second on the wires."""
 
 
 @functools.cache
 def mirroring() -> Path:
-    """A board with a USB port that gives a result for each tuple."""
+    """Builds a board with a USB port that gives a result for each tuple."""
     if missing():
         pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
     from seustream.hdl.boards.usb import UsbLinked
@@ -39,7 +39,7 @@ def mirroring() -> Path:
 
 
 class Wires:
-    """The line of a session; time is that of the bits."""
+    """The line of a session; its time is that of the bits."""
 
     def __init__(self, share: float, seed: int) -> None:
         self.board = usb.SimulatedUsbBoard(mirroring(), round(1e6 / 80))
@@ -65,7 +65,7 @@ class Wires:
 
 @pytest.mark.parametrize(("share", "rate"), [(0.0, 4e4), (0.01, 3e4), (0.1, 1e4)])
 def test_tuples_a_second_each_way(share: float, rate: float) -> None:
-    """With so many packets damaged, at the clock that a ULX3S has."""
+    """Measured with this share of packets damaged, at the clock of a ULX3S."""
     seed = 1
     print(f"seed {seed}")
     wires = Wires(share, seed)

@@ -13,7 +13,7 @@ WIDTHS = widths(CONFIGURATIONS["tiny"])
 
 
 class Written:
-    """Messages as a host writes them: what need not travel does at times."""
+    """Writes messages as a host does; at times even what need not travel."""
 
     def __init__(self, chance: random.Random, often: float = 0.2) -> None:
         self._chance, self._often = chance, often

@@ -1,5 +1,5 @@
-"""`seustream bitstream`, and devices on boards by address: what is refused and what is said. Bitstreams
-themselves are made by `nox -s bitstream`."""
+"""`seustream bitstream`, and devices on boards by address: refused requests and messages. `nox -s
+bitstream` makes real bitstreams."""
 
 from __future__ import annotations
 

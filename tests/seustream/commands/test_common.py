@@ -1,4 +1,4 @@
-"""What several commands share: tables."""
+"""Parts shared by several commands: tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seustream compile`: the files it writes, and for what there is nothing to write."""
+"""`seustream compile`: the files it writes, and query sets with nothing to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion in shells."""
+"""Shell completion."""
 
 from __future__ import annotations
 

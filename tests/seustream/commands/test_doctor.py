@@ -1,4 +1,4 @@
-"""`seustream doctor`: what works here, what is missing, and that missing parts are no failure."""
+"""`seustream doctor`: reports what works and what is missing; a missing part is no failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of seustream feed that are refused before Spark is started."""
+"""Arguments of seustream feed that are refused before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seustream journal` on journals that are whole, damaged, and none."""
+"""`seustream journal` on intact journals, damaged journals, and folders that are none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EPOCHS = cut(ROWS, 6)
 
 
 def fed(folder: Path, snapshots: bool = False) -> Path:
-    """A journal of five epochs, and one that is staged only."""
+    """Makes a journal of five epochs, and a sixth that is only staged."""
     limits = replace(USUAL, journal_bytes=1 if snapshots else 1 << 30)
     with bridge(folder, limits=limits) as (_, url), BridgeClient(url) as client:
         client.load(compiled())
@@ -43,7 +43,7 @@ def fed(folder: Path, snapshots: bool = False) -> Path:
 
 
 def part_of(folder: Path, epoch: int) -> Path:
-    """The file of an epoch's rows of R."""
+    """Returns the file with an epoch's rows of R."""
     said = f'"stream":"R","epoch":{epoch},'.encode()
     return next(
         path
@@ -82,7 +82,7 @@ def test_check_says_what_is_there(tmp_path: Path, capfd: pytest.CaptureFixture[s
 def test_what_is_before_the_damage_can_be_saved(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The new journal is a bridge's, which goes on with the epoch that is next."""
+    """A bridge opens the new journal and goes on with the next epoch."""
     folder, new = fed(tmp_path / "j"), tmp_path / "new"
     part = part_of(folder, 3)
     flip(part)

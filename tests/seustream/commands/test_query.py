@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
 
 
 class Served:
-    """`seustream serve --sources` in a process of its own, with a source of stream I."""
+    """Runs `seustream serve --sources` in a process of its own, with a source of stream I."""
 
     def __init__(self, *options: str) -> None:
         listen = ["--listen", "grpc://127.0.0.1:0", "--sources", "tcp://127.0.0.1:0"]
@@ -49,7 +49,8 @@ class Served:
         self.source.sendall(b"".join(json.dumps(m).encode() + b"\n" for m in messages))
 
     def insert(self, *values: int) -> None:
-        """Values of I, each a millisecond after the other; and nothing earlier comes any more."""
+        """Inserts values of I, each lasting a millisecond, and promises that nothing earlier
+        comes."""
         for v in values:
             self.send({"type": "INSERTION", "ts": v, "te": v + 1, "values": [v, 1000 * v]})
         self.send({"type": "BOUNDARY", "ts": values[-1] + 1})
@@ -79,7 +80,7 @@ def query(*words: str) -> int:
 
 
 def wait_for(served: Served, capfd: pytest.CaptureFixture[str], shown: str) -> str:
-    """Lists until a line is as wanted; gives the listing."""
+    """Lists until a line matches; returns the listing."""
     for _ in range(500):
         assert query("list", *served.bridge) == 0
         out = capfd.readouterr().out
@@ -102,10 +103,10 @@ def test_a_query_from_registration_to_end(
         ) as follow,
         contextlib.ExitStack() as failing,
     ):
-        failing.callback(follow.kill)  # what fails below would wait for it
+        failing.callback(follow.kill)  # otherwise a failure below would wait for it
         served.insert(3, 7)
         assert follow.stdout is not None
-        # It comes before the query ends.
+        # A result comes before the query ends.
         first = json.loads(follow.stdout.readline())
         assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
         served.insert(9, 4)

@@ -1,4 +1,4 @@
-"""APAS queries through the front door: run and explain, and everything that is refused."""
+"""APAS queries on the command line: run and explain, and everything that is refused."""
 
 from __future__ import annotations
 

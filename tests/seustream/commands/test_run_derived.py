@@ -1,4 +1,4 @@
-"""Streams that APAS queries define, in .xsql files: read by patterns and by queries."""
+"""Streams defined by APAS queries in .xsql files: patterns and queries read them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def results() -> dict[str, list[str]]:
 
 
 def level_as_file(name: str = "s.csv") -> None:
-    """The same stream as `seustream run` of the APAS query alone writes it."""
+    """Writes the same stream as a file, by `seustream run` of the APAS query itself."""
     Path("level.apas").write_text(QUERY.replace("$speeds", "$speeds"))
     assert main(["run", "level.apas", "--input", f"speeds={name}", "-o", "level", "--quiet"]) == 0
     (written,) = Path("level").iterdir()
@@ -68,8 +68,8 @@ def test_as_over_a_file_of_the_same_rows(query: str) -> None:
 
 
 def test_apas_over_results_of_all_languages() -> None:
-    """X-SQL, then APAS, then a pattern, then APAS over its matches; worked by hand from the rows of
-    `test_matches_worked_by_hand`, of which nothing is taken away here."""
+    """X-SQL, then APAS, then a pattern, then APAS over its matches; worked out by hand from the
+    rows of `test_matches_worked_by_hand`, of which the filter removes none here."""
     text = (
         STREAMS
         + "CREATE STREAM s AS SELECT road, speed FROM speeds WHERE speed > 0 WINDOW NOW;\n"

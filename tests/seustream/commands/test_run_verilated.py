@@ -1,4 +1,4 @@
-"""The command line with the RTL: runs, waves, what it says when it cannot."""
+"""The command line with the RTL: runs, waveforms, and the errors if it cannot run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_results_cycles_and_waves(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def fst_blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each block; of a type that comes more than once the last."""
+    """Yields type and content of each block; a dict of them keeps the last of each type."""
     at = 0
     while at < len(data):
         (length,) = struct.unpack_from(">Q", data, at + 1)
@@ -62,7 +62,7 @@ def fst_blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def fst_names(block: bytes) -> Iterator[str]:
-    """The signals of a hierarchy block."""
+    """Yields the signals of a hierarchy block."""
     data = lz4(block[8:])
     assert len(data) == int.from_bytes(block[:8], "big")
     at, scopes = 0, []
@@ -87,7 +87,7 @@ def fst_names(block: bytes) -> Iterator[str]:
             text()
         elif kind == 255:
             scopes.pop()
-        elif kind in (252, 253):  # attributes
+        elif kind in (252, 253):  # attributes of the hierarchy
             if kind == 252:
                 at += 2
                 text()
@@ -101,7 +101,7 @@ def fst_names(block: bytes) -> Iterator[str]:
 
 
 def lz4(data: bytes) -> bytes:
-    """An LZ4 block, unpacked after the description of the format."""
+    """Unpacks an LZ4 block by the description of the format."""
     out, at = bytearray(), 0
     while True:
         token, at = data[at], at + 1

@@ -1,4 +1,4 @@
-"""`seustream serve` as its users start and stop it, and `run` on what it serves."""
+"""`seustream serve`, started and stopped as its users do, and `run` on the device it serves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Runs on the served device, then a session over a graceful stop and start."""
+    """Runs on the served device, then keeps a session over a graceful stop and start."""
     bridge = Process(tmp_path / "journal")
     rows, names = streams(100, 1), ("pairs", "large")
     assert main([*RUN, bridge.url, "--config", "tiny"]) == 0
@@ -84,7 +84,7 @@ def test_what_serve_refuses(
 
 
 def test_a_signal_ends_it_whatever_clients_do(tmp_path: Path) -> None:
-    """Idle exchanges of every kind, calls that wait, and readers that do not read."""
+    """Covers idle exchanges of every kind, calls that wait, and readers that do not read."""
     bridge = Process(tmp_path / "journal", "--most-result-rows", "50")
     rows, kept = streams(3000, 1), []
     with BridgeClient(bridge.url) as client:
@@ -122,7 +122,7 @@ def _flush(url: str) -> None:
 def test_a_journal_is_no_place_for_other_files(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing in the folder is touched, whatever is asked of it."""
+    """No command touches anything in the folder."""
     folder = tmp_path / "Documents"
     (folder / "photos").mkdir(parents=True)
     (folder / "photos" / "1.jpg").write_text("x")

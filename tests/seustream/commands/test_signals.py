@@ -12,7 +12,7 @@ from seustream.commands.signals import EndSignal
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 def test_a_signal_another_thread_got_ends_the_wait(number: str) -> None:
-    """The kernel may give a process's signal to any thread: gRPC has many."""
+    """The kernel may give a process's signal to any thread, and gRPC has many."""
     program = f"""
         import signal, threading, time
         from seustream.commands.signals import EndSignal

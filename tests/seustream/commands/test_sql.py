@@ -99,7 +99,7 @@ def test_a_bridge_keeps_what_was_said(tmp_path: Path) -> None:
 
 
 class Terminal:
-    """A program at a pseudo-terminal."""
+    """A program attached to a pseudo-terminal."""
 
     def __init__(self, home: Path) -> None:
         ours, theirs = pty.openpty()
@@ -117,7 +117,7 @@ class Terminal:
             if select.select([self.file], [], [], 0.5)[0]:
                 data = os.read(self.file, 1 << 16).decode(errors="replace")
                 self.seen += data
-                if "\x1b[6n" in data:  # it asks where the cursor is
+                if "\x1b[6n" in data:  # it asks for the position of the cursor
                     os.write(self.file, b"\x1b[1;1R")
 
     def type(self, text: str) -> None:
@@ -143,13 +143,13 @@ def test_at_a_terminal(tmp_path: Path) -> None:
     terminal.until("Readings")
     terminal.type("\r... WHERE")
     terminal.until("WHERE")
-    terminal.type("\x03")  # leaves the statement, and the prompt goes on
+    terminal.type("\x03")  # abandons the statement; the prompt stays
     terminal.until("seustream>")
     terminal.type("\x04")
     assert terminal.process.wait(60) == 0
     again = Terminal(tmp_path)
     again.until("seustream>")
-    again.type("\x1b[A")  # the line before
+    again.type("\x1b[A")  # recalls the previous line
     again.until("SELECT a FROM")
     again.type("\x15")
     assert again.close() == 0

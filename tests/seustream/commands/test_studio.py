@@ -1,4 +1,4 @@
-"""`seustream studio`: its link, and what it refuses."""
+"""`seustream studio`: its link, and the requests it refuses."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def test_no_address_but_loopback_is_listened_at_unless_asked(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is bound to every address answers at 127.0.0.2 too, what is bound to 127.0.0.1 does not."""
+    """A socket bound to all addresses also answers at 127.0.0.2; one bound to 127.0.0.1 does
+    not."""
     found = []
 
     class Looked(studio.EndSignal):
-        """Looks where the studio listens, and ends it."""
+        """Finds where the studio listens, and ends it."""
 
         def wait(self) -> None:
             (port,) = re.findall(r":(\d+)/#token", capsys.readouterr().out)
@@ -54,7 +55,7 @@ def test_no_address_but_loopback_is_listened_at_unless_asked(
                 found.append(address)
 
     monkeypatch.setattr(studio, "EndSignal", Looked)
-    # A slow machine is not given up, which would end the process, and the tests with it.
+    # Wait long on a slow machine: giving up would end the process, and the tests with it.
     monkeypatch.setattr(studio, "_GRACE", 300)
     assert main(["studio", "--no-browser", *asked]) == 0
     assert found == ["127.0.0.1", *["127.0.0.2"] * reached]

@@ -1,4 +1,4 @@
-"""Summaries of a run."""
+"""The summary of a run."""
 
 from __future__ import annotations
 

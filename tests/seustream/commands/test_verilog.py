@@ -1,5 +1,5 @@
-"""`seustream verilog`: what is refused and what is written. The Verilog itself is judged by
-`nox -s verilog`."""
+"""`seustream verilog`: refused requests and written files. `nox -s verilog` judges the Verilog
+itself."""
 
 from __future__ import annotations
 

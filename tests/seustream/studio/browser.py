@@ -1,4 +1,5 @@
-"""A studio and a bridge of processes of their own, and pages of Chromium that fail for what their console says."""
+"""A studio and a bridge in processes of their own, and Chromium pages that fail on any error in
+their console."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is ins
 
 @contextlib.contextmanager
 def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A command that serves, and the address it prints."""
+    """Starts a command that serves; yields the process and the address it prints."""
     command = [sys.executable, "-m", "seustream", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -36,7 +37,7 @@ def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 @contextlib.contextmanager
 def studio(*arguments: str) -> Iterator[str]:
-    """A studio of its own process, by its link."""
+    """Starts a studio in its own process; yields its link."""
     with started("studio", "--no-browser", *arguments) as (_, link):
         yield link
 
@@ -51,8 +52,8 @@ def chromium() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def opened(chromium: Any, link: str, refused: bool = False) -> Iterator[Any]:
-    """A page in a profile of its own; whatever its console complains of fails the test, but for what
-    the server refused where that is the test."""
+    """Opens a page in a profile of its own. Any console error fails the test, except requests that
+    the server refuses if the test is about them."""
     with chromium.new_context(viewport={"width": 1280, "height": 720}) as profile:
         page = profile.new_page()
         said: list[str] = []
@@ -64,7 +65,7 @@ def opened(chromium: Any, link: str, refused: bool = False) -> Iterator[Any]:
 
 
 def write(page: Any, text: str) -> None:
-    """The text in place of what the editor holds."""
+    """Replaces the content of the editor by the text."""
     page.click(".cm-content")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)

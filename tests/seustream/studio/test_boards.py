@@ -1,4 +1,4 @@
-"""Boards: the reports of bitstreams, and what is plugged in."""
+"""Boards: the reports of bitstreams, and the boards that are plugged in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_bitstreams_are_those_made_here(tmp_path: Path, monkeypatch: pytest.Monk
     report(tmp_path / "netlist-a", 1, "00000000")
     report(tmp_path / "netlist-b", 2, f"{version():08x}")
     (tmp_path / "netlist-c").mkdir()
-    (tmp_path / "netlist-c" / "report.json").write_text("{")  # is being written
+    (tmp_path / "netlist-c" / "report.json").write_text("{")  # a report that is still being written
     found = {one["floorplan"]: one["current"] for one in boards.bitstreams()}
     assert found == {"<svg>1</svg>": False, "<svg>2</svg>": True}
 

@@ -1,4 +1,4 @@
-"""What the page shows of a text."""
+"""The compiled form of a text, as the page shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a seed."""
+"""Random rows from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An APAS query, moment by moment: what leaves the network is the product's, and every edge has its part."""
+"""An APAS query, moment by moment: the output of the network is the product's, and every edge
+carries its part of the flow."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_what_leaves_the_network_is_what_a_run_gives(seed: int) -> None:
 
 
 def test_every_edge_has_what_its_node_gave() -> None:
-    """Of a stream the rows themselves, at their time; of a union what both sides gave."""
+    """For a stream the edge carries its rows at their times; for a union the rows of both sides."""
     c, some = given(TEXT, 1)
     found = flowing(c, some, "")
     named = [node["title"] for node in found["nodes"]]
@@ -65,7 +66,7 @@ def test_what_never_ends_has_no_end() -> None:
     found = flowing(c, some, "ever")
     ends = {row[1] for step in found["steps"] for edge in step["edges"] for row in edge}
     assert None in ends
-    assert found["queries"] == ["ever", "means"]  # not the one that reads results
+    assert found["queries"] == ["ever", "means"]  # without the query that reads results
 
 
 def test_what_cannot_be_shown() -> None:

@@ -1,4 +1,4 @@
-"""A run, tuple by tuple: the devices tell one story, and its results are those of the product."""
+"""A run, tuple by tuple: all devices report the same, and the results are those of the product."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def told(text: str, backend: str, count: int = 60, config: str = "default") -> d
 
 
 def common(step: dict[str, Any]) -> dict[str, Any]:
-    """What every device tells of a step, in an order of its own: what is joined is a set."""
+    """Returns the part of a step that every device reports; joins are a set, because each device
+    has its own order."""
     own = ("executed", "moments", "cycle_of", "probes", "joins", "cycles", "clock", "units")
     told = {name: told for name, told in step.items() if name not in own}
     assert len(set(step["joins"])) == len(step["joins"])
@@ -39,8 +40,8 @@ def common(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def follow(step: dict[str, Any]) -> None:
-    """What is joined is of the raw tuple or of something joined before it, and in the window; what comes
-    out was joined."""
+    """Asserts that each join uses the raw tuple or an earlier join and is within the window, and
+    that each output was joined."""
     raw = [-1] * 4
     raw[step["stream"]] = step["sequence"]
     known = {(step["stream"], tuple(raw))}
@@ -67,7 +68,7 @@ def test_golden_and_instruction_level_tell_the_same() -> None:
 
 
 def test_the_factor_bits_are_those_of_the_definition() -> None:
-    """Of each pair, and each comparison that a query has written: decided here, on the rows."""
+    """For each pair, evaluates each comparison that a query states, here on the rows."""
     found, seen = told(EIGHT, "iss"), Counter[bool]()
     labels = provenance(compilation(EIGHT, Settings())).parts
     index = {slot["name"]: n for n, slot in enumerate(found["slots"])}
@@ -96,7 +97,7 @@ def test_the_factor_bits_are_those_of_the_definition() -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize(("text", "config"), [(SMALL, "tiny"), (EIGHT, "default")])
 def test_the_rtl_tells_the_same(text: str, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it joins, and the factor bits of what it looks at, are those of the models."""
+    """Its joins, and the factor bits of the pairs it examines, equal those of the models."""
     monkeypatch.setattr("seustream.studio.trace.MOST_PAIRS", 1 << 20)
     iss, rtl = (told(text, backend, 120, config) for backend in ("iss", "verilated"))
     for one, other in zip(iss["steps"], rtl["steps"], strict=True):
@@ -116,7 +117,7 @@ def test_the_rtl_tells_the_same(text: str, config: str, monkeypatch: pytest.Monk
         for busy, starved, blocked in other["units"].values():
             assert min(busy, starved, blocked) >= 0
             assert busy + starved + blocked >= other["cycles"]
-        # The instructions of a pair are in the order of the probe of all pairs, but for those skipped.
+        # The instructions of a pair come in the order of the full probe, with some skipped.
         whole = ways(one["moments"])
         for at, some in ways(other["moments"]).items():
             for way in some:
@@ -124,7 +125,7 @@ def test_the_rtl_tells_the_same(text: str, config: str, monkeypatch: pytest.Monk
 
 
 def ways(moments: list[list[tuple[int, ...]]]) -> dict[tuple[int, int], list[list[int]]]:
-    """The addresses that each probe or pair went through, by route tag and area."""
+    """Returns the addresses that each probe or pair executed, by route tag and area."""
     found: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     going: dict[tuple[int, int, int], list[int]] = {}
     for tag, area, address, _, place, _ in (event for now in moments for event in now):
@@ -140,8 +141,8 @@ def ways(moments: list[list[tuple[int, ...]]]) -> dict[tuple[int, int], list[lis
     ("plan", "backend"), [("cost", "golden"), ("cost", "iss"), ("thesis", "iss")]
 )
 def test_every_counter_and_result_leads_to_the_text(plan: str, backend: str) -> None:
-    """Of the eight-query set each counter of a run is of a part that comes from the text, and from each
-    query's text one comes to the counters of what serves it and of its results."""
+    """In the eight-query set, each counter of a run belongs to a part that comes from the text, and
+    the text of each query leads to the counters of its parts and results."""
     c = compilation(EIGHT, Settings(plan=plan))
     found = story(c, rows(c.program.base, 7, 60), backend)
     made = provenance(c)
@@ -166,7 +167,7 @@ def test_the_moments_of_a_step_are_what_was_executed() -> None:
 
 
 class Clocked(GoldenDevice):
-    """A model with a clock that every call moves on, and a trace."""
+    """A model with a trace, and a clock that every call advances."""
 
     cycles = 100
 
@@ -183,7 +184,7 @@ class Clocked(GoldenDevice):
         return {"door": UnitCycles(self.cycles // 2, self.cycles - self.cycles // 2, 0)}
 
     def executed(self) -> dict[str, Any]:
-        # Of S, which meets R in two cycles.
+        # A tuple of S, which meets R within two cycles.
         rows = [(9, 112, 1, 0, 5), (8, 110, 1, 0, 4)] if self.cycles > 250 else []
         names = ("order", "cycle", "tag", "area", "address")
         found = {name: np.array([row[n] for row in rows], int) for n, name in enumerate(names)}
@@ -200,7 +201,7 @@ def test_a_device_with_a_clock_tells_its_cycles_and_moments() -> None:
     for _ in drive(GraphRun(c, (device,)), given):
         pass
     first, second = device.steps
-    assert (first.cycles, second.cycles) == (7, 7)  # not those of reading the counters
+    assert (first.cycles, second.cycles) == (7, 7)  # without the cycles for reading the counters
     assert not first.moments
     assert second.moments == [[(1, 0, 4, 0, 0, 0)], [(1, 0, 5, 0, 0, 0)]]
     (probe,) = second.probes
@@ -226,7 +227,8 @@ def test_the_results_are_those_of_a_run() -> None:
 
 
 def test_windows_are_those_of_the_definition() -> None:
-    """After each step a window holds the rows that a later row can still meet, and no dropped ones."""
+    """After each step a window holds the rows that a later row can still meet, and no dropped
+    ones."""
     found = told(SMALL, "golden")
     kept: dict[int, list[int]] = {0: [], 1: []}
     for step in found["steps"]:

@@ -1,4 +1,4 @@
-"""The studio's page in a browser, and the bundle it is made of."""
+"""The studio's page in a browser, and the bundle it consists of."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REGISTER QUERY q AS SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 20;
 
 
 def test_the_bundle_is_made_of_the_sources() -> None:
-    """A change in studio/ needs `nox -s studio`, which builds the page anew."""
+    """After a change in studio/, `nox -s studio` must rebuild the page."""
     studio = ROOT / "studio"
     names = [f"src/{one.name}" for one in (studio / "src").iterdir()]
     digest = hashlib.sha256()
@@ -33,7 +33,7 @@ def test_the_bundle_is_made_of_the_sources() -> None:
 
 
 def test_the_bundle_is_small() -> None:
-    """Without Perspective, which the live table alone loads."""
+    """It excludes Perspective, which only the live table loads."""
     page = ROOT / "seustream" / "studio" / "page"
     first = [one for one in page.iterdir() if not one.name.startswith("perspective")]
     assert sum(one.stat().st_size for one in first) < 3_000_000
@@ -41,7 +41,7 @@ def test_the_bundle_is_small() -> None:
 
 
 def test_charts_are_of_what_a_bridge_says() -> None:
-    """A chart of what no bridge says would never be seen."""
+    """A chart of a value that no bridge reports would never be seen."""
     text = (ROOT / "studio" / "src" / "Live.svelte").read_text(encoding="utf-8")
     drawn = re.findall(r'\["[^"]+", "(\w+)", "(?:rate|of)"\]', text)
     made = re.findall(r"now\.status\.(\w+) =", text)
@@ -59,7 +59,7 @@ def test_a_query_is_typed_mended_run_and_shared(chromium: Any) -> None:
         write(page, TEXT)
         page.wait_for_selector("ul.problems li", state="detached")
 
-        # What is pointed at lights all it became, and the text it is.
+        # Pointing at a part highlights everything made from it, and its text.
         page.hover("[data-part='factor:1']")
         lit = {one.get_attribute("data-part") for one in page.query_selector_all(".part.lit")}
         assert {"query:q", "factor:1"} <= lit
@@ -82,7 +82,7 @@ def test_a_query_is_typed_mended_run_and_shared(chromium: Any) -> None:
             page.keyboard.press("ArrowRight")
         position, shown = page.inner_text("[data-testid=step]"), page.inner_text(".machine")
 
-        # The results are DuckDB's.
+        # DuckDB has as many results.
         total = page.inner_text("section[aria-label='All results'] summary")
         assert int(re.findall(r"(\d+) rows", total)[0]) == matches()
 
@@ -95,7 +95,7 @@ def test_a_query_is_typed_mended_run_and_shared(chromium: Any) -> None:
 
 
 def matches() -> int:
-    """The rows that the page's own rows join to, by DuckDB."""
+    """Counts DuckDB's results for the rows that the page uses."""
     import duckdb
     import pyarrow as pa
 
@@ -118,7 +118,7 @@ def test_hostile_names_and_rows_are_text(chromium: Any, tmp_path: Path) -> None:
         assert "S.e = '<img src=x>'" in page.inner_text(".parts")
         write(page, text.replace("QUERY q", 'QUERY "<img src=x>"'))
         assert "<img src=x>" in page.wait_for_selector("ul.problems li").inner_text()
-        # Rows and names of columns of a file that is chosen, and its own name.
+        # The rows and column names of a chosen file, and its own name.
         rows = "ts,a,<img src=x>\n1,7,<img src=x onerror=alert(1)>\n"
         both = [given("R.csv", rows), given("S.csv", "ts,d\n2,7\n")]
         page.set_input_files("input[type=file]", both)
@@ -147,8 +147,8 @@ INJECT = """() => {
 
 @needs_chromium
 def test_the_policy_holds(chromium: Any) -> None:
-    """A script that got into the page would not run, and could fetch nothing from elsewhere; without its
-    token the page gets nothing, and a page of another origin cannot ask."""
+    """A script injected into the page would not run, and could fetch nothing from elsewhere;
+    without its token the page gets nothing, and a page of another origin cannot ask."""
     with studio() as link, chromium.new_context() as profile:
         page = profile.new_page()
         page.goto(link)

@@ -1,4 +1,5 @@
-"""The live page at a bridge: its table, a bridge that goes and comes back, a minute of 10,000 rows a second, a day."""
+"""The live page at a bridge: its table, a bridge that goes and comes back, a minute of 10,000 rows
+a second, and a day."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def cells(page: Any) -> list[list[str]]:
 
 
 def test_a_bridge_that_goes_and_comes_back(chromium: Any, tmp_path: Path) -> None:
-    """Queries are registered on the page, rows come in and are grouped and chosen from; the bridge
-    dies, is said to be gone, and is found again."""
+    """The page registers queries; rows come in and are grouped and selected; the bridge dies, the
+    page reports it gone, and finds it again."""
     serve = ("serve", "--journal", str(tmp_path / "journal"), "--listen")
     with (
         started(*serve, "grpc://127.0.0.1:0") as (bridge, address),
@@ -68,7 +69,7 @@ def test_a_bridge_that_goes_and_comes_back(chromium: Any, tmp_path: Path) -> Non
 
 
 SECONDS, A_SECOND = 60, 10_000
-KEPT = 50_000  # rows of the table
+KEPT = 50_000  # rows in the table
 ANSWER = """async (column) => {
   const select = [...document.querySelectorAll("label")].find((l) => l.innerText.startsWith("Group by")).querySelector("select");
   const start = performance.now();
@@ -81,7 +82,8 @@ ANSWER = """async (column) => {
 
 
 def test_a_minute_of_10_000_rows_a_second(chromium: Any) -> None:
-    """The table takes every row, answers within 200 ms, and its memory does not grow once it is full."""
+    """The table takes every row and answers within 200 ms, and its memory does not grow once it is
+    full."""
     with (
         started("serve", "--listen", "grpc://127.0.0.1:0") as (_, address),
         ss.connect(address) as session,
@@ -106,7 +108,8 @@ def test_a_minute_of_10_000_rows_a_second(chromium: Any) -> None:
 
 
 def minute(page: Any, session: Any, chromium: Any) -> tuple[list[int], list[int], list[int]]:
-    """Milliseconds of each answer; megabytes of the page's process, and of its heap, by the second."""
+    """Returns the milliseconds of each answer, and by the second the megabytes of the page's
+    process and of its heap."""
     cdp = page.context.new_cdp_session(page)
     answers, memory, heap = [], [], []
     start = time.monotonic()
@@ -126,7 +129,7 @@ def minute(page: Any, session: Any, chromium: Any) -> tuple[list[int], list[int]
 
 
 def resident(chromium: Any) -> int:
-    """Megabytes of the largest process that draws a page, WebAssembly included."""
+    """Returns the megabytes of the largest renderer process, including WebAssembly."""
     found = chromium.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     pages = [one["id"] for one in found if one["type"] == "renderer"]
     sizes = [Path(f"/proc/{pid}/statm").read_text().split()[1] for pid in pages]
@@ -154,8 +157,8 @@ console.log(JSON.stringify({ most, times, rows: history.of("rows"), rates: histo
     reason="the page's packages are not installed: npm --prefix studio ci",
 )
 def test_charts_of_a_day() -> None:
-    """No more than 4,096 looks are drawn, the newest half an hour of them whole, and no stretch of the day is
-    left out; each was a look, and a rate is the growth since the one before."""
+    """At most 4,096 looks are drawn, all of the newest half hour among them, and no stretch of the
+    day is left out; each was a real look, and a rate is the growth since the one before."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

@@ -1,4 +1,5 @@
-"""Looking closely: every link of the eight-query set, folded pictures, intervals, files in a link, signals."""
+"""The page in detail: every link of the eight-query set, folded pictures, intervals, files in a
+link, signals."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ WALK = """async () => {
 
 @pytest.mark.parametrize("plan", ["cost", "thesis"])
 def test_every_part_lights_all_it_came_from_and_became(chromium: Any, plan: str) -> None:
-    """On the page as in the compiler, from each of the parts of the eight-query set; and some text."""
+    """The page highlights what the compiler links, from each part of the eight-query set; some of
+    it is text."""
     made = provenance(compilation(EIGHT, Settings(plan=plan)))
     with studio(str(ROOT / "examples/eight/eight.xsql")) as link, opened(chromium, link) as page:
         page.wait_for_selector("[data-part='factor:1']")
@@ -52,7 +54,7 @@ def test_every_part_lights_all_it_came_from_and_became(chromium: Any, plan: str)
 
 
 def test_boxes_fold_and_unfold(chromium: Any) -> None:
-    """What is only reached through a box goes with it, by the mouse and by the keyboard."""
+    """By mouse and by keyboard: parts that are reached only through a box fold with it."""
     seen = "() => [...document.querySelector('.picture > div').shadowRoot.querySelectorAll('g[role=button], g[id^=query]')].filter((g) => !g.classList.contains('hidden')).map((g) => g.id)"
     with studio(str(ROOT / "examples/eight/eight.xsql")) as link, opened(chromium, link) as page:
         page.wait_for_selector("[data-part='factor:1']")
@@ -67,7 +69,7 @@ def test_boxes_fold_and_unfold(chromium: Any) -> None:
         root.focus()
         page.keyboard.press("Enter")
         assert set(page.evaluate(seen)) == every
-        # All streams folded: no route is left, and so no query.
+        # With all streams folded no route is left, and so no query.
         page.select_option("section[aria-label=Compilation] select", "picture of routes")
         for stream in range(3):
             page.wait_for_selector(f".picture #tag-{stream}").click()
@@ -77,7 +79,7 @@ def test_boxes_fold_and_unfold(chromium: Any) -> None:
 
 
 def forth_and_back(page: Any, steps: int) -> None:
-    """Stepping back shows what stepping forward showed."""
+    """Stepping back shows the same as stepping forward did."""
     states = []
     for _ in range(steps):
         states.append(page.inner_text("main"))
@@ -112,7 +114,8 @@ def test_intervals_on_every_edge(chromium: Any) -> None:
 
 
 def test_a_link_has_the_files(chromium: Any, tmp_path: Path) -> None:
-    """Dropped rows are in the link; what is too long for one is named, and the link says so."""
+    """Dropped rows are in the link; of a file that is too long it has only the name, and it says
+    so."""
     chance = random.Random(1)
     long = "ts,a\n" + "".join(f"{n},{chance.randrange(10**9)}\n" for n in range(20_000))
     (tmp_path / "q.xsql").write_text(
@@ -154,7 +157,8 @@ def test_a_link_has_the_files(chromium: Any, tmp_path: Path) -> None:
 
 
 def test_the_rtl_with_its_signals(chromium: Any) -> None:
-    """The machine on the RTL beside each model: the same events; the waveform's cursor is the machine's."""
+    """Compares the RTL with each model: the events are the same, and the waveform's cursor is the
+    machine's."""
     with studio() as link, opened(chromium, link) as page:
         page.wait_for_selector("[data-part='factor:1']")
         page.select_option("text=Open >> select", "join")
@@ -187,7 +191,7 @@ def test_the_rtl_with_its_signals(chromium: Any) -> None:
         assert len(cycles) > 1
         assert cycles == sorted(set(cycles)), cycles
         assert page.query_selector(".bits .joined")
-        # The cursor moves the machine, to the stop that is being executed then.
+        # The cursor moves the machine to the stop that is being executed in that cycle.
         slider = page.locator("section[aria-label=Waveform] input[type=range]")
         slider.fill(str(cycles[0]))
         assert page.inner_text("[data-testid=cycle]") == str(cycles[0])

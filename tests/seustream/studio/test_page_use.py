@@ -1,4 +1,5 @@
-"""The page in use: by the keyboard alone, within its budgets, at every size, for who does not see."""
+"""The page in use: with the keyboard only, within its budgets, at every size, and for blind
+users."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ TEXT = "CREATE STREAM R (a int); CREATE STREAM S (d int); REGISTER QUERY q AS SE
 
 
 def reach(page: Any, wanted: str) -> None:
-    """Presses Tab until what is wanted has the focus."""
+    """Presses Tab until the wanted element has the focus."""
     for _ in range(300):
         page.keyboard.press("Tab")
         if page.evaluate("(wanted) => document.activeElement.matches(wanted)", wanted):
@@ -32,7 +33,7 @@ def reach(page: Any, wanted: str) -> None:
 
 
 def press(page: Any, name: str) -> None:
-    """Goes to the button of this name and presses it."""
+    """Goes to the button with this name and presses it."""
     page.evaluate(
         "(name) => [...document.querySelectorAll('button, summary')].filter((b) => b.innerText.trim() === name).forEach((b) => b.setAttribute('data-wanted', name))",
         name,
@@ -42,8 +43,8 @@ def press(page: Any, name: str) -> None:
 
 
 def test_the_keyboard_alone(chromium: Any) -> None:
-    """A text is written, its parts are lit, it runs, is stepped through, watched on two devices, at
-    sites, and shared."""
+    """Writes a text, highlights its parts, runs it, steps through it, watches it on two devices and
+    at sites, and shares it."""
     with studio() as link, opened(chromium, link) as page:
         page.wait_for_selector("[data-part='factor:1']")
         reach(page, ".cm-content")
@@ -51,7 +52,7 @@ def test_the_keyboard_alone(chromium: Any) -> None:
         page.keyboard.insert_text(TEXT)
         page.wait_for_selector("[data-part='query:q']")
         for _ in range(15):
-            page.keyboard.press("ArrowLeft")  # off the end, over the window
+            page.keyboard.press("ArrowLeft")  # away from the end, over the window
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
             if page.query_selector("[data-part='factor:1'].lit"):
@@ -74,7 +75,7 @@ def test_the_keyboard_alone(chromium: Any) -> None:
         assert page.inner_text("[data-testid=step]").startswith("1 of")
         while not page.query_selector(".results .part"):
             page.keyboard.press("ArrowRight")
-        reach(page, ".results .part")  # a result has its query lit
+        reach(page, ".results .part")  # a focused result highlights its query
         assert "R.a = S.d" in page.inner_text("[data-testid=written]")
         press(page, "Sites")
         press(page, "Run")
@@ -100,7 +101,8 @@ STEP = """async () => {
 
 
 def test_the_budgets(chromium: Any) -> None:
-    """First paint under a second, a step under 50 ms: of the median of visits and of nine steps in ten."""
+    """First paint under a second, in the median of the visits; a step under 50 ms, in nine of ten
+    steps."""
     with studio() as link:
         paints = []
         for _ in range(5):
@@ -130,12 +132,13 @@ PAGES = {
     "Live": ("sites", "[data-testid=results] td"),
     "Boards": ("sites", "section[aria-label=Boards] td"),
 }
-"""Each page with the text it is looked at with, and what is there when it is ready."""
+"""Each page with the text it is tested with, and an element that exists when the page is ready."""
 
 
 @contextlib.contextmanager
 def every_page(chromium: Any, width: int, height: int, scheme: str = "light") -> Iterator[Any]:
-    """A studio at a bridge with a query and rows; gives the pages one after the other, ready."""
+    """Starts a studio at a bridge with a query and rows; yields the pages, each when it is
+    ready."""
     with (
         started("serve", "--listen", "grpc://127.0.0.1:0") as (_, address),
         ss.connect(address) as session,
@@ -184,7 +187,8 @@ def every_page(chromium: Any, width: int, height: int, scheme: str = "light") ->
 def test_nothing_serious_for_who_does_not_see(
     chromium: Any, size: tuple[int, int], scheme: str
 ) -> None:
-    """Nothing is wider than the page, and axe finds nothing serious, in the light and in the dark."""
+    """No page is wider than its window, and axe finds nothing serious, in the light and in the dark
+    scheme."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     with every_page(chromium, *size, scheme) as pages:
         for name, page in pages:
@@ -200,7 +204,7 @@ def test_nothing_serious_for_who_does_not_see(
 
 
 def test_twice_as_large(chromium: Any) -> None:
-    """At 200 % of 1280 pixels nothing is wider than the page."""
+    """At 200 % of 1280 pixels no page is wider than its window."""
     with every_page(chromium, 640, 360) as pages:
         for name, page in pages:
             assert page.evaluate("document.documentElement.scrollWidth") <= 640, name

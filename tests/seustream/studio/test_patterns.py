@@ -1,4 +1,5 @@
-"""A pattern, event by event: what the page tells is what the trace tells, and the matches are the product's."""
+"""A pattern, event by event: the page shows what the trace reports, and the matches are the
+product's."""
 
 from __future__ import annotations
 

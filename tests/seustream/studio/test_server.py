@@ -1,4 +1,5 @@
-"""The page's server answers who has the token, reads no other file, and says what is wrong."""
+"""The page's server answers only requests with the token, reads no other file, and reports
+errors."""
 
 from __future__ import annotations
 
@@ -147,7 +148,7 @@ def test_what_is_no_question_is_refused(browser: TestClient) -> None:
     head = {"x-studio-token": "secret"}
     assert browser.post("/ask/run", content=b"{", headers=head).status_code == 400
     assert ask(browser, "run", [1]).status_code == 400
-    long = (b" " * (1 << 20) for _ in range(9))  # in chunks, whose length no header says
+    long = (b" " * (1 << 20) for _ in range(9))  # in chunks, so that no header states the length
     assert browser.post("/ask/run", content=long, headers=head).status_code == 413
 
 
@@ -155,7 +156,8 @@ def test_what_is_no_question_is_refused(browser: TestClient) -> None:
 def test_results_come_in_slices(
     browser: TestClient, monkeypatch: pytest.MonkeyPatch, start: int
 ) -> None:
-    """Together they are the results from the offset on, or the last ones; none is long, and each says its end."""
+    """Together the slices are the results from the offset on, or the last ones; each is short and
+    states its end."""
     kept = pa.table({"a": range(100_000)}).slice(3)  # the first three are gone
     bridge = MagicMock()
     bridge.__enter__.return_value = bridge

@@ -1,4 +1,5 @@
-"""Joins across sites, message by message: what arrives is the join, and what it cost is what was sent."""
+"""Joins across sites, message by message: the arriving results are the join, and the cost is that
+of the messages sent."""
 
 from __future__ import annotations
 

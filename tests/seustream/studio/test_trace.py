@@ -1,4 +1,4 @@
-"""The trace of the RTL: by whom, with whom, in which cycle, and what was joined."""
+"""The trace of the RTL: which probe met which tuple in which cycle, and the joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def columns(*rows: tuple[int, ...]) -> dict[str, Any]:
 
 
 def test_a_pair_has_the_numbers_of_its_tuples() -> None:
-    """Stream 1 sends 91; its probe meets both of area 0, and what joins goes on to area 2."""
+    """Stream 1 sends tuple 91; its probe meets both tuples of area 0, and the join goes on to area
+    2."""
     step = StepTrace()
     step.take(
         columns(
@@ -33,7 +34,7 @@ def test_a_pair_has_the_numbers_of_its_tuples() -> None:
         PLACES,
         (1 << 32) - 3,
     )
-    assert step.cycles == [(1 << 32) + 1, (1 << 32) + 2]  # the trace has 32 bits of it
+    assert step.cycles == [(1 << 32) + 1, (1 << 32) + 2]  # the trace has only 32 bits of a cycle
     assert [p.parts for p in step.probes] == [[-1, 91, -1, -1], [71, 91, -1, -1]]
     assert [p.pairs for p in step.probes] == [[(70, 0b10), (71, 0b11)], [(50, 0b1)]]
     assert step.joins == [(1, 0, 9, (71, 91, -1, -1))]

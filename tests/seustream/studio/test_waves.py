@@ -1,4 +1,4 @@
-"""Signals: values by cycle, from the start on."""
+"""Signals: values by cycle, beginning at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXPLAIN says what is there: the facts agree with the compiled query."""
+"""The facts of EXPLAIN agree with the compiled APAS query."""
 
 from __future__ import annotations
 

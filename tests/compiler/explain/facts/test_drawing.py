@@ -1,4 +1,4 @@
-"""The pictures hold what they should, and nothing in them lies on anything else."""
+"""The pictures show every part, and no two parts overlap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def drawn(name: str, plan: str, stage: str | None = None) -> ElementTree.Element
 
 
 def boxes(root: ElementTree.Element) -> dict[str, Box]:
-    """The rectangle of every group, by the group's id: left, top, right, bottom."""
+    """Returns the rectangle of every group by its id: left, top, right, bottom."""
     found = {}
     for group in root.iter(f"{SVG}g"):
         rect = group.find(f"{SVG}rect")

@@ -1,4 +1,4 @@
-"""The graph of query sets in all languages."""
+"""The graph of a query set that uses all languages."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_one_query_sees_only_its_own_lookups() -> None:
 def test_an_area_says_in_how_many_cycles_a_row_is_compared(
     comparators: int, cycles: int, factors: int, columns: list[str]
 ) -> None:
-    """As the processor does it: area S has a factor of d and three of e."""
+    """As in the processor: area S has one factor of d and three of e."""
     config = dataclasses.replace(CONFIGURATIONS["default"], lanes=8, comparators=comparators)
     c = compile_text(PROGRAMS["eight"], options=Options(config))
     area = next(a for a in json.loads(explain(c, "areas", "json")) if a["area"] == "S")

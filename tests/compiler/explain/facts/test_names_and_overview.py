@@ -1,4 +1,4 @@
-"""Numbers of a compilation as words, and the record of everything worth reading about one."""
+"""The figures of a compilation in words, and the record that sums up a compilation."""
 
 from __future__ import annotations
 

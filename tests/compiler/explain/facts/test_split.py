@@ -36,7 +36,8 @@ def test_where_a_query_runs(program: str, query: str, runs: str, why: str) -> No
 
 
 def test_queries_of_other_devices_run_there() -> None:
-    """Each of six joins has two streams, of which a device holds four: its third is on the second."""
+    """Each of six joins reads two streams. A device holds four streams, so the third join is on the
+    second device."""
     streams = "".join(f"CREATE STREAM s{n} (a int, b varchar(9));" for n in range(7))
     queries = "".join(
         f"REGISTER QUERY q{n} AS SELECT s{n}.a FROM s{n}, s{n + 1} WHERE s{n}.a = s{n + 1}.a"

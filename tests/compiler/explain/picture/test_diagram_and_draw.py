@@ -1,4 +1,5 @@
-"""The one writer of pictures: every box and every word is on the paper, whichever way arrows go."""
+"""The one writer of pictures: every box and every word is within the picture, in whichever
+direction arrows point."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def edges(of: ElementTree.Element) -> tuple[float, float, float, float]:
 
 
 def numbers(path: ElementTree.Element) -> list[tuple[float, float]]:
-    """The points of a path that has pairs of them alone."""
+    """Returns the points of a path that consists of coordinate pairs only."""
     found = [float(n) for n in re.findall(r"-?\d+\.?\d*", path.attrib["d"].split("H")[0])]
     return list(zip(found[::2], found[1::2], strict=True))
 
@@ -99,7 +100,7 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     rows = [(("1", "a"), (10.0, 5.0), "10 / 5"), (("2", "b"), (0.0, 2.5), "2.5")]
     root = drawn(Bars("t", ("time", "way"), ("predicted", "actual"), rows))
     found = [r for r in root.iter(f"{SVG}rect") if r.attrib["class"] in ("predicted", "actual")]
-    lengths = [float(r.attrib["width"]) for r in found[2:]]  # after those of the heads
+    lengths = [float(r.attrib["width"]) for r in found[2:]]  # the first two belong to the heads
     assert [length / lengths[0] for length in lengths] == [1, 0.5, 0, 0.25]
     assert picture(Bars("t", (), ("predicted",), [])).startswith("<svg")
 

@@ -1,4 +1,4 @@
-"""Places of boxes and edges: few crossings, and nothing through a box."""
+"""Positions of boxes and edges: few crossings, and no edge through a box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic: the types of its results, and decimals at the ends of their digits."""
+"""Arithmetic: result types, and decimals at the limit of their digits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_decimals_round_once_and_half_up() -> None:
     assert divided("0.000001", "2") == Decimal("0.000001")
     assert divided("-0.000001", "2") == Decimal("-0.000001")
     assert divided("0.000001", "3") == Decimal("0.000000")
-    assert str(divided("-0.000001", "3")) == "0.000000"  # no decimal has a sign of its own at 0
+    assert str(divided("-0.000001", "3")) == "0.000000"  # a decimal zero has no sign
     assert fault("CAST('1' AS decimal(38,0)) / CAST('0' AS decimal(38,0))").startswith("division")
     top = "9" * 38
     assert fault(f"CAST('{top}' AS decimal(38,0)) * CAST('{top}' AS decimal(38,0))") == (

@@ -1,4 +1,5 @@
-"""Choices among values, by their definition; and what columns refuse so that the row reference is asked."""
+"""Functions that choose among values, by their definition; and values the column kernels leave to
+the row reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of numbers: values as C and Spark have them, and rounding as it is written."""
+"""Functions of numbers: values as in C and Spark, and rounding of the number as it is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_rounding_as_written() -> None:
 
 
 def test_hash_is_that_of_spark() -> None:
-    """Values that Spark gives for bigint, double, string, boolean and date."""
+    """Values that Spark computes for bigint, double, string, boolean and date."""
     assert value("hash(CAST(1 AS bigint))") == -1712319331
     assert value("hash('Spark')") == 228093765
     assert value("hash(NULL)") == 42

@@ -1,4 +1,4 @@
-"""Functions of texts: none grows without end."""
+"""Functions of texts: no result grows without a limit."""
 
 from __future__ import annotations
 

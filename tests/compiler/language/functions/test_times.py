@@ -1,4 +1,4 @@
-"""Functions of times: formats, and the ends of the calendar."""
+"""Functions of times: formats, and the limits of the calendar."""
 
 from __future__ import annotations
 

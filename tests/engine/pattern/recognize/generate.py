@@ -1,4 +1,4 @@
-"""Random cases of MATCH_RECOGNIZE: SQL text beside the reference's form."""
+"""Random cases of MATCH_RECOGNIZE: each as SQL text and in the form of the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVES = {
 
 
 def pattern(chance: random.Random, names: str, depth: int, hide: bool) -> Pattern:
-    """A random pattern of some variables."""
+    """Returns a random pattern of some variables."""
     kind = chance.random()
     if depth == 0 or kind < 0.25:
         return ("one", chance.choice(names))
@@ -47,7 +47,7 @@ def pattern(chance: random.Random, names: str, depth: int, hide: bool) -> Patter
 
 
 def conditions(chance: random.Random, v: str, w: str, u: str) -> tuple[str, Callable[[View], Any]]:
-    """A condition of variable v, which may speak of w and of the SUBSET u of v and w."""
+    """Returns a condition of variable v, which may refer to w and to the SUBSET u of v and w."""
     k, n = chance.randint(0, 9), chance.randint(0, 2)
     some = v + w
     kinds: list[tuple[str, Callable[[View], Any]]] = [
@@ -117,7 +117,7 @@ def differs(a: Any, b: Any) -> bool | None:
 
 
 def measures(v: str, w: str) -> dict[str, tuple[str, Callable[[View], Any]]]:
-    """Columns by name."""
+    """Returns columns by name."""
     some = v + w
     return {
         "number": ("MATCH_NUMBER()", lambda m: m.number),
@@ -150,7 +150,7 @@ def measures(v: str, w: str) -> dict[str, tuple[str, Callable[[View], Any]]]:
 
 
 def case(seed: int) -> tuple[str, Case, pa.Table]:
-    """A query as text and for the reference, and rows in order of their times."""
+    """Returns a query as text and for the reference, and rows in the order of their times."""
     chance = random.Random(seed)
     names = "ABCD"[: chance.randint(1, 4)]
     give = chance.choice(list(GIVES))

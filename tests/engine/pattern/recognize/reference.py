@@ -1,7 +1,8 @@
-"""Row pattern matching by its definition: every way a pattern can match, in the order of preference.
+"""Row pattern matching by definition: tries every way a pattern can match, in the order of
+preference.
 
-It shares no code with the engine. A case is written twice at once: as SQL text, and as functions of
-Python over a match so far.
+Shares no code with the engine. A case is written in two forms at once: as SQL text, and as Python
+functions of the match so far.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ Row = dict[str, Any]
 
 
 class Stuck(Exception):
-    """SKIP leads nowhere."""
+    """Raised if SKIP leads nowhere."""
 
 
 @dataclass
 class View:
-    """A match as one of its rows sees it: `labels` are those of the rows from `start` on, `hand` how
-    many of them count as running."""
+    """A match as seen from one of its rows: `labels` belong to the rows from `start` on; the first
+    `hand` of them count as running."""
 
     rows: list[Row]
     start: int
@@ -30,7 +31,7 @@ class View:
     number: int
 
     def own(self, among: str | None, final: bool = False) -> list[int]:
-        """The rows matched to some variables; None for all."""
+        """Returns the rows matched to some variables; None means all."""
         upto = len(self.labels) if final else self.hand
         return [self.start + i for i in range(upto) if among is None or self.labels[i] in among]
 
@@ -42,7 +43,7 @@ class View:
         offset: int = 0,
         final: bool = False,
     ) -> int | None:
-        """A row by navigation."""
+        """Returns a row by navigation."""
         own = self.own(among, final)
         if back >= len(own):
             return None
@@ -66,7 +67,7 @@ Measure = Callable[[View], Any]
 
 
 def less(a: Any, b: Any) -> bool | None:
-    """SQL's comparison."""
+    """Compares as SQL does."""
     return None if a is None or b is None else a < b
 
 
@@ -80,7 +81,7 @@ Pattern = tuple[Any, ...]
 
 
 def text(p: Pattern) -> str:
-    """The pattern as SQL writes it."""
+    """Returns the pattern as SQL."""
     match p:
         case ("one", name):
             return str(name)
@@ -107,7 +108,7 @@ def text(p: Pattern) -> str:
 
 
 def orders(parts: tuple[Pattern, ...]) -> Iterator[tuple[Pattern, ...]]:
-    """Permutations, lexicographic by place."""
+    """Yields the permutations, in lexicographic order of the places."""
     if not parts:
         yield ()
     for i, first in enumerate(parts):
@@ -123,13 +124,14 @@ class Case:
     define: dict[str, Condition]
     measures: dict[str, Measure]
     give: str  # one, all, omit, unmatched
-    skip: tuple[str, str]  # past, next, first, last; of variables
+    skip: tuple[str, str]  # past, next, first or last; and its variables
     within: int | None = None
 
     def ways(
         self, p: Pattern, rows: list[Row], start: int, labels: list[str], number: int
     ) -> Iterator[list[str]]:
-        """Every way to go on with a pattern, the preferred one first; excluded rows in lower case."""
+        """Yields every way to continue a pattern, the preferred one first; excluded rows have
+        lower-case labels."""
         match p:
             case ("one", name):
                 place = start + len(labels)
@@ -161,7 +163,7 @@ class Case:
                     yield labels
                 if most is None or most > 0:
                     for some in self.ways(part, rows, start, labels, number):
-                        if least > 0 or len(some) > len(labels):  # no iteration is empty beyond
+                        if least > 0 or len(some) > len(labels):  # none beyond the least is empty
                             rest = None if most is None else most - 1
                             again = ("repeat", part, max(least - 1, 0), rest, reluctant)
                             yield from self.ways(again, rows, start, some, number)
@@ -175,7 +177,7 @@ class Case:
                     yield labels
 
     def results(self, rows: list[Row]) -> list[Row]:
-        """The rows that the query gives."""
+        """Returns the rows that the query gives."""
         found: list[Row] = []
         start = number = covered = 0
         while start < len(rows):

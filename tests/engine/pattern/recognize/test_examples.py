@@ -78,6 +78,6 @@ def test_skipping_nowhere_is_an_error(skip: str) -> None:
 
 
 def test_long_dead_ends_are_tried_once() -> None:
-    """Every way to share the As fails; without a memory there are 2^200."""
+    """Every way to divide the rows between A and B fails; without a memory there are 2^200."""
     found = run("MEASURES 1 AS one PATTERN ((A | B)* C) DEFINE C AS price > 5", [1] * 200)
     assert found == []

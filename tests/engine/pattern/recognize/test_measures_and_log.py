@@ -1,4 +1,4 @@
-"""The rows a match gives, and rows that are in none: examples that Trino publishes."""
+"""The rows that a match gives, and rows in no match: examples that Trino publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""MATCH_RECOGNIZE against its definition: random queries, random cuts, a snapshot in the middle."""
+"""MATCH_RECOGNIZE compared with its definition: random queries, random cuts, a snapshot in
+between."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def whole(query: RowQuery, rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def in_cuts(query: RowQuery, rows: pa.Table, chance: random.Random) -> list[dict[str, Any]]:
-    """The same, cut at random, with snapshots in between."""
+    """Returns the same results, from input cut at random with snapshots in between."""
     operator = RowOperator(query)
     found: list[dict[str, Any]] = []
     times = rows["ts"].to_pylist()

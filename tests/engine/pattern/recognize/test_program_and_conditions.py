@@ -1,4 +1,5 @@
-"""The program of a row pattern tries ways in the order of preference, and decides conditions when it can."""
+"""The program of a row pattern tries alternatives in the order of preference, and decides
+conditions as soon as it can."""
 
 from __future__ import annotations
 

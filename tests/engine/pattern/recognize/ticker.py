@@ -1,4 +1,4 @@
-"""One symbol's prices, and what MATCH_RECOGNIZE gives over them."""
+"""The prices of one symbol, and the results of MATCH_RECOGNIZE over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TICKER = Stream("ticker", (Column("symbol", VARCHAR), Column("price", INT)))
 
 
 def run(inside: str, prices: list[int | None], cuts: tuple[int, ...] = ()) -> list[dict[str, Any]]:
-    """The results over one symbol, a price a second from 0 on."""
+    """Returns the results over one symbol, with a price each tick from 0 on."""
     text = f"SELECT * FROM ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {inside})"
     query = compile_pattern(text, TICKER, bounded=True)
     assert isinstance(query, RowQuery)

@@ -1,4 +1,4 @@
-"""The five aggregates of the source as the registry has them."""
+"""The five aggregates of the source in the form of the registry."""
 
 from __future__ import annotations
 

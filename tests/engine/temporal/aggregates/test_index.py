@@ -1,7 +1,7 @@
 """The list of disjoint elements: the trace of Fig. 17, every case of section 8.2, and brute force.
 
-Brute force computes the aggregate of all tuples that hold an instant; it finds wrong values, missing
-and extra intervals. The cases were worked out by hand from the definition of the index.
+Brute force computes the aggregate of all tuples that hold an instant; it reveals wrong values,
+missing and extra intervals. The cases were worked out by hand from the definition of the index.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_equals_the_list(name: str, seed: int) -> None:
     for _ in range(chance.randint(1, 60)):
         now += chance.choice((0, 0, 1, 2, 9))
         ends = now + chance.randint(0, longest)
-        # Two stacks are for windows, whose te never falls.
+        # Two stacks serve windows, whose te never falls.
         te = max(te, ends) if name == "two stacks" else ends
         v = tuple((chance.choice((None, *map(float, range(-8, 9)))),) for _ in functions)
         assert index.reorganise(now) == reference.reorganise(now)
@@ -68,7 +68,8 @@ def test_equals_the_list(name: str, seed: int) -> None:
 def test_every_aggregate_equals_its_definition_at_every_instant(
     name: str, in_order: bool, distinct: bool
 ) -> None:
-    """In the list, and in what is chosen for it. States are shared, so none may change in place."""
+    """Holds for the list and for the structure chosen. States are shared, so none may change in
+    place."""
     entry = AGGREGATES[name]
     of = {CONDITION: (True, False), TEXT: "xyz", INTEGER: range(8)}
     kinds = [of.get(kind, (0.0, 1.0, 2.0, 5.0)) for kind in entry.parameters]
@@ -128,7 +129,7 @@ def test_only_additions_from_the_present_on() -> None:
 
 def test_what_is_chosen() -> None:
     class Last(Aggregate):
-        """Neither removes nor merges."""
+        """Supports neither removal nor merging."""
 
     class Product(Aggregate):
         merges = True

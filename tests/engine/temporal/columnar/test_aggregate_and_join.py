@@ -1,4 +1,5 @@
-"""Aggregates and joins on columns against what holds at each instant, by brute force; in any cut."""
+"""Aggregates and joins on columns compared with brute force at each instant, for any cut of the
+input."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def test_a_pair_lives_while_both_do(
     at_once: int | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whether pairs are looked for by lifetime or not, and however few at once."""
+    """Holds whether or not the search for pairs uses lifetimes, and however few pairs are made at
+    once."""
     print(f"seed {seed}")
     if few is not None:
         monkeypatch.setattr(join, "_FEW_PAIRS", few)

@@ -1,4 +1,4 @@
-"""Insertions in columns: rows that are taken, times as moments, and operators that remember nothing."""
+"""Insertions in columns: taking rows, times as moments, and stateless operators."""
 
 from __future__ import annotations
 

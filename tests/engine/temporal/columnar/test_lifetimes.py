@@ -1,4 +1,5 @@
-"""Windows of libraries on columns: the lifetimes they give, when these come, and libraries at fault."""
+"""Windows of libraries on columns: the lifetimes they give, when they give them, and faulty
+libraries."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tests.engine.temporal.userwindows import (
 
 
 def expected(kind: str, stream: list[StreamElement]) -> list[tuple[int, int]]:
-    """The lifetimes, by the words of each window."""
+    """Returns the lifetimes by the definition of each window."""
     begins = [x.ts for x in stream]
     if kind == "until":
         return [(x.ts, x.ts + max(x.values[1] - 1, 0)) for x in stream]  # type: ignore[operator]  # an INTEGER
@@ -67,7 +68,7 @@ def test_windows_give_the_lifetimes_they_say(kind: str, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", QUERIES)
 def test_what_leaves_begins_before_the_promise(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a later tuple that begins with it and ends earlier would come after it."""
+    """Otherwise a later tuple that begins with it and ends earlier would come after it."""
     process = ColumnarLifetimes.process
     steps = []
 
@@ -84,7 +85,7 @@ def test_what_leaves_begins_before_the_promise(kind: str, monkeypatch: pytest.Mo
 
 
 def test_tuples_that_wait_hold_the_others_back() -> None:
-    """Results come as soon as nothing earlier can, and not sooner."""
+    """Results come as soon as nothing earlier can come, and not sooner."""
     one = Run(
         compiled(QUERIES["last"].replace("n = 3", "n = 1"), CATALOGUE, libraries=LIBRARIES),
         CATALOGUE,

@@ -1,7 +1,7 @@
-"""The tuples a stateful node keeps of an input: section 3.1 of StreamAPAS.
+"""The tuples that a stateful node keeps of an input: section 3.1 of StreamAPAS.
 
-Attached indexes are called with every change right after it: `insert`, `update`, `delete` with what was
-added to or withdrawn from which interval, and `reorganise`.
+Calls attached indexes right after every change: `insert`, `update`, `delete` with what was added to
+or withdrawn from which interval, and `reorganise`.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ _DTYPES: dict[Type, Any] = {
 
 
 def dtype(of: Type) -> Any:
-    """The type of the columns libraries see; what numpy has no type for are objects."""
+    """Returns the type of the columns that libraries see; objects for what numpy has no type
+    for."""
     return _DTYPES.get(of, np.object_)
 
 
 def columns(values: Sequence[Any], types: Sequence[Type]) -> list[npt.NDArray[Any]]:
-    """One row as columns."""
+    """Returns one row as columns."""
     return [column([value], type) for value, type in zip(values, types, strict=True)]
 
 
 def column(values: Sequence[Any], of: Type) -> npt.NDArray[Any]:
-    """Values, of which none is NULL, as a column."""
+    """Returns values, none of which is NULL, as a column."""
     found = np.empty(len(values), dtype(of))
     found[:] = values
     return found
 
 
 class KeyRefused(ValueError):
-    """A time-table's key is 0: its sign cannot mean delete."""
+    """Raised if a time-table's key is 0: its sign cannot mean delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """A stored element; `term` is what a join compares of it, `indexed` what its index reads."""
+    """A stored element; a join compares `term`, and its index reads `indexed`."""
 
     ts: int
     te: int
@@ -64,7 +65,7 @@ class CollectionRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`row`'s values are added to (sign 1) or withdrawn from (-1) [start, end)."""
+    """The values of `row` are added to (sign 1) or withdrawn from (-1) [start, end)."""
 
     sign: int
     row: CollectionRow
@@ -79,14 +80,14 @@ class Listener(Protocol):
 
 
 class Served:
-    """A library's index over the rows of a collection. Each storing gets a number of its own, so that
-    numbers rise in the order of the collection."""
+    """A library's index over the rows of a collection. Each stored row gets a number of its own, so
+    that numbers rise in the order of the collection."""
 
     def __init__(self, shown: str, index: JoinIndex, types: Sequence[Type]) -> None:
         self.shown, self.index, self.types = shown, index, types
         self.next = 0
-        self.number: dict[int, int] = {}  # by id
-        self.rows: dict[int, CollectionRow] = {}  # by number
+        self.number: dict[int, int] = {}  # number by id
+        self.rows: dict[int, CollectionRow] = {}  # row by number
 
     def stored(self, id: int, row: CollectionRow) -> None:
         if None in row.indexed:
@@ -100,7 +101,7 @@ class Served:
     def dropped(self, id: int) -> None:
         number = self.number.pop(id, None)
         if number is None:
-            return  # it was not indexed
+            return  # it was never indexed
         del self.rows[number]
         with library.calling(self.shown):
             self.index.delete(np.array([number]))
@@ -113,8 +114,8 @@ class Served:
 
 
 class Collection:
-    """Base: rows by id in key order, an expiry heap with lazy deletion, listeners, and the rows
-    by term for a join."""
+    """Base class: rows by id in key order, an expiry heap with lazy deletion, listeners, and the
+    rows by term for a join."""
 
     def __init__(self) -> None:
         self.rows: dict[int, CollectionRow] = {}
@@ -127,7 +128,7 @@ class Collection:
         return len(self.rows)
 
     def scan(self) -> Iterator[CollectionRow]:
-        """In key order."""
+        """Iterates over the rows in key order."""
         return iter(self.rows.values())
 
     def get(self, id: int) -> CollectionRow | None:
@@ -137,7 +138,7 @@ class Collection:
         self.listeners.append(index)
 
     def candidates(self, term: Values) -> list[CollectionRow]:
-        """Rows of this term, in key order; NULL equals nothing."""
+        """Returns the rows with this term, in key order; NULL equals nothing."""
         if None in term:
             return []
         return list(self.by_term.get(term, {}).values())
@@ -185,7 +186,7 @@ class Collection:
 
 
 class TimeCollection(Collection):
-    """Ids are automatic; rows leave only by reorganise."""
+    """Assigns ids itself; rows leave only by `reorganise`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,8 +199,8 @@ class TimeCollection(Collection):
 
 
 class TableCollection(Collection):
-    """Rows by an INTEGER key, at a place of the values. A later row of a key replaces it; key -id
-    gives the row another end. What was already processed never alters."""
+    """Holds rows by an INTEGER key, which is at a place of the values. A later row of a key
+    replaces it; key -id gives the row another end. What was already processed never changes."""
 
     def __init__(self, key: int) -> None:
         super().__init__()
@@ -207,7 +208,7 @@ class TableCollection(Collection):
         self.unknown_deletes = 0
 
     def key_of(self, values: Values) -> int:
-        """0 stands for no key, and so does NULL."""
+        """Returns the key; 0 stands for no key, and so does NULL."""
         key: int = values[self.key] or 0
         return key
 
@@ -226,7 +227,8 @@ class TableCollection(Collection):
             self._tell("insert", Change(1, row, row.ts, row.te))
 
     def refuse(self, row: CollectionRow) -> None:
-        """A row that fails the node's condition: its key has no row any more, uncounted."""
+        """Handles a row that fails the node's condition: its key has no row from then on; not
+        counted."""
         key = self.key_of(row.values)
         if key == 0:
             raise KeyRefused("key 0: the sign of 0 cannot mean delete")

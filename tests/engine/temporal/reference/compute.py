@@ -1,5 +1,5 @@
-"""Expressions as Python functions over tuples' arrays (ts, te, columns): the row reference of the
-languages (`seustream.compiler.language.evaluate`), with APAS's leaves."""
+"""Compiles expressions to Python functions over the arrays of tuples (ts, te, columns): the row
+reference of the languages (`seustream.compiler.language.evaluate`) with APAS's leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.temporal.reference.elements import moment
 
 Array = Sequence[Any]
 Pair = tuple[Array, list[Any]]
-"""An incoming array and the outgoing one, which temporaries are written to on the way."""
+"""An incoming array, and the outgoing one that temporaries are written to on the way."""
 Evaluate = Callable[[Pair], Any]
 Do = Callable[[Pair], None]
 
@@ -48,7 +48,7 @@ def _leaf(leaf: Leaf, frame: n.Places, faults: Faults) -> Evaluate:
 
 
 def _call(function: object, leaves: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A library's function; of NULL it is NULL."""
+    """Wraps a library's function: if an argument is NULL, so is the result."""
     assert isinstance(function, Scalar)
     call, nothing = function.call, (None,) * leaves
     return lambda values: nothing if None in values else call(values)
@@ -95,14 +95,14 @@ def predicate(filter: n.Filter, faults: Faults) -> Callable[[Array], bool]:
 
 
 def values(filters: Sequence[n.Filter], faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
-    """One value of each: the terms of a join."""
+    """Returns a function that gives one value for each filter: the terms of a join."""
     each = [evaluator(filter.conditions[0], filter.frame, faults) for filter in filters]
     length = max((filter.frame.length for filter in filters), default=0)
     return lambda inp: tuple(value((inp, [None] * length)) for value in each)
 
 
 def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
-    """The result's values; temporaries are cut off."""
+    """Returns a function that gives the result's values without the temporaries."""
     run, length, width = steps(map.steps, map.frame, faults), map.frame.length, map.width
 
     def apply(inp: Array) -> tuple[Any, ...]:
@@ -117,7 +117,7 @@ def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
 def arguments(
     partials: Sequence[a.PartialAggregate], frame: n.Places, faults: Faults
 ) -> Callable[[Array], tuple[tuple[Any, ...], ...]]:
-    """Returns what each partial aggregate takes of a tuple."""
+    """Returns a function that gives the arguments each partial aggregate takes from a tuple."""
     prepared = [
         (
             steps(p.before, frame, faults),

@@ -1,4 +1,4 @@
-"""Elements as tests write them."""
+"""Elements in the form in which tests write them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ REMOVE = StreamElement(ElementKind.REMOVE)
 
 
 def later(ts: int, size: int) -> int:
-    """ts + size, as far as there is time."""
+    """Returns ts + size, limited to the end of time."""
     return min(ts + size, FOREVER)
 
 
 def moment(t: int) -> datetime.datetime | None:
-    """A tuple's time as a DATETIME: NULL of what lies beyond the years 1 to 9999, such as never."""
+    """Returns a tuple's time as a DATETIME; NULL beyond the years 1 to 9999, for example for
+    ever."""
     return (
         EPOCH + datetime.timedelta(milliseconds=t) if LEAST_MOMENT <= t <= LATEST_MOMENT else None
     )

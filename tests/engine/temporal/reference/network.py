@@ -1,4 +1,4 @@
-"""A running network: operators joined by edges, fed by streams, heard by sinks.
+"""A running network: operators connected by edges, fed by streams, read by sinks.
 
 network = Network(compiled.network, compiled.tree)
 network.subscribe(print)                  # a HEADER first, then elements
@@ -38,19 +38,21 @@ from tests.engine.temporal.reference.operators import (
 
 Sink = Callable[[StreamElement], None]
 Ask = Callable[[str, str, dict[str, Any]], bool]
-"""A special message (kind, node's title, detail): whether to go on. The node waits for it."""
+"""Answers a special message (kind, node's title, detail) with whether to go on. The node waits for
+it."""
 
 OnEnd = Callable[[str | None], None]
-"""Called from within a node when the network is at its end: by itself (None), or halted, and why."""
+"""Called from within a node when the network ends: with None if it ends by itself, or with the
+reason of the halt."""
 
 
 class Halted(BaseException):
-    """The network stops: unwinds whatever node is at work. Not an error of a node's, so it is no
-    `Exception`."""
+    """Raised to stop the network: unwinds the node that is at work. It is not an error of a node,
+    so it is no `Exception`."""
 
 
 class GapIndex(ListIndex):
-    """The list, with `gap` for where there are no tuples."""
+    """The list, with `gap` as the value where there are no tuples."""
 
     def __init__(self, gap: Values, functions: Sequence[Aggregate], leaves: Sequence[int]) -> None:
         super().__init__(functions, leaves)
@@ -64,7 +66,7 @@ class GapIndex(ListIndex):
                 out.append((self.told, start, self.gap))
             out.append((start, end, values))
             self.told = end
-        # A gap that reaches `now` is told so far; nothing starts before `now` any more.
+        # Report a gap up to `now`: no tuple starts before `now` any more.
         running = bool(self.pieces) and self.pieces[0].start < now
         if self.told is not None and self.told < now and not running and now < 2**63 - 1:
             out.append((self.told, now, self.gap))
@@ -73,7 +75,7 @@ class GapIndex(ListIndex):
 
 
 class SourceNode(ElementOperator):
-    """Picks the attributes used, by label; a later schema may have them elsewhere."""
+    """Picks the used attributes by label, because a later schema may have them elsewhere."""
 
     def __init__(
         self, node: n.StreamNode, number: int, profile: Profile, network: ElementNetwork
@@ -84,7 +86,8 @@ class SourceNode(ElementOperator):
         self.seen: object = None
 
     def adopt(self, tree: Node) -> str | None:
-        """Takes a schema; gives what is missing in it, if anything is."""
+        """Adopts a schema; returns a message if the schema lacks an attribute or changes its
+        type."""
         at: dict[Path, tuple[int, Type]] = {}
         for place, (path, leaf) in enumerate(tree.leaves()):
             assert leaf.type is not None
@@ -102,7 +105,7 @@ class SourceNode(ElementOperator):
         if x.kind is ElementKind.HEADER:
             tree = x.schema if isinstance(x.schema, Node) else from_lists(stream, x.schema)
             if self.seen is None:
-                # The schema the query was compiled with.
+                # The query was compiled with this schema.
                 self.adopt(tree)
             elif str(self.seen) != str(tree):
                 self.network.ask("SCHEMA_CHANGED", self.number, {"stream": stream, "schema": tree})
@@ -119,8 +122,8 @@ class SourceNode(ElementOperator):
 
 
 class ElementNetwork:
-    """Built of a plan. `ask` takes special messages and answers whether to go on; without
-    one nothing goes on."""
+    """Built from a plan. `ask` answers special messages with whether to go on; without it the
+    network halts at each."""
 
     def __init__(
         self,
@@ -160,14 +163,14 @@ class ElementNetwork:
     # --- life -----------------------------------------------------------------
 
     def subscribe(self, sink: Sink) -> None:
-        """Results go to the sink from now on, after a HEADER of the output's schema."""
+        """Sends results to the sink from now on, after a HEADER with the output's schema."""
         with self.lock:
             sink(header(self.tree))
             self.sinks.append(sink)
 
     def feed(self, stream: str, x: StreamElement) -> None:
-        """An element of a catalogue stream, already checked by the gate. What comes after STOP
-        or a halt is dropped: no reader waits for it."""
+        """Feeds an element of a catalogue stream that the gate has already checked. Elements after
+        STOP or a halt are dropped, because no reader waits for them."""
         number = self.plan.sources.get(stream)
         if number is not None and self.halted_by is None:
             self._put(number, 0, x)
@@ -191,7 +194,7 @@ class ElementNetwork:
     # --- special messages -----------------------------------------------------
 
     def ask(self, kind: str, number: int, detail: dict[str, Any]) -> None:
-        """Returns to go on, halts else."""
+        """Returns if the network may go on; halts otherwise."""
         if self._ask is None or not self._ask(kind, self.plan.titles[number], detail):
             shown = ", ".join(
                 f"{k} {v}" for k, v in detail.items() if k in ("stream", "tuple", "error")
@@ -206,7 +209,7 @@ class ElementNetwork:
 
     @property
     def skipped(self) -> int:
-        """Tuples without a value that were skipped."""
+        """Returns the number of skipped tuples, those without a value."""
         return sum(operator.skipped for operator in self.operators)
 
     @property
@@ -280,7 +283,7 @@ class ElementNetwork:
                 self._on_end(None)
 
     def _put(self, node: int, source: int, x: StreamElement) -> None:
-        """First in, first handled."""
+        """Handles elements first in, first out."""
         self.waiting.append((node, source, x))
         self.most_queued = max(self.most_queued, len(self.waiting))
         if self.busy:
@@ -301,7 +304,7 @@ class ElementNetwork:
 
 
 def gap_of(node: n.AggregateNode) -> tuple[Any, ...] | None:
-    """Returns what counts and sums are of nothing; None if another aggregate has no such value."""
+    """Returns the counts and sums of nothing; None if another aggregate has no such value."""
     found: list[Any] = []
     for p in node.partials:
         function = p.aggregate

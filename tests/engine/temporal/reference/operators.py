@@ -1,7 +1,7 @@
-"""The operators, tuple at a time: section 3 of StreamAPAS.
+"""The operators, a tuple at a time: section 3 of StreamAPAS.
 
 A node runs: synchronise inputs -> reorganise -> insert into the collection -> algebra -> map. Nodes
-do not block: each input's results follow at once.
+do not block: the results of each input follow at once.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 Emit = Callable[[StreamElement], None]
 OnFault = Callable[[int, StreamElement, str], None]
-"""Called with a tuple that has no value in a node: the node's number, the tuple, the traceback. It
-returns for "continue", after which the tuple is skipped."""
+"""Called for a tuple without a value in a node: the node's number, the tuple, the traceback.
+Returns for "continue"; the tuple is then skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The behaviour of a network. `paper` is the source's own behaviour."""
+    """The behaviour of a network. `paper` is the behaviour of the source itself."""
 
     derived_boundaries: bool = True
     emit_gaps: bool = False
-    reference: bool = False  # nested loops and aggregate lists, as the text has them
-    strict: bool = False  # an evaluation without a value is an exception of the node
-    faults: Faults = field(default_factory=Faults)  # a network has its own
+    reference: bool = False  # nested loops and aggregate lists, as in the source
+    strict: bool = False  # an evaluation without a value raises in the node
+    faults: Faults = field(default_factory=Faults)  # each network has its own
 
     @classmethod
     def paper(cls) -> Profile:
@@ -57,8 +57,8 @@ class Profile:
 
 
 class ElementOperator:
-    """Base of all nodes. Outputs never fall in their key; BOUNDARYs that promise nothing new are
-    not sent."""
+    """Base class of all nodes. The keys of outputs never fall; BOUNDARYs that promise nothing new
+    are not sent."""
 
     derives = False
 
@@ -67,13 +67,13 @@ class ElementOperator:
         self.faults = profile.faults
         self.sync = Synchroniser(inputs, self)
         self.emit: Emit = lambda x: None
-        self.last: tuple[int, int] | None = None  # key of what was sent last
+        self.last: tuple[int, int] | None = None  # key of the last element sent
         self.skipped = 0
         self.bad_keys = 0
 
     @property
     def tables(self) -> list[TableCollection]:
-        """The time-tables it keeps."""
+        """Returns the time-tables it keeps."""
         return []
 
     @property
@@ -83,7 +83,7 @@ class ElementOperator:
     # --- what the synchroniser releases ---------------------------------------
 
     def reorganise(self, now: int) -> None:
-        """Stateless nodes have nothing to."""
+        """Deletes state up to `now`; stateless nodes have none."""
 
     def execute(self, source: int, x: StreamElement) -> None:
         try:
@@ -99,7 +99,8 @@ class ElementOperator:
         self._boundary(x.ts)
 
     def control(self, source: int, x: StreamElement) -> None:
-        """Schemas and removals are the sources' business; STOP is seen by `end`."""
+        """Ignores controls: schemas and removals concern only the sources, and `end` handles
+        STOP."""
 
     def end(self) -> None:
         self.finish()
@@ -111,10 +112,10 @@ class ElementOperator:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Emits what is left, once all inputs have stopped and `reorganise` knows."""
+        """Emits what is left, once all inputs have stopped and `reorganise` has seen that."""
 
     def close(self) -> None:
-        """Lets go of what is stored."""
+        """Frees what is stored."""
         for queue in self.sync.queues:
             queue.clear()
         self.sync.heap.clear()
@@ -124,7 +125,7 @@ class ElementOperator:
         self.emit(StreamElement(ElementKind.INSERTION, ts, te, values))
 
     def _boundary(self, t: int) -> None:
-        """Nothing if what was sent already promises as much."""
+        """Sends a BOUNDARY unless earlier output already promises as much."""
         if self.last is None or t > self.last[0]:
             self.last = (t, t)
             self.emit(boundary(t))
@@ -140,7 +141,7 @@ def array(x: StreamElement) -> tuple[Any, ...]:
 
 
 class ElementSetEnd(ElementOperator):
-    """A window: te := ts + size, whatever it was."""
+    """A window: sets te := ts + size, whatever te was."""
 
     def __init__(self, node: n.SetEndNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 1, profile, fault)
@@ -152,8 +153,8 @@ class ElementSetEnd(ElementOperator):
 
 
 class ElementLifetimes(ElementOperator):
-    """A window of a library. Tuples wait until it knows their lifetimes, then in an order buffer
-    until nothing that begins earlier can come."""
+    """A window of a library. Tuples wait until the library knows their lifetimes, then in an order
+    buffer until nothing that begins earlier can come."""
 
     derives = True
 
@@ -166,7 +167,7 @@ class ElementLifetimes(ElementOperator):
         with library.calling(node.shown):
             self.window = node.function.open(**dict(node.constants))
         self.seen = 0
-        self.waiting: dict[int, StreamElement] = {}  # by number, in the order they came
+        self.waiting: dict[int, StreamElement] = {}  # by number, in the order of arrival
         self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
 
     def reorganise(self, now: int) -> None:
@@ -222,7 +223,7 @@ class ElementLifetimes(ElementOperator):
                 heapq.heappush(self.buffer, (ts, te, number, x.values))
 
     def _floor(self, now: int) -> int:
-        """Nothing that is not in the buffer begins before."""
+        """Returns the time before which nothing outside the buffer begins."""
         return min(now, next((x.ts for x in self.waiting.values()), now))
 
     def _flush(self, floor: int | None) -> None:
@@ -235,7 +236,7 @@ class ElementLifetimes(ElementOperator):
 
 
 class ElementMerge(ElementOperator):
-    """A union: the synchronised order."""
+    """A union: passes tuples on in the synchronised order."""
 
     def __init__(self, node: n.MergeNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, len(node.edges), profile, fault)
@@ -266,8 +267,8 @@ def _collection(side: n.JoinSide) -> Collection:
 def _put(
     collection: Collection, x: StreamElement, holds: bool, row: Callable[[], CollectionRow]
 ) -> bool:
-    """Inserts a tuple unless the node's condition on it fails; whether it is in. A delete has no
-    values the condition could be about."""
+    """Inserts a tuple unless it fails the node's condition; returns whether it is stored. A delete
+    has no values for the condition to test."""
     if isinstance(collection, TableCollection):
         key = collection.key_of(x.values)
         if key > 0 and not holds:
@@ -281,8 +282,8 @@ def _put(
 
 
 class ElementJoin(ElementOperator):
-    """Symmetric: each tuple meets those of the other side that live at its start. Results wait in
-    an order buffer, since those of one ts come out with rising te."""
+    """A symmetric join: each tuple meets the tuples of the other side that live at its start.
+    Results wait in an order buffer, because those of one ts come out with rising te."""
 
     derives = True
 
@@ -328,7 +329,7 @@ class ElementJoin(ElementOperator):
             collection, x, holds, lambda: CollectionRow(x.ts, x.te, x.values, term, indexed)
         )
         if not inserted or x.ts == x.te or None in term or None in indexed:
-            return  # what equals NULL is not known
+            return  # no equality with NULL holds
         for y in self._candidates(1 - source, term, indexed):
             left, right = (x.values, y.values) if source == 0 else (y.values, x.values)
             pair = (x.ts, min(x.te, y.te), *left, *right)
@@ -371,7 +372,7 @@ class ElementJoin(ElementOperator):
 
 
 def _equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Value by value: NULL equals nothing."""
+    """Returns whether all values are equal; NULL equals nothing."""
     return None not in one and one == other
 
 
@@ -380,7 +381,7 @@ def _whole(pair: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class ElementAggregate(ElementOperator):
-    """Sliding aggregates: the collection's changes go to the index, which gives intervals."""
+    """Sliding aggregates: passes the collection's changes to the index, which gives intervals."""
 
     derives = True
 
@@ -396,7 +397,7 @@ class ElementAggregate(ElementOperator):
         self.fault_places = [
             partial.place for partial in node.partials for _ in partial.bound.result.paths
         ]
-        # Without deletions nothing is read back, so the index alone is kept.
+        # Without deletions no row is read back, so only the index is kept.
         self.table = TableCollection(node.side.key - 2) if node.side.key is not None else None
         if self.table is not None:
             self.table.attach(self)
@@ -422,7 +423,7 @@ class ElementAggregate(ElementOperator):
                 self.send(start, end, mapped)
 
     def _counted(self, value: Any, of: Place) -> Any:
-        """The value of a partial, NULL where a sum does not fit."""
+        """Returns the value of a partial aggregate; NULL and a fault if a sum does not fit."""
         if isinstance(value, Fault):
             self.faults.add(of, 1, 0)
             return None
@@ -444,7 +445,7 @@ class ElementAggregate(ElementOperator):
         key = x.values[self.table.key]
         holds = (isinstance(key, int) and key < 0) or self.guard(inp)
         if holds and isinstance(key, int) and key > 0:
-            self.take(inp)  # one that a library or strict faults refuse is not stored
+            self.take(inp)  # raises, before storing, if a library or strict faults refuse it
         _put(self.table, x, holds, lambda: CollectionRow(x.ts, x.te, x.values))
 
     def close(self) -> None:

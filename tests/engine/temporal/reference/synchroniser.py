@@ -1,8 +1,8 @@
-"""Several inputs as one order: Algorithm 1 of StreamAPAS, tuple at a time.
+"""Merges several inputs into one order: Algorithm 1 of StreamAPAS, a tuple at a time.
 
-An element is released when its key (ts, te, input) is the least of all inputs' heads, so each
-open input must hold something. BOUNDARY is ordered like data; it keeps slow inputs from holding
-the others back. This one reads like the specification; `merge` does the same on columns.
+An element is released when its key (ts, te, input) is the least of all inputs' heads, so each open
+input must hold something. BOUNDARY is ordered like data and keeps slow inputs from holding the
+others back. This version reads like the specification; `merge` does the same on columns.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamEleme
 
 
 class ElementReceiver(Protocol):
-    """A receiver of what a synchroniser releases."""
+    """Receives what a synchroniser releases."""
 
     def reorganise(self, now: int) -> None:
-        """Nothing released from now on starts before `now`."""
+        """Declares that nothing released from now on starts before `now`."""
 
     def execute(self, source: int, x: StreamElement) -> None:
-        """An INSERTION in its turn."""
+        """Receives an INSERTION in its turn."""
 
     def broadcast(self, source: int, x: StreamElement) -> None:
-        """A BOUNDARY in its turn."""
+        """Receives a BOUNDARY in its turn."""
 
     def control(self, source: int, x: StreamElement) -> None:
-        """A HEADER, REMOVE or STOP that has reached the head of its queue."""
+        """Receives a HEADER, REMOVE or STOP that has reached the head of its queue."""
 
     def end(self) -> None:
-        """All inputs have stopped."""
+        """Declares that all inputs have stopped."""
 
 
 class Synchroniser:
@@ -55,12 +55,12 @@ class Synchroniser:
             self.run()
 
     def stop(self, i: int) -> None:
-        """Input i no longer blocks; what waits on it is still released in its turn."""
+        """Stops input i: it no longer blocks; what waits on it is still released in its turn."""
         self.open[i] = False
         self.run()
 
     def run(self) -> None:
-        """Releases whatever can be."""
+        """Releases all elements that can be released."""
         if self._running:
             return
         self._running = True
@@ -68,7 +68,7 @@ class Synchroniser:
             while self.heap and not self._blocked():
                 i = heapq.heappop(self.heap)[2]
                 queue = self.queues[i]
-                # A run of one input costs no heap work.
+                # Consecutive elements of one input cost no heap work.
                 while (
                     queue
                     and queue[0].kind.timed
@@ -98,7 +98,8 @@ class Synchroniser:
         )
 
     def _head(self, i: int) -> None:
-        """Handles the controls at the head of input i; enters what follows into the heap."""
+        """Handles the controls at the head of input i; enters the element after them into the
+        heap."""
         queue = self.queues[i]
         while queue and not queue[0].kind.timed:
             x = queue.popleft()

@@ -1,4 +1,5 @@
-"""Builds: what does not fit is named with what would, and what goes into one makes it another."""
+"""Tests builds: a refusal of what does not fit names what would, and anything that goes into a
+build makes it another."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_for_every_part_something_is_known_to_fit() -> None:
-    """And it is what `--config` takes."""
+    """It is also what `--config` takes."""
     for board in BOARDS.values():
         name = sizes.nearest(board.part, dataclasses.replace(TINY, name="what does not fit"))
         assert name is not None
@@ -83,7 +84,7 @@ def test_builds_differ_by_all_that_goes_into_them(
 def test_seeds_are_tried_until_one_will_do_or_all(
     every: bool, tried: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a seed that was placed once is not placed again."""
+    """A seed that was placed once is not placed again."""
     clocks = {1: 40.0, 2: 55.0, 3: 60.0, 4: 45.0}
     placed: list[int] = []
 

@@ -1,4 +1,5 @@
-"""Every block RAM has a place of its own, those of an area near each other."""
+"""Tests floorplans: every block RAM has a place of its own, and those of an area are near each
+other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Floor plans: the tiles of a placed design, each in the colour of its component."""
+"""Tests pictures of floorplans: the tiles of a placed design, each in the colour of its
+component."""
 
 from __future__ import annotations
 

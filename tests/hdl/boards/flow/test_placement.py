@@ -1,4 +1,4 @@
-"""Placement, a seed at a time: what comes back of one, and the clock with least to spare."""
+"""Tests placement, a seed at a time: what a seed returns, and the clock with the least slack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_clock_with_least_to_spare_counts() -> None:
 
 
 def test_a_seed_is_what_it_was(tmp_path: Path) -> None:
-    """What was placed is kept as JSON and read again."""
+    """A placed seed is kept as JSON and read again."""
     placed = read(REPORT, 3, 50.0)
     data = json.loads(json.dumps(dataclasses.asdict(placed)))
     for name in ("used", "clocks"):

