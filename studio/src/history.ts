@@ -1,5 +1,5 @@
-// What a bridge said of itself, look by look, for a day and longer: the newest looks are all kept, of the
-// older ones every second, fourth, eighth …, so that the charts stay as quick as they were.
+// The reports of a bridge, look by look, for a day and longer. Keeps all of the newest looks, and of the
+// older ones every second, fourth, eighth …, so that the charts stay fast.
 
 const MOST = 4096;
 const NEWEST = MOST / 2;
@@ -10,7 +10,7 @@ export class History {
   private looks: Record<string, number>[] = [];
   private numbers: number[] = [];
   private count = 0;
-  private stride = 1; // between the numbers of two older looks
+  private stride = 1; // between the numbers of two consecutive older looks
 
   add(time: number, look: Record<string, number>): void {
     this.times.push(time);
@@ -19,7 +19,7 @@ export class History {
     this.names = Object.keys(look);
     if (this.times.length <= MOST) return;
     const newest = this.count - NEWEST;
-    // A quarter of the room is free afterwards, and the next looks need no thinning.
+    // Frees a quarter of the room, so that the next looks need no thinning.
     while (newest / this.stride > MOST / 4) this.stride *= 2;
     const kept = this.numbers.map((number) => number >= newest || number % this.stride === 0);
     this.times = this.times.filter((_, i) => kept[i]);
@@ -31,7 +31,7 @@ export class History {
     return this.looks.map((look) => look[name] ?? null);
   }
 
-  // By the second; nothing where the bridge began anew.
+  // The growth per second; null where the bridge restarted.
   rate(name: string): (number | null)[] {
     return this.of(name).map((now, i, all) => {
       const before = i > 0 ? all[i - 1] : null;

@@ -1,11 +1,11 @@
-// The live table: Perspective keeps, filters and groups the rows in WebAssembly. Loaded when needed.
+// The live table: Perspective stores, filters and groups the rows in WebAssembly. Loaded on demand.
 
 import perspective, { type Table, type View } from "@perspective-dev/client";
 import CLIENT from "@perspective-dev/client/dist/wasm/perspective-js.wasm?url";
 import ENGINE from "@perspective-dev/server/dist/wasm/perspective-server.wasm?url";
 import type { Cell, Table as Shown } from "./server";
 
-const KEPT = 50_000; // rows; the oldest make room
+const KEPT = 50_000; // rows; the oldest are dropped
 const SHOWN = 100; // rows on the page
 
 perspective.init_client(fetch(CLIENT));
@@ -16,34 +16,34 @@ export type Way = { group: string; across: string; column: string; operator: str
 export class Pivot {
   private view: View | undefined;
   private grouped = false;
-  private last: Promise<unknown> = Promise.resolve(); // of what is done one after the other
+  private last: Promise<unknown> = Promise.resolve(); // the end of the queue of calls
 
   private constructor(
     private table: Table,
     readonly columns: string[],
   ) {}
 
-  // A table with the columns and rows of an Arrow stream.
+  // Makes a table with the columns and rows of an Arrow stream.
   static async of(rows: ArrayBuffer): Promise<Pivot> {
     const engine = await perspective.worker();
     const table = await engine.table(rows, { limit: KEPT });
     return new Pivot(table, await table.columns());
   }
 
-  // A view that is left must not be read any more.
+  // Runs calls one after the other, because a deleted view must not be read.
   private turn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.last.then(work);
     this.last = mine.catch(() => undefined);
     return mine;
   }
 
-  // Takes rows, and is done when they are in the view, so that whoever asks next does not wait for them.
+  // Takes rows; resolves when they are in the view, so that the next call does not wait for them.
   add = (rows: ArrayBuffer) => this.turn(() => this.table.update(rows).then(() => this.view!.num_rows()));
 
-  // What is to be seen.
+  // The rows to show.
   shown = () => this.turn(() => this.read());
 
-  // What is to be seen that way from now on.
+  // The rows to show, arranged in this way from now on.
   show = (way: Way) => this.turn(() => this.arrange(way).then(() => this.read()));
 
   private async arrange({ group, across, column, operator, value }: Way): Promise<void> {
@@ -59,7 +59,7 @@ export class Pivot {
     void this.turn(async () => left?.delete()); // after the new one is read
   }
 
-  // The newest rows, or the first groups with their sums and counts.
+  // Reads the newest rows, or the first groups with their sums and counts.
   private async read(): Promise<Shown & { of: number }> {
     const view = this.view!;
     const of = await view.num_rows();

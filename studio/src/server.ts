@@ -1,4 +1,4 @@
-// What the server is asked, and the shapes of its answers.
+// The requests to the server, and the types of its answers.
 
 export type Problem = {
   kind: string;
@@ -31,16 +31,16 @@ export type Step = {
   admitted: boolean;
   executed: [number, number, number, number][];
   moments: Event[][];
-  cycle_of: number[]; // of each moment
+  cycle_of: number[]; // for each moment
   probes: { tag: number; area: number; parts: number[]; pairs: [number, number][] }[]; // stored tuple, factor bits
-  joins: [number, number, number, number[]][]; // tag, area, tag of what is joined, its parts
+  joins: [number, number, number, number[]][]; // tag, area, tag of the joined tuple, its parts
   results: [number, number[]][];
   left: [number, number][];
   stored: number[];
   counted: Record<string, number>;
   cycles: number | null;
   clock: number | null;
-  units: Record<string, [number, number, number]>; // cycles busy, with nothing to do, waiting
+  units: Record<string, [number, number, number]>; // cycles busy, starved, blocked
 };
 export type Story = {
   backend: string;
@@ -48,7 +48,7 @@ export type Story = {
   slots: { name: string; stream: string }[];
   program: string[][];
   tags: number[][];
-  factors: number[][]; // of each area, the factor of each register
+  factors: number[][]; // for each area, the factor of each register
   rows: Record<string, Table>;
   steps: Step[];
   results: Record<string, Table>;
@@ -67,7 +67,7 @@ export type Watched = {
   steps: { title: string; lines: string[]; kept: Record<string, [string, string][]> }[];
   matches: Match[];
 };
-export type Interval = [number, number | null, ...Cell[]]; // from, to or without end, what it carries
+export type Interval = [number, number | null, ...Cell[]]; // from, to (null if endless), values
 export type Flowed = {
   query: string;
   queries: string[];
@@ -148,14 +148,14 @@ export async function ask<T>(what: string, about: object = {}): Promise<T> {
   return (await asked(what, about)).json();
 }
 
-// Some results, as an Arrow stream, and the offset of the next.
+// Some results as an Arrow stream, and the offset of the next result.
 export type Slice = { rows: ArrayBuffer; end: number };
 
-// Results of a query of the bridge from an offset on, slice by slice; from -1 on those it keeps.
+// Reads results of a query at the bridge from an offset on, in slices; from -1 on, all that it keeps.
 export async function rowsOf(query: string, from: number): Promise<{ end: number; slices: Slice[] }> {
   const answer = await asked("rows", { query, from });
   const said = (name: string) => JSON.parse(answer.headers.get(name) ?? "null");
-  const ends: [number, number][] = said("x-slices"); // of each slice, among the rows and among the bytes
+  const ends: [number, number][] = said("x-slices"); // for each slice, its end in rows and in bytes
   const bytes = await answer.arrayBuffer();
   const slices = ends.map(([end, stop], i) => ({ end, rows: bytes.slice(i > 0 ? ends[i - 1][1] : 0, stop) }));
   return { end: said("x-end"), slices };

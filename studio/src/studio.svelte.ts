@@ -1,12 +1,12 @@
-// What is on the page: the text, how it is compiled and run, and where one stands in the run.
+// The state of the page: the text, how it is compiled and run, and the position in the run.
 
 import { ask, Refused, shared, type Compiled, type Crossing, type Flowed, type Start, type Story, type Watched } from "./server";
 
 export type Trouble = { message: string; hint: string | null };
 
-// What a share link holds.
+// The content of a share link.
 const KEPT = ["text", "config", "plan", "backend", "beside", "seed", "count", "pattern", "matcher", "network", "step", "stop", "grain", "waves", "page"] as const;
-const LONGEST = 100_000; // letters of a share link; a command line takes no much longer word
+const LONGEST = 100_000; // letters of a share link; a command line takes hardly longer words
 
 export type Page = "query" | "machine" | "patterns" | "intervals" | "sites" | "live" | "boards";
 
@@ -17,14 +17,14 @@ class Studio {
   plan = $state("cost");
   backend = $state("iss");
   beside = $state("");
-  pattern = $state(""); // without a name the first of the text
+  pattern = $state(""); // empty: the first of the text
   matcher = $state("auto");
-  network = $state(""); // of an APAS query; without a name the first of the text
+  network = $state(""); // of an APAS query; empty: the first of the text
   seed = $state(1);
   count = $state(120);
   step = $state(0);
-  grain = $state("tuple"); // by what the machine is stepped
-  stop = $state(-1); // inside a step; -1 is the whole of it
+  grain = $state("tuple"); // the unit in which the machine is stepped
+  stop = $state(-1); // inside a step; -1 is the whole step
   waves = $state(false); // whether the next run of the RTL records its signals
   files = $state<Record<string, string>>({});
   start = $state.raw<Start | null>(null);
@@ -38,7 +38,7 @@ class Studio {
   trouble = $state.raw<Trouble | null>(null);
   lit = $state<string | null>(null);
 
-  // The parts that belong to the one that is pointed at: all it was made from, all it became.
+  // The parts related to the highlighted one: everything it was made from and everything made from it.
   related = $derived(this.lit === null ? NONE : relatives(this.lit, this.compiled?.links ?? []));
 
   private asked = 0;
@@ -101,7 +101,7 @@ class Studio {
     this.running = false;
   }
 
-  // Another page: a step of the machine is not one of a pattern.
+  // Go to another page and to the first step: a step of the machine is not a step of a pattern.
   go(page: Page): void {
     if (page !== this.page) this.step = 0;
     this.stop = -1;
@@ -146,7 +146,7 @@ class Studio {
     this.stop = -1;
   }
 
-  // With the dropped files, or their names where they are too long for a link.
+  // The link has the dropped files, or only their names if they are too long for a link.
   async link(): Promise<string> {
     const kept = Object.fromEntries(KEPT.map((name) => [name, this[name]]));
     const files = $state.snapshot(this.files);
@@ -187,7 +187,7 @@ const NONE: ReadonlySet<string> = new Set();
 const CONDITION = /^(factor|selection):/;
 const NARROW = /^(step|subquery):/;
 
-// As compiler/explain/provenance.py follows the links.
+// Follows the links as compiler/explain/provenance.py does.
 export function relatives(part: string, links: [string, string][]): ReadonlySet<string> {
   const above = new Map<string, string[]>();
   const below = new Map<string, string[]>();
@@ -211,7 +211,7 @@ export function relatives(part: string, links: [string, string][]): ReadonlySet<
   return found;
 }
 
-// Text as letters that a link may hold, as short as can be.
+// Compresses a text to letters that a link may contain.
 async function encoded(text: string): Promise<string> {
   const bytes = await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"));
   const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");

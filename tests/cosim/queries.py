@@ -57,7 +57,7 @@ class On(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Holds if all or any of `(attribute, symbol, constant)` do."""
+    """All or any of `(attribute, symbol, constant)`."""
 
     comparisons: tuple[tuple[int, str, int], ...]
     every: bool = True

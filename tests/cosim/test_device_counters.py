@@ -60,7 +60,7 @@ def left_early(
     config: DeviceConfig = NARROW,
 ) -> list[Handed]:
     """Returns the tuples handed over. Checks that each has a reason and is in time, and that the
-    results are those that need none of these tuples, or only before it left."""
+    results are those that need none of these tuples, or need them only before they left."""
     device = loaded(new_device, build(queries, groups), config)
     results = run(device, raws)
     handed = sorted(handed_over(results))

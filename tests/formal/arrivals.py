@@ -105,7 +105,8 @@ class Arrivals:
             self.heard_once.eq(self.have & ~self.takes),
             self.heard.eq(self.heard_once & ~self.takes),
         ]
-        # Where there is none, it is that before.
+        # Where there is none, the values of the one before are shown, or anything if none came
+        # since a clear.
         any_other = anything(m, 2 * WIDTH + 1, "shown")
         still = Cat(self.now, self.counter, Const(0, 1))
 

@@ -350,8 +350,8 @@ class ExecutionIsTheProgram(Specification):
         attributes = constant(m, unit.attributes.as_value().shape(), "attributes")
         m.d.comb += unit.attributes.as_value().eq(attributes)
 
-        # The router: takes what it has room for, or not; whoever waits, waits.
-        # It says so a cycle after, and takes what it said was roomy (see `test_router`).
+        # The router takes what it has room for, or not; anything may be waiting. It grants a cycle
+        # later, and takes only what it reported as roomy (see `test_router`).
         turn, granted = Signal(), Signal()
         gone, follows = granted | ~unit.emit, unit.follows
         there_is = Mux(turn, Mux(granted, follows[1], follows[0]), Mux(gone, follows[0], unit.emit))

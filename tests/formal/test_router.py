@@ -134,7 +134,7 @@ class RouterRoutes(Specification):
         self.reach(m, (waits == others) & taken)
         self.reach(m, granted & (areas == 0b101) & output & (who == n - 1))
         self.reach(m, granted & (who == n + OFFERS - 1))
-        # One after the other, and from where there was none.
+        # Grants one after the other, and one to a sender that offered nothing before.
         last_one = before(m, granted)
         self.reach(m, granted & last_one & before(m, last_one) & (who < n))
         self.reach(m, granted & before(m, before(m, ~wants)) & (who < n))

@@ -39,7 +39,7 @@ async def every_probe_is_decided_and_sent_in_its_turn(dut: object) -> None:
         await bench.reset()
         queue: list[dict] = []
         decided_of = 0  # number of these that are decided
-        # Whether each pointer had its present probe two cycles ago.
+        # Whether the probe of each pointer was it two cycles ago.
         may_enter, decides, sends = False, False, False
         committed: dict | None = None  # sent a cycle ago
         had_decided = had_entered = fresh = False

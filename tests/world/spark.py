@@ -70,7 +70,7 @@ class SimLink(Connection):
 
 
 class Driver:
-    """One life of a Spark driver; `cluster` has what outlives it."""
+    """One life of a Spark driver; whatever outlives it is passed to its methods."""
 
     def __init__(self, simulation: Simulation, network: Network, faults: Faults) -> None:
         self.simulation, self.network, self.faults = simulation, network, faults

@@ -82,7 +82,7 @@ def test_above_its_memory_a_bridge_takes_no_rows_and_goes_on_below(tmp_path: Pat
             assert found.value.retriable
         have[0] = 0
         made.act("commit", p.write(commit))
-        made.session.limits = replace(limits, patience=30.0)  # a busy machine must not cause a refusal
+        made.session.limits = replace(limits, patience=30.0)  # a busy machine must not refuse
         made.session.flush()
         assert made.session.epochs.last("w") == 1
 

@@ -355,7 +355,7 @@ def test_results_that_nobody_reads_hold_up_no_other(tmp_path: Path) -> None:
         feed = Inserts(client)
         feed(*range(8))
         assert refused(lambda: feed(*range(8, 16))).kind == "busy"
-        made.session.limits = replace(limits, patience=30.0)  # a busy machine is no refusal
+        made.session.limits = replace(limits, patience=30.0)  # a busy machine must not refuse
         say(client, "DROP QUERY unread")
         client.flush()
         assert len(values(client)) >= 14
