@@ -313,6 +313,8 @@ FAULTS = [
     Fault("routes of the tables before", "top.py", "with m.If(half == h):", "with m.If(half != h):"),
     Fault("handed over before there is room", "top.py",
           "area.leaving.ready.eq(chosen[number] & free)", "area.leaving.ready.eq(chosen[number])"),
+    Fault("handed over twice", "top.py",
+          "turns.requests.eq(waits & ~chosen)", "turns.requests.eq(waits)"),
     Fault("an age of just the window is too old", "window_tests.py",
           "window.size + (window.kind is WindowKind.RANGE)", "window.size"),
     Fault("limits on one view only", "window_tests.py",
