@@ -43,9 +43,6 @@ class Diagrams:
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._known: dict[tuple[bool, int, int], int] = {}
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
     def variable(self, number: int) -> int:
         place = self._place.setdefault(number, len(self._place))
         return self._node(place, NEVER, ALWAYS)

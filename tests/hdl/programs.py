@@ -116,9 +116,9 @@ def joins(
     variables: Sequence[int],
     always: Sequence[int] = (),
 ) -> list[tuple[int, int]]:
-    """Of each JOIN that a tag's probes get to its route tag and its truth table: bit n says whether it joins when the
-    variables are the bits of n. A variable is a factor, or from 16 on a selection bit, as in
-    `AreaProgram.rows`; the others are 0, or 1 where they are `always`."""
+    """Returns the route tag and the truth table of each JOIN that a tag's probes reach. Bit n says
+    whether it joins if the variables are the bits of n. A variable is a factor, or from 16 on a
+    selection bit, as in `AreaProgram.rows`. All others are 0, or 1 if listed in `always`."""
     number = {at: n for n, at in enumerate(a for a, i in enumerate(program) if type(i) is isa.Cmp)}
     every = (1 << (1 << len(variables))) - 1
     value = truth_tables(variables) | dict.fromkeys(always, every)
@@ -154,7 +154,7 @@ def joins(
 
 
 def truth_tables(variables: Sequence[int]) -> dict[int, int]:
-    """Of each variable its own: bit n is its bit in n."""
+    """Returns the truth table of each variable: bit n is the bit of the variable in n."""
     every, tables = (1 << (1 << len(variables))) - 1, {}
     for place, variable in enumerate(variables):
         half = 1 << place
@@ -163,7 +163,7 @@ def truth_tables(variables: Sequence[int]) -> dict[int, int]:
 
 
 def read(program: Sequence[isa.Instruction]) -> list[int]:
-    """The variables that a program may depend on."""
+    """Returns the variables that a program may depend on."""
     selections = (*isa.WINDOW_SELECTION_REGISTERS, *isa.PROBE_SELECTION_REGISTERS)
     used: set[int] = set()
     for it in program:

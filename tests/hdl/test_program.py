@@ -14,12 +14,12 @@ from seustream.hdl.program import AreaProgram
 from tests.hdl.programs import execute, joins, random_program, read, truth_tables
 
 MOST_VARIABLES = 14
-"""Programs that depend on more are left out: a truth table has two to the power of so many bits."""
+"""Programs that depend on more variables are left out: their truth tables would be too long."""
 
 
 def derived(seed: int) -> Counter[str]:
-    """Compares what a loader finds out about one random program with its truth tables, for every outcome of its
-    factors and all selection bits that it reads; says how much of what there was."""
+    """Compares what a loader derives of one random program with its truth tables, for every outcome
+    of its factors and selection bits; returns how often each case occurred."""
     chance, seen = random.Random(seed), Counter[str]()
     code = random_program(chance, chance.choice([4, 20, 30, 50]), 6, plain=chance.random() < 0.5)
     variables = read(code)
@@ -42,7 +42,7 @@ def derived(seed: int) -> Counter[str]:
             found.append((row.tag, its if row.first else found.pop()[1] | its))
         assert found == joined, where
         assert program.rows(tag, 31) in (rows, None), where
-        # Without the selections, of which anything is thought.
+        # With every selection taken to hold.
         some = 0
         for _, table in joins(code, tag, factors, selections):
             some |= table
@@ -53,7 +53,7 @@ def derived(seed: int) -> Counter[str]:
             assert not some & ~_one_holds(terms, factor_holds), where
         interest = program.interest(tag)
         if interest is not None:
-            # One that always holds may be named, too.
+            # A factor that always holds may be listed, too.
             cover = [{factor} & factor_holds.keys() for factor in interest]
             assert not some & ~_one_holds(cover, factor_holds), where
             seen["narrow"] += bool(some)
