@@ -40,7 +40,7 @@ SHORT = {"PARTS": ("small", "rtl")}
 
 ROWS = {"small": 100_000, "million": 1_000_000, "ours": 1_000_000}
 RTL_ROWS = 20_000
-WARM = 20_000
+WARM = 100_000
 FILES = 20
 KEYS = 1_000
 WINDOW = 10_000  # milliseconds; a stream has a row every few

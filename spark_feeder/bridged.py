@@ -21,7 +21,8 @@ from seustream.engine.times import Times
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import rows_of, time_of
 from seustream.spark_feeder.progress import OBSERVED, observed
-from seustream.spark_feeder.source import NAME, Connection, Seustream, compiled_for
+from seustream.spark_feeder.queries import compiled_for
+from seustream.spark_feeder.source import NAME, Connection, Seustream
 from seustream.spark_feeder.types import spark_schema, timed
 
 

@@ -54,7 +54,11 @@ _BETWEEN = 0.2
 _FLUSH = 1.0
 """Seconds that a bridge has to finish before the job polls again."""
 _COMING_UP = 10.0
-"""Seconds that a query has to come up; after that, it does so by itself."""
+"""Seconds that queries have to come up; after that, they do so by themselves."""
+_TOGETHER = 2
+_WORTH = 1 << 18
+"""Results worth a micro-batch of a job whose sources end, which costs a tenth of a second of
+processor time, and files."""
 _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
 """Kinds of errors that a restart does not cure. A part may be unknown after the bridge was killed,
 and is staged again."""
@@ -380,15 +384,16 @@ def _started(
 ) -> Job:
     """Starts the queries of a job."""
     every = trigger.every
+    least = str(_WORTH if trigger.bounded else 1)
 
     def deliver(query: str) -> StreamingQuery:
-        writer = sink(query, at.results(query))
+        writer = sink(query, at.results(query, minRows=least))
         writer = writer.option("checkpointLocation", str(place / "queries" / query))
         return writer.queryName(QUERY + query).trigger(processingTime=every).start()
 
     def put_aside(stream: str) -> StreamingQuery:
         assert late is not None
-        writer = late(stream, at.results(LATE + stream))
+        writer = late(stream, at.results(LATE + stream, minRows=least))
         writer = writer.option("checkpointLocation", str(place / "late" / stream))
         return writer.queryName(LATE_ROWS + stream).trigger(processingTime=every).start()
 
@@ -432,11 +437,15 @@ def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Start]:
 
 
 def started(starts: Iterable[Start]) -> list[Flow]:
-    """Starts queries, all or none."""
+    """Starts queries, all or none, and lets no more than `_TOGETHER` come up at a time: more would
+    only wait for each other's Python workers."""
     flows: list[Flow] = []
     try:
-        for one in starts:
-            flows.append(_come_up(*one))
+        for name, start, what in starts:
+            until = time.monotonic() + _COMING_UP
+            while sum(_comes_up(f.query) for f in flows) >= _TOGETHER and time.monotonic() < until:
+                time.sleep(0.02)
+            flows.append(Flow(name, functools.partial(start, what), start(what)))
     except BaseException:
         for flow in flows:
             flow.query.stop()
@@ -444,16 +453,8 @@ def started(starts: Iterable[Start]) -> list[Flow]:
     return flows
 
 
-def _come_up(name: str, start: Callable[[str], StreamingQuery], what: str) -> Flow:
-    """Starts a query and lets it come up before the next: together they would only wait for each
-    other's Python workers."""
-    flow = Flow(name, lambda: start(what), start(what))
-    until = time.monotonic() + _COMING_UP
-    while flow.query.isActive and time.monotonic() < until:
-        if not flow.query.status["message"].startswith("Initializing"):
-            break
-        time.sleep(0.02)
-    return flow
+def _comes_up(query: StreamingQuery) -> bool:
+    return query.isActive and query.status["message"].startswith("Initializing")
 
 
 def _last_batch(query: StreamingQuery) -> int:

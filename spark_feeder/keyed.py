@@ -32,8 +32,8 @@ from seustream.spark_feeder.bridged import check_times, frames_of, spark_of
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.patterns import settings
 from seustream.spark_feeder.progress import OBSERVED, observed
+from seustream.spark_feeder.queries import keys_inside
 from seustream.spark_feeder.shards import KeyedGraph
-from seustream.spark_feeder.split import keys_inside
 from seustream.spark_feeder.stateful import (
     PACKED,
     Packing,

@@ -18,7 +18,8 @@ from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Flow, Job, Sink, Start, Trigger, started
 from seustream.spark_feeder.keyed import COUNTED, FOLDER, KeyedQueries, keyed
 from seustream.spark_feeder.progress import LATE_ROWS, QUERY, FeedCounts
-from seustream.spark_feeder.source import Connection, text_of_file
+from seustream.spark_feeder.queries import text_of_file
+from seustream.spark_feeder.source import Connection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

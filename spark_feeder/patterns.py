@@ -27,6 +27,7 @@ from seustream.engine.pattern.output import schema
 from seustream.engine.pattern.recognize.operator import RowOperator
 from seustream.engine.pattern.variants import VariantsOperator
 from seustream.engine.stream.schema import stream_schema
+from seustream.spark_feeder.workers import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -97,6 +98,7 @@ def _processor(query: ir.MatchQuery, columns: dict[str, str], inside: list[str])
 
     class PatternProcessor(StatefulProcessor):
         def init(self, handle: Any) -> None:
+            settle()
             self._handle = handle
             self._state = handle.getValueState("operator", "snapshot string")
 

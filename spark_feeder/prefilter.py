@@ -35,6 +35,7 @@ from seustream.engine.stream.schema import stream_schema
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.sites_feed import of_stream, together
 from seustream.spark_feeder.types import for_bridge, spark_schema
+from seustream.spark_feeder.workers import settle
 
 BITS = 1 << 14
 _SEEN = "stream string, column string, stretch bigint, place bigint, rows bigint, bytes bigint"
@@ -302,6 +303,7 @@ def _tell(
     """Returns a function that turns rows into reports for the driver."""
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for given in batches:
             if not given.num_rows:
                 continue
@@ -332,6 +334,7 @@ def _may_join(
     bridge counts them."""
 
     def may_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for given in batches:
             rows = pa.Table.from_batches([for_bridge(given)])
             ts = np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)

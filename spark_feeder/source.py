@@ -17,7 +17,8 @@ For a static read, `spark.read` does so too.
 
 Options: `bridge` (several, with commas between, if the compiler found a key to divide by); `queries`,
 or `queriesFile`, the text to load there first; `stream` and `key`, or `query`; `reader`, a name for
-each consumer of a query's results (spark); `maxRows` of a batch of results (1,000,000);
+each consumer of a query's results (spark); `maxRows` of a batch of results (1,000,000); `minRows`,
+for which a batch waits up to a second (1);
 `endStreams`, true: what is read with `availableNow` or `spark.read` is complete, so the streams end
 first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait for a bridge that is away or has no room
 (60). A batch of rows may have a `writer` and an `epoch`, by which the bridge recognises it.
@@ -25,7 +26,6 @@ first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import uuid
@@ -48,17 +48,16 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.access import NONE, Access
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Abort, Commit, Stage, StagedPart
-from seustream.hdl.config import DeviceConfig
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
 from seustream.spark_feeder.stall import checking
 from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
+from seustream.spark_feeder.workers import settle
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000
@@ -68,6 +67,8 @@ _PART_ROWS = 1 << 18
 """The most results of one task."""
 _LOOK = 0.2
 """Seconds between polls of a busy bridge."""
+_GATHER = 1.0
+"""Seconds for which a batch of results waits for its least rows, if the streams do not end."""
 
 
 @dataclass(frozen=True)
@@ -100,27 +101,6 @@ class Connection:
 _CLIENTS: dict[tuple[int, Connection, int], BridgeClient] = {}
 
 
-def compiled_for(client: BridgeClient, queries: str | Path) -> Compilation:
-    """Compiles a text, or a file of it, for the configuration that a bridge serves."""
-    return compile_text(*text_of_file(queries), Options(config_of(client)))
-
-
-def text_of_file(queries: str | Path) -> tuple[str, str]:
-    """Returns a text, or that of a file, with its name."""
-    if not isinstance(queries, Path) and not queries.endswith(".xsql"):
-        return queries, "<sql>"
-    name = str(queries)
-    try:
-        return Path(queries).read_text(encoding="utf-8-sig"), name
-    except (OSError, UnicodeDecodeError) as error:
-        raise FeedError(f"{name}: cannot be read: {error}") from None
-
-
-def config_of(client: BridgeClient) -> DeviceConfig:
-    """Returns the configuration for which a bridge accepts programs."""
-    return DeviceConfig.from_json(json.dumps(client.health()["config"]))
-
-
 class Seustream(DataSource):
     """Provides both ends; see the module."""
 
@@ -138,6 +118,9 @@ class Seustream(DataSource):
         file = self.options.get("queriesFile")
         queries = Path(file) if file else self.options.get("queries")
         if queries is not None:
+            # Imported here: other workers need no compiler, whose import takes longer than their task.
+            from seustream.spark_feeder.queries import compiled_for
+
             with as_feed_errors():
                 for client in connection.clients():
                     client.load(compiled_for(client, queries))
@@ -161,6 +144,7 @@ class Seustream(DataSource):
             self.options.get("reader", "spark"),
             int(self.options.get("maxRows", MOST_ROWS)),
             None if drain is None else Drain(drain),
+            int(self.options.get("minRows", "1")),
         )
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -202,8 +186,10 @@ class SourceWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, connection: Connection, stream: str, key: str | None) -> None:
         self.connection, self.stream, self.key = connection, stream, key
+        settle()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        settle()
         with as_feed_errors():
             return self._write(iterator)
 
@@ -330,11 +316,16 @@ class BridgeResults:
     columns: StructType
     ends: bool
 
-    def latest(self, start: Offset | None = None, wait_ms: int = 0) -> list[dict[str, Any]]:
-        """Counts each bridge's results. A restarted bridge first waits to reach `start` again."""
+    def latest(
+        self, start: Offset | None = None, wait_ms: int = 0, least: int = 1
+    ) -> list[dict[str, Any]]:
+        """Counts each bridge's results, once there are `least` past `start`, or after a while. A
+        restarted bridge first waits to reach `start` again."""
         with as_feed_errors():
             return [
-                client.latest(self.query, -1 if start is None else start[str(bridge)], wait_ms)
+                client.latest(
+                    self.query, -1 if start is None else start[str(bridge)] + least - 1, wait_ms
+                )
                 for bridge, client in enumerate(self.connection.clients())
             ]
 
@@ -362,6 +353,7 @@ class BridgeResults:
 
     def read(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(part, SourceRange)
+        settle()
         with as_feed_errors():
             rows = self.connection.client(part.bridge).read(self.query, part.start, part.end)
         for batch in rows.combine_chunks().to_batches():
@@ -411,10 +403,19 @@ class BatchReader(DataSourceReader):
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads results by offset. `drain` is for the feed, if it is in the driver's process."""
+    """Reads results by offset. `drain` is for the feed, if it is in the driver's process. A batch
+    waits a while for its `least` rows, and has no more than `most`."""
 
-    def __init__(self, results: BridgeResults, reader: str, most: int, drain: Drain | None) -> None:
+    def __init__(
+        self,
+        results: BridgeResults,
+        reader: str,
+        most: int,
+        drain: Drain | None,
+        least: int = 1,
+    ) -> None:
         self.results, self.reader, self.most, self.drain = results, reader, most, drain
+        self.least = least
         self._bounded = False
         self._target: Offset | None = None
 
@@ -452,8 +453,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _beyond(self, start: Offset, limit: ReadLimit) -> Offset:
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        wait = _LOOK if self._bounded and self._target is None else 0
-        ends = self.results.offset(self.results.latest(start, int(1000 * wait)), "end")
+        wait, least = _GATHER if self.least > 1 else 0.0, self.least
+        if self._bounded:
+            wait, least = _LOOK if self._target is None else 0.0, 1
+        ends = self.results.offset(self.results.latest(start, int(1000 * wait), least), "end")
         if self.drain is not None:
             with as_feed_errors():
                 self.drain.check()

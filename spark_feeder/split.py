@@ -14,28 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seustream.compiler.logical.program import Program
-from seustream.compiler.plan.keys import Keys, keys_of_each
-from seustream.spark_feeder.errors import FeedError
-
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NoKey(ValueError):
     """A column of a type that cannot be a key."""
-
-
-def keys_inside(program: Program) -> dict[str, Keys]:
-    """Returns the keys of each query inside Spark; raises `FeedError` if one has none."""
-    found = keys_of_each(program)
-    for one in found.values():
-        if one.columns is None:
-            raise FeedError(
-                f"inside Spark queries go by key: {one.why}",
-                "run it at a bridge: `seustream serve`, and its address grpc://HOST:8815 in place of spark;"
-                " `seustream explain` shows the keys",
-            )
-    return found
 
 
 def places(key: pa.Array, bridges: int) -> npt.NDArray[np.int64]:

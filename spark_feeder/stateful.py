@@ -36,6 +36,7 @@ from seustream.spark_feeder.shards import (
 )
 from seustream.spark_feeder.split import places
 from seustream.spark_feeder.types import for_bridge, for_spark
+from seustream.spark_feeder.workers import settle
 
 PACKED = (
     "shard int, stream string, task int, number int, highest bigint, rows binary, bounded boolean"
@@ -60,6 +61,7 @@ class Packing:
     shards: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         task = TaskContext.get()
         assert task is not None
         number, highest, at = 0, None, task.partitionId()
@@ -101,6 +103,7 @@ class PackingRuns:
     shards: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         packed = _Packed()
         for batch in batches:
             for bounded in batch.column(0).to_pylist():
@@ -154,6 +157,7 @@ class Unpacking:
     columns: StructType
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for value in batch.column("rows"):
                 if value.is_valid:
@@ -168,6 +172,7 @@ class ShardProcessor(StatefulProcessor):
         self.graph, self.shards, self.ends = graph, shards, ends
 
     def init(self, handle: Any) -> None:
+        settle()
         self._handle = handle
         self._mark = handle.getValueState("mark", _MARK_TYPES)
         self._base = handle.getValueState("base", "snapshot binary")

@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_keys(c: Compilation) -> None:
     from seustream.spark_feeder.errors import FeedError
-    from seustream.spark_feeder.split import keys_inside
+    from seustream.spark_feeder.queries import keys_inside
 
     try:
         keys_inside(c.program)

@@ -10,10 +10,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructType
 
 from seustream.cosim.bridge.access import Access
-from seustream.spark_feeder.source import Connection, Seustream
-from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.spark_feeder.source import BridgeResults, Connection, Seustream, SourceReader
+from tests.cosim.bridge.serving import (
+    QUERIES,
+    bridge,
+    compiled,
+    feed_epoch,
+    multiset,
+    streams,
+    wanted,
+)
 
 
 def test_both_ends_load_the_queries_and_read_to_the_end(
@@ -70,3 +80,37 @@ def test_the_files_that_open_a_bridge_are_options(tmp_path: Path) -> None:
     with found.client() as client:
         assert client._options["cert_chain"] == b"cert"
         assert client._options["private_key"] == b"key"
+
+
+def test_a_batch_waits_for_its_least_results_or_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge answers at once if it has them, after a second if it has fewer, and at once if no
+    more can come."""
+    asked: list[tuple[int, int]] = []
+    real = BridgeClient.latest
+
+    def latest(client: BridgeClient, query: str, beyond: int = -1, wait_ms: int = 0) -> object:
+        asked.append((beyond, wait_ms))
+        return real(client, query, beyond, wait_ms)
+
+    monkeypatch.setattr(BridgeClient, "latest", latest)
+    with bridge(tmp_path / "journal") as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, streams(300, 4))
+        client.flush()
+        there = real(client, "large")["end"]
+        connection = Connection((url,))
+        results = BridgeResults(connection, "large", StructType().add("a", LongType()), False)
+
+        def found(at: int, least: int) -> int:
+            reader = SourceReader(results, "spark", 1 << 20, None, least)
+            end = reader.latestOffset({"0": at, "query": "large"}, reader.getDefaultReadLimit())
+            return int(end["0"])
+
+        assert found(3, there - 3) == found(3, there) == there
+        assert asked == [(there - 1, 1000), (there + 2, 1000)]
+        client.end()
+        assert found(3, 1 << 40) == real(client, "large")["end"]
+        assert found(3, 1) == real(client, "large")["end"]
+        assert asked[-1] == (3, 0)

@@ -22,8 +22,8 @@ from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.spark_feeder import stateful
 from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.queries import keys_inside
 from seustream.spark_feeder.shards import KeyedGraph, read
-from seustream.spark_feeder.split import keys_inside
 from seustream.spark_feeder.stateful import Packing, PackingRuns, ShardProcessor
 
 Rows = Counter[tuple[Any, ...]]
