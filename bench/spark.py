@@ -1,8 +1,9 @@
 """The same join from Spark to Spark: through a bridge, inside Spark, and as Spark's own joins.
 Reading the same rows and dropping them sets the lower limit for everything that Spark feeds.
 
-All ways read the same Parquet files and drop their results, in one Spark session that each has used
-once before; the files of a stream are one micro-batch, or twenty. The bridge runs the engine, as it
+All ways read the same Parquet files and drop their results. Each has a process and a Spark session
+of its own, which it has used for a tenth of the rows before; the files of a stream are one
+micro-batch, or twenty. The bridge runs the engine, as it
 does by default without a device. Spark's own stream-stream join keeps its state in memory or in
 RocksDB; its batch join reads the same files without a stream. Processor time is that of this
 process and all its descendants: Spark's JVM, its Python workers, the bridge.
@@ -14,8 +15,10 @@ bench boards`) they give a time; the duration of the simulation does not.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import ctypes
+import multiprocessing
 import os
 import tempfile
 import time
@@ -55,32 +58,18 @@ REGISTER QUERY pairs AS SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE {
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 STORE = "spark.sql.streaming.stateStore.providerClass"
 _STATE = "org.apache.spark.sql.execution.streaming.state."
-STORES = {
-    "memory": f"{_STATE}HDFSBackedStateStoreProvider",
-    "RocksDB": f"{_STATE}RocksDBStateStoreProvider",
-}
-READS = "read alone"
+READS, BATCH = "read alone", "Spark's batch join"
 HEAD = ("rows", "micro-batches", "what", "seconds", "processor s", "rows/s", "results")
 
 
 def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
     """Measures some parts. `ours` is `million` without Spark's own joins, which take minutes
     each."""
-    # Imported here, so that the other measurements do not need Spark.
-    from seustream.spark_feeder.job import session
-
     rows: list[tuple[object, ...]] = []
-    more: list[FigureTable] = []
-    compilation = compile_text(QUERIES, "bench")
-    spark = session()
-    _all(spark, compilation, WARM, FILES, own=True)
     for part in parts:
-        if part == "rtl":
-            more.append(_rtl(spark, compilation))
-            continue
-        for batches in (1, FILES):
-            rows += _all(spark, compilation, ROWS[part], batches, own=part != "ours")
-    spark.stop()
+        if part != "rtl":
+            rows += _all(ROWS[part], own=part != "ours")
+    more = [_alone(_rtl)] if "rtl" in parts else []
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return Measurement(
         HEAD,
@@ -89,6 +78,13 @@ def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
         f"local[2], {KEYS:,} keys, windows of {WINDOW // 1000} s, {FILES} files, seed 2006; load {load}",
         tuple(more),
     )
+
+
+def _alone(work: Callable[..., Any], *given: object) -> Any:
+    """Calls a function in a process of its own, and so with a Spark session of its own."""
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(work, *given).result()
 
 
 def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
@@ -108,34 +104,33 @@ def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
     return ratios
 
 
-def _all(
-    spark: Any, compilation: Compilation, count: int, batches: int, own: bool
-) -> list[tuple[object, ...]]:
-    """Returns a row for each way, for so many tuples in so many micro-batches."""
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        _write(place, count)
-        given = (spark, compilation, place, batches)
-        ways: dict[str, Callable[[], int]] = {
-            READS: lambda: _only_read(*given),
-            "bridge": lambda: _through_bridge(*given, None),
-            "inside Spark": lambda: _inside(*given),
-        }
-        if own:
-            for store in STORES:
-                ways[f"Spark, {store}"] = lambda store=store: _sparks_own(*given, store)  # type: ignore[misc]  # mypy cannot infer it
-        if own and batches == 1:
-            ways["Spark's batch join"] = lambda: _batch_join(*given)
-        rows: list[tuple[object, ...]] = []
-        for what, run in ways.items():
-            used, began = processor_time(), time.perf_counter()
-            results = run()
-            seconds = time.perf_counter() - began
-            figures = (seconds, processor_time() - used, count / seconds)
-            rows.append((count, batches, what, *figures, results))
+def _all(count: int, own: bool) -> list[tuple[object, ...]]:
+    """Returns a row for each way and number of micro-batches, for so many tuples."""
+    ways = [what for what in WAYS if own or not what.startswith("Spark")]
+    rows = [row for what in ways for row in _alone(_way, what, count)]
     if len({row[-1] for row in rows if row[2] != READS}) > 1:
         raise AssertionError(f"the ways differ in results: {rows}")
-    return rows
+    return sorted(rows, key=lambda row: int(row[1]))
+
+
+def _way(what: str, count: int) -> list[tuple[object, ...]]:
+    """Returns the rows of one way. It has used its session for fewer tuples before."""
+    # Imported here, so that the other measurements do not need Spark.
+    from seustream.spark_feeder.job import session
+
+    spark, compilation, rows = session(), compile_text(QUERIES, "bench"), []
+    each = (1,) if what == BATCH else (1, FILES)
+    for tuples, batches in [(WARM, batches) for batches in each] + [(count, n) for n in each]:
+        with tempfile.TemporaryDirectory() as name:
+            place = Path(name)
+            _write(place, tuples)
+            used, began = processor_time(), time.perf_counter()
+            results = WAYS[what](spark, compilation, place, batches)
+            seconds = time.perf_counter() - began
+            figures = (seconds, processor_time() - used, tuples / seconds)
+            rows.append((tuples, batches, what, *figures, results))
+    spark.stop()
+    return rows[len(each) :]
 
 
 def processor_time() -> float:
@@ -162,18 +157,21 @@ def processor_time() -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def _rtl(spark: Any, compilation: Compilation) -> FigureTable:
+def _rtl() -> FigureTable:
     """Counts the processor's cycles for the same streams; converts them to rates at routed
     clocks."""
     from seustream.cosim.verilated.device import VerilatedDevice
+    from seustream.spark_feeder.job import session
 
+    spark, compilation = session(), compile_text(QUERIES, "bench")
     device = VerilatedDevice(compilation.options.config)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         _write(place, RTL_ROWS)
         begun = device.cycles
         _through_bridge(spark, compilation, place, 1, device)
-        each = (device.cycles - begun) / RTL_ROWS
+        spark.stop()
+    each = (device.cycles - begun) / RTL_ROWS
     rows: list[tuple[object, ...]] = [
         ("cycles a tuple", each),
         ("tuples/s for each MHz", 1e6 / each),
@@ -228,7 +226,7 @@ def _only_read(spark: Any, compilation: Compilation, folder: Path, batches: int)
 
 
 def _through_bridge(
-    spark: Any, compilation: Compilation, folder: Path, batches: int, device: Device | None
+    spark: Any, compilation: Compilation, folder: Path, batches: int, device: Device | None = None
 ) -> int:
     from seustream.spark_feeder.job import nowhere, run
 
@@ -249,6 +247,14 @@ def _inside(spark: Any, compilation: Compilation, folder: Path, batches: int) ->
     return run(compilation, frames, nowhere(), bridge="spark").wait().results["pairs"]
 
 
+def _in_memory(spark: Any, compilation: Compilation, folder: Path, batches: int) -> int:
+    return _sparks_own(spark, compilation, folder, batches, "HDFSBackedStateStoreProvider")
+
+
+def _in_rocksdb(spark: Any, compilation: Compilation, folder: Path, batches: int) -> int:
+    return _sparks_own(spark, compilation, folder, batches, "RocksDBStateStoreProvider")
+
+
 def _sparks_own(
     spark: Any, compilation: Compilation, folder: Path, batches: int, store: str
 ) -> int:
@@ -256,8 +262,7 @@ def _sparks_own(
     expire."""
     from pyspark.sql import functions as f
 
-    before = spark.conf.get(STORE)
-    spark.conf.set(STORE, STORES[store])
+    spark.conf.set(STORE, _STATE + store)
     joined = _joined(_frames(spark, compilation, folder, batches), "0 seconds")
     counted = joined.observe("bench", f.count(f.lit(1)).alias("results"))
     query = counted.writeStream.format("noop")
@@ -269,7 +274,6 @@ def _sparks_own(
         time.sleep(0.1)
     running.awaitTermination()
     _take(running, found)
-    spark.conf.set(STORE, before)
     return sum(found.values())
 
 
@@ -303,3 +307,14 @@ def _joined(frames: dict[str, Any], delay: str | None) -> Any:
     s = s.withColumn("near", f.expr(bucket.format("t")))
     near = r["near"] == s["near"]
     return r.join(s, on=[near, f.expr(inside)], how="inner").select("b", "e")
+
+
+WAYS: dict[str, Callable[[Any, Compilation, Path, int], int]] = {
+    READS: _only_read,
+    "bridge": _through_bridge,
+    "inside Spark": _inside,
+    "Spark, memory": _in_memory,
+    "Spark, RocksDB": _in_rocksdb,
+    BATCH: _batch_join,
+}
+"""What runs the same join; returns the number of results."""

@@ -10,10 +10,12 @@ source     the data source `seustream`, sink and source, for jobs of one's own
 inputs     streams from files, Kafka and the rate source, with the columns the bridge requires
 job        whole jobs: a query set, its streams, the destination of results; restarts, the end
 progress   the progress of a job, for the console and Spark's listeners
+queries    query sets: their texts, the configuration of a bridge, the keys they go by
 split      rows over several bridges by key
 prefilter  the synopsis filter: tuples that can join nothing stay where they were read
 sites_feed   streams into a join across sites, in blocks
 types      columns in Arrow as the bridge and Spark name them
+workers    what Spark's Python workers keep out of garbage collection
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Python workers of Spark keep from task to task."""
+"""Keeps what Python workers of Spark have from one task to the next out of garbage collection."""
 
 from __future__ import annotations
 
