@@ -324,7 +324,7 @@ class BridgeResults:
         with as_feed_errors():
             return [
                 client.latest(
-                    self.query, -1 if start is None else start[str(bridge)] + least - 1, wait_ms
+                    self.query, -1 if start is None else start[str(bridge)], wait_ms, least
                 )
                 for bridge, client in enumerate(self.connection.clients())
             ]

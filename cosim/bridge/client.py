@@ -154,8 +154,10 @@ class BridgeClient:
         descriptor = flight.FlightDescriptor.for_path(kind, name)
         return self._repeated(lambda: self._connection.get_flight_info(descriptor).schema)
 
-    def latest(self, query: str, beyond: int = -1, wait_ms: int = 0) -> dict[str, Any]:
-        return dict(self.act("latest", p.Latest(query, beyond, wait_ms)))
+    def latest(
+        self, query: str, beyond: int = -1, wait_ms: int = 0, least: int = 1
+    ) -> dict[str, Any]:
+        return dict(self.act("latest", p.Latest(query, beyond, wait_ms, least)))
 
     def read(self, query: str, start: int, end: int) -> pa.Table:
         ticket = flight.Ticket(p.write(p.Read(query, start, end)))

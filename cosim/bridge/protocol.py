@@ -163,11 +163,13 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """Answers when there are results past `beyond`, the input has ended, or after `wait_ms`."""
+    """Answers when there are `least` results past `beyond`, or some that the bridge has no room
+    for, when the input has ended, or after `wait_ms`."""
 
     query: str
     beyond: int = -1
     wait_ms: int = 0
+    least: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Reading:
         with session.changed:
             log = self.log(latest.query)
             self._wait_for_replay(log, latest.beyond)
-            while log.end <= latest.beyond and not session.over and not self._is_over(log):
+            while not (self._is_enough(log, latest) or session.over or self._is_over(log)):
                 session.check_running()
                 left = until - session.world.now()
                 if left <= 0:
@@ -55,6 +55,10 @@ class Reading:
             over = session.over or self._is_over(log)
             shed = session.book.shed.get(latest.query, "")
             return {"first": log.first, "end": log.end, "over": over, "run": log.run, "shed": shed}
+
+    def _is_enough(self, log: ResultLog, latest: p.Latest) -> bool:
+        new = log.end - latest.beyond
+        return new >= latest.least or (new > 0 and self._session.delivery.full)
 
     def _is_over(self, log: ResultLog) -> bool:
         """Returns whether results no longer grow, including those of a name that is gone."""

@@ -87,12 +87,12 @@ def test_a_batch_waits_for_its_least_results_or_the_end(
 ) -> None:
     """The bridge answers at once if it has them, after a second if it has fewer, and at once if no
     more can come."""
-    asked: list[tuple[int, int]] = []
+    asked: list[tuple[int, ...]] = []
     real = BridgeClient.latest
 
-    def latest(client: BridgeClient, query: str, beyond: int = -1, wait_ms: int = 0) -> object:
-        asked.append((beyond, wait_ms))
-        return real(client, query, beyond, wait_ms)
+    def latest(client: BridgeClient, query: str, *given: int) -> object:
+        asked.append(given)
+        return real(client, query, *given)
 
     monkeypatch.setattr(BridgeClient, "latest", latest)
     with bridge(tmp_path / "journal") as (_, url), BridgeClient(url) as client:
@@ -109,8 +109,8 @@ def test_a_batch_waits_for_its_least_results_or_the_end(
             return int(end["0"])
 
         assert found(3, there - 3) == found(3, there) == there
-        assert asked == [(there - 1, 1000), (there + 2, 1000)]
+        assert asked == [(3, 1000, there - 3), (3, 1000, there)]
         client.end()
         assert found(3, 1 << 40) == real(client, "large")["end"]
         assert found(3, 1) == real(client, "large")["end"]
-        assert asked[-1] == (3, 0)
+        assert asked[-1] == (3, 0, 1)

@@ -69,7 +69,7 @@ def message(chance: random.Random) -> object:
             ),
             p.Abort("w", epoch),
             p.Promise("R", chance.choice((0, 1 << 62, -(1 << 62)))),
-            p.Latest("pairs", chance.randint(-5, 5), chance.randint(-1, 2)),
+            p.Latest("pairs", *(chance.randint(-5, 5) for _ in range(3))),
             p.Read("pairs", chance.randint(-2, 2), chance.randint(-2, 2)),
             p.Trim("pairs", chance.randint(-2, 2), chance.choice(("", "a"))),
             p.Lease(),

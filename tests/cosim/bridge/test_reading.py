@@ -135,6 +135,27 @@ def test_results_wait_for_readers_by_rows_and_by_bytes(limit: str, tmp_path: Pat
     assert seen == wanted(compilation, rows)["pairs"]
 
 
+def test_a_reader_of_many_gets_fewer_when_there_is_no_room_for_more(tmp_path: Path) -> None:
+    """It asks for more results than there are, and would wait for ten minutes."""
+    rows, compilation = streams(400, 5), compiled()
+    limits = replace(USUAL, patience=600.0, result_rows=40)
+    seen, at, answers = Counter[tuple[object, ...]](), 0, 0
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation, p.Run(keep=("pairs",)))
+        for epoch, part in enumerate(cut(rows, 40)):
+            feed_epoch(client, epoch, part)
+        client.end()
+        over = False
+        while not over:
+            latest = client.latest("pairs", at, wait_ms=600_000, least=1 << 40)
+            assert latest["over"] or latest["end"] - at >= 40
+            seen += multiset(client.read("pairs", at, latest["end"]))
+            at, over, answers = latest["end"], latest["over"], answers + 1
+            client.trim("pairs", at)
+    assert answers > 2
+    assert seen == wanted(compilation, rows)["pairs"]
+
+
 def test_results_of_one_key_come_in_pieces() -> None:
     """Four million results of one epoch come piece by piece; a piece has fewer than twice a
     million."""
