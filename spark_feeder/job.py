@@ -40,7 +40,7 @@ from seustream.spark_feeder.keyed import FOLDER, INSIDE
 from seustream.spark_feeder.patterns import settings
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
-from seustream.spark_feeder.source import Connection
+from seustream.spark_feeder.source import WORTH, Connection
 from seustream.spark_feeder.stall import TRIES, Stall, budget, pause, warned
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
@@ -56,9 +56,6 @@ _FLUSH = 1.0
 _COMING_UP = 10.0
 """Seconds that queries have to come up; after that, they do so by themselves."""
 _TOGETHER = 2
-_WORTH = 1 << 18
-"""Results worth a micro-batch of a job whose sources end, which costs a tenth of a second of
-processor time, and files."""
 _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
 """Kinds of errors that a restart does not cure. A part may be unknown after the bridge was killed,
 and is staged again."""
@@ -384,7 +381,7 @@ def _started(
 ) -> Job:
     """Starts the queries of a job."""
     every = trigger.every
-    least = str(_WORTH if trigger.bounded else 1)
+    least = str(WORTH if trigger.bounded else 1)
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query, minRows=least))

@@ -67,8 +67,12 @@ _PART_ROWS = 1 << 18
 """The most results of one task."""
 _LOOK = 0.2
 """Seconds between polls of a busy bridge."""
+_POLLS = 5
+"""The most polls of a batch with `availableNow` that gathers results."""
 _GATHER = 1.0
 """Seconds for which a batch of results waits for its least rows, if the streams do not end."""
+WORTH = 1 << 18
+"""Results worth a micro-batch, which costs a tenth of a second of processor time, and files."""
 
 
 @dataclass(frozen=True)
@@ -433,19 +437,25 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.most)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """With `availableNow`, an unchanged offset ends the query, once everything is processed."""
+        """With `availableNow`, a batch gathers results as long as there are more at each poll, and an
+        unchanged offset ends the query, once everything is processed."""
         # The last commit may be lost, in transit or with power; without results none follows.
         self._trim(start)
         if self.drain is not None and not self._bounded:
             self.drain.ask(all_there=False)
         connection = self.results.connection
         check = checking(connection.clients() if self.drain is None else (), connection.patience)
+        polls, before = 0, start
         while True:
             if self._bounded and self._target is None and self._processed():
                 self._target = self.results.offset(self.results.latest(), "end")
             found = self._beyond(start, limit)
-            if found != start or not self._bounded or self._target is not None:
+            if not self._bounded or self._target is not None:
                 return found
+            polls += 1
+            if found != start and (found == before or polls == _POLLS):
+                return found
+            before = found
             check()
 
     def _processed(self) -> bool:
@@ -455,7 +465,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         wait, least = _GATHER if self.least > 1 else 0.0, self.least
         if self._bounded:
-            wait, least = _LOOK if self._target is None else 0.0, 1
+            wait, least = _LOOK if self._target is None else 0.0, WORTH
         ends = self.results.offset(self.results.latest(start, int(1000 * wait), least), "end")
         if self.drain is not None:
             with as_feed_errors():

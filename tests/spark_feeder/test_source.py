@@ -14,7 +14,13 @@ from pyspark.sql.types import LongType, StructType
 
 from seustream.cosim.bridge.access import Access
 from seustream.cosim.bridge.client import BridgeClient
-from seustream.spark_feeder.source import BridgeResults, Connection, Seustream, SourceReader
+from seustream.spark_feeder.source import (
+    WORTH,
+    BridgeResults,
+    Connection,
+    Seustream,
+    SourceReader,
+)
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,
@@ -114,3 +120,55 @@ def test_a_batch_waits_for_its_least_results_or_the_end(
         assert found(3, 1 << 40) == real(client, "large")["end"]
         assert found(3, 1) == real(client, "large")["end"]
         assert asked[-1] == (3, 0, 1)
+
+
+class Growing:
+    """Results whose end is the next of these numbers at each poll, and which are never all."""
+
+    query, patience = "q", 60.0
+
+    def __init__(self, *ends: int) -> None:
+        self.ends, self.asked = list(ends), list[tuple[int, int]]()
+        self.connection = self
+
+    def latest(self, start: object = None, wait_ms: int = 0, least: int = 1) -> list[int]:
+        self.asked.append((wait_ms, least))
+        return [self.ends.pop(0)]
+
+    def offset(self, latest: list[int], what: str) -> dict[str, object]:
+        return {"0": latest[0], "query": "q"}
+
+    def counts(self, offset: dict[str, int]) -> dict[str, int]:
+        return {"0": offset["0"]}
+
+    def processed(self) -> bool:
+        return False
+
+    def close_streams(self) -> None: ...
+
+    def clients(self) -> list[object]:
+        return []
+
+    def client(self, number: int) -> Growing:
+        return self
+
+    def trim(self, query: str, offset: int, reader: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("ends", "most", "polls", "found"),
+    [
+        ((7, 7, 9, 12, 12, 50), 1000, 5, 12),  # none yet, none, two, five, and no more
+        ((8, 9, 10, 11, 12, 13), 1000, 5, 12),  # no longer than a second
+        ((40, 60, 99), 10, 2, 17),  # no more than a batch has
+    ],
+)
+def test_batches_of_what_is_available_gather_results_while_they_grow(
+    ends: tuple[int, ...], most: int, polls: int, found: int
+) -> None:
+    results = Growing(*ends)
+    reader = SourceReader(results, "spark", most, None)  # type: ignore[arg-type]
+    reader.prepareForTriggerAvailableNow()
+    end = reader.latestOffset({"0": 7, "query": "q"}, reader.getDefaultReadLimit())
+    assert end["0"] == found
+    assert results.asked == polls * [(200, WORTH)]
