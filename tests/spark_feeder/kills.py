@@ -25,7 +25,7 @@ from tests.cosim.bridge.serving import EVERYTHING, Process, compiled, streams, w
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found, write
 
-ROWS, FILES = 4500, 60
+ROWS, FILES = 9000, 120
 KINDS = ("bridge", "driver", "worker")
 MIX = ("bridge", "worker", "driver", "worker", "bridge")
 """Few drivers, because a driver takes a JVM with it, which takes longest to come back."""

@@ -16,6 +16,6 @@ pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark need
 def test_killed_at_random_files_are_as_without(tmp_path: Path) -> None:
     seed, kinds = 1, ["worker", "bridge", "driver", "bridge", "worker"]
     print(f"seed {seed}")
-    kills = case(seed, tmp_path, kinds, batches=24)
+    kills = case(seed, tmp_path, kinds, batches=48)
     assert set(kills) == set(KINDS)
     assert kills.total() == len(kinds)
