@@ -189,11 +189,12 @@ class Driver:
         output: dict[int, pa.Table],
         over: Callable[[], bool],
     ) -> None:
-        """Writes a query's results into files, one per batch, until there are no more."""
+        """Writes a query's results into files, one per batch, until there are no more. Some readers
+        wait for several results."""
         simulation = self.simulation
-        reader = SourceReader(
-            BridgeResults(self.link, query, spark_schema(columns), False), "spark", 50, None
-        )
+        least = self.faults.of("results gathered").choice((1, 1, 30))
+        results = BridgeResults(self.link, query, spark_schema(columns), False)
+        reader = SourceReader(results, "spark", 50, None, least)
         pause = _LOOK
         while True:
             batch = kept.next
