@@ -7,6 +7,7 @@
     job.wait()
 
 source     the data source `seustream`, sink and source, for jobs of one's own
+connection the bridges, and the access to them
 inputs     streams from files, Kafka and the rate source, with the columns the bridge requires
 job        whole jobs: a query set, its streams, the destination of results; restarts, the end
 progress   the progress of a job, for the console and Spark's listeners

@@ -18,11 +18,12 @@ from seustream.cosim.bridge.protocol import LATE, Run
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.times import Times
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import rows_of, time_of
 from seustream.spark_feeder.progress import OBSERVED, observed
 from seustream.spark_feeder.queries import compiled_for
-from seustream.spark_feeder.source import NAME, Connection, Seustream
+from seustream.spark_feeder.source import NAME, Seustream
 from seustream.spark_feeder.types import spark_schema, timed
 
 

@@ -35,12 +35,13 @@ from seustream.cosim.bridge.protocol import LATE, PLAIN, Flush, Run
 from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.keyed import FOLDER, INSIDE
 from seustream.spark_feeder.patterns import settings
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
-from seustream.spark_feeder.source import WORTH, Connection
+from seustream.spark_feeder.source import WORTH
 from seustream.spark_feeder.stall import TRIES, Stall, budget, pause, warned
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.protocol import Run
 from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Flow, Job, Sink, Start, Trigger, started
 from seustream.spark_feeder.keyed import COUNTED, FOLDER, KeyedQueries, keyed
 from seustream.spark_feeder.progress import LATE_ROWS, QUERY, FeedCounts
 from seustream.spark_feeder.queries import text_of_file
-from seustream.spark_feeder.source import Connection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,7 +26,6 @@ first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -48,10 +47,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from seustream.cosim.bridge.access import NONE, Access
-from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Abort, Commit, Stage, StagedPart
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
@@ -61,7 +59,6 @@ from seustream.spark_feeder.workers import settle
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000
-_ACCESS = {"tokenFile": "token_file", "tlsCa": "tls_ca", "tlsCert": "tls_cert", "tlsKey": "tls_key"}
 _QUERY = "query"
 _PART_ROWS = 1 << 18
 """The most results of one task."""
@@ -75,36 +72,6 @@ WORTH = 1 << 18
 """Results worth a micro-batch, which costs a tenth of a second of processor time, and files."""
 
 
-@dataclass(frozen=True)
-class Connection:
-    """The addresses of the bridges and the access to them; sent to the workers as it is."""
-
-    bridges: tuple[str, ...]
-    access: Access = NONE
-    patience: float = 60.0
-
-    @property
-    def options(self) -> dict[str, str | None]:
-        """Returns the options of the data source."""
-        urls = ",".join(self.bridges)
-        given = {option: getattr(self.access, name) for option, name in _ACCESS.items()}
-        return {"bridge": urls, "patience": f"{self.patience:g}", **given}
-
-    def client(self, number: int = 0) -> BridgeClient:
-        """Returns a client, one per process: Spark reuses its workers, and forks them."""
-        key = (os.getpid(), self, number)
-        if key not in _CLIENTS:
-            _CLIENTS[key] = BridgeClient.of(self.bridges[number], self.access, self.patience)
-        return _CLIENTS[key]
-
-    def clients(self) -> list[BridgeClient]:
-        """Returns one client for each bridge."""
-        return [self.client(number) for number in range(len(self.bridges))]
-
-
-_CLIENTS: dict[tuple[int, Connection, int], BridgeClient] = {}
-
-
 class Seustream(DataSource):
     """Provides both ends; see the module."""
 
@@ -114,11 +81,7 @@ class Seustream(DataSource):
 
     def _connection(self) -> Connection:
         """Connects to the bridges, and loads the queries if the options have them."""
-        connection = Connection(
-            tuple(url.strip() for url in self._wanted("bridge").split(",")),
-            Access(**{name: self.options.get(option) for option, name in _ACCESS.items()}),
-            float(self.options.get("patience", "60")),
-        )
+        connection = Connection.of(self._wanted("bridge"), self.options)
         file = self.options.get("queriesFile")
         queries = Path(file) if file else self.options.get("queries")
         if queries is not None:

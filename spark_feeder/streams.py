@@ -29,13 +29,13 @@ from seustream.cosim.bridge.service import Service
 from seustream.hdl.config import DeviceConfig
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Job, Trigger, feeding, started
 from seustream.spark_feeder.keyed import INSIDE, keyed
 from seustream.spark_feeder.progress import OBSERVED
 from seustream.spark_feeder.queries import config_of
-from seustream.spark_feeder.source import Connection
 
 _LOOK, _GRACE = 0.1, 5.0
 """Seconds between polls of readers' requests, and for a bridge to end."""

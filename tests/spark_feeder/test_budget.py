@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from seustream.cosim.bridge.world import World
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Flow, Job
-from seustream.spark_feeder.source import Connection
 
 
 class Clock(World):

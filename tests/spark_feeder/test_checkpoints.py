@@ -20,9 +20,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import files, run
-from seustream.spark_feeder.source import BridgeResults, Connection
+from seustream.spark_feeder.source import BridgeResults
 from tests.cosim.bridge.serving import bridge, compiled, streams, wanted
 from tests.spark_feeder.feeding import found, frames, write
 

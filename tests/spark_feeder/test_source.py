@@ -12,13 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructType
 
-from seustream.cosim.bridge.access import Access
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.source import (
     WORTH,
     BridgeResults,
-    Connection,
-    Seustream,
     SourceReader,
 )
 from tests.cosim.bridge.serving import (
@@ -73,19 +71,6 @@ def test_both_ends_load_the_queries_and_read_to_the_end(
             batch.option("query", "piars").load()
         assert "FeedError: unknown: " in str(unknown.value)
         assert "Traceback" not in str(unknown.value)
-
-
-def test_the_files_that_open_a_bridge_are_options(tmp_path: Path) -> None:
-    """The source gets them from a job as options, and passes them to the client."""
-    for name in ("token", "ca", "cert", "key"):
-        (tmp_path / name).write_text(name)
-    access = Access(*(str(tmp_path / name) for name in ("token", "ca", "cert", "key")))
-    made = Connection(("grpc+tls://127.0.0.1:1",), access)
-    found = Seustream({k: v for k, v in made.options.items() if v is not None})._connection()
-    assert found.access == access
-    with found.client() as client:
-        assert client._options["cert_chain"] == b"cert"
-        assert client._options["private_key"] == b"key"
 
 
 def test_a_batch_waits_for_its_least_results_or_the_end(

@@ -15,9 +15,10 @@ from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
 from seustream.spark_feeder import stall as module
+from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Job
-from seustream.spark_feeder.source import BatchReader, BridgeResults, Connection, SourceReader
+from seustream.spark_feeder.source import BatchReader, BridgeResults, SourceReader
 from seustream.spark_feeder.stall import Stall, StallWarning, budget, pause
 from tests.cosim.bridge.serving import bridge, compiled, cut, feed_epoch, streams
 from tests.spark_feeder.test_budget import Clock

@@ -340,8 +340,8 @@ def check_spark(seeds: Sequence[int], folder: Path, spark: SparkSession) -> Coun
     batch; raises an error if any has other results than by itself in one process. A Spark job takes
     seconds, whatever it carries, so one job carries them all."""
     from seustream.spark_feeder.bridged import bridged
+    from seustream.spark_feeder.connection import Connection
     from seustream.spark_feeder.job import Job, Trigger, feeding, started
-    from seustream.spark_feeder.source import Connection
     from tests.spark_feeder.feeding import frames, write
 
     chance = random.Random(seeds[0])

@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from seustream.cosim.bridge.client import BridgeClient
-from seustream.spark_feeder.source import BridgeResults, Connection, SourceReader, SourceWriter
+from seustream.spark_feeder.connection import Connection
+from seustream.spark_feeder.source import BridgeResults, SourceReader, SourceWriter
 from seustream.spark_feeder.types import spark_schema
 from tests.world.faults import Faults
 from tests.world.network import Network
