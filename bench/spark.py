@@ -2,9 +2,8 @@
 Reading the same rows and dropping them sets the lower limit for everything that Spark feeds.
 
 All ways read the same Parquet files and drop their results. Each has a process and a Spark session
-of its own, which it has used for a tenth of the rows before; the files of a stream are one
-micro-batch, or twenty. The bridge runs the engine, as it
-does by default without a device. Spark's own stream-stream join keeps its state in memory or in
+of its own, which it has used for 100,000 rows before; the files of a stream are one micro-batch, or
+twenty. The bridge runs the engine, as it does by default without a device. Spark's own stream-stream join keeps its state in memory or in
 RocksDB; its batch join reads the same files without a stream. Processor time is that of this
 process and all its descendants: Spark's JVM, its Python workers, the bridge.
 

@@ -65,7 +65,7 @@ _PART_ROWS = 1 << 18
 _LOOK = 0.2
 """Seconds between polls of a busy bridge."""
 _POLLS = 5
-"""The most polls of a batch with `availableNow` that gathers results."""
+"""The most polls, from its first result on, of a batch with `availableNow` that gathers results."""
 _GATHER = 1.0
 """Seconds for which a batch of results waits for its least rows, if the streams do not end."""
 WORTH = 1 << 18
@@ -415,7 +415,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = self._beyond(start, limit)
             if not self._bounded or self._target is not None:
                 return found
-            polls += 1
+            polls += found != start
             if found != start and (found == before or polls == _POLLS):
                 return found
             before = found

@@ -143,8 +143,9 @@ class Growing:
 @pytest.mark.parametrize(
     ("ends", "most", "polls", "found"),
     [
-        ((7, 7, 9, 12, 12, 50), 1000, 5, 12),  # none yet, none, two, five, and no more
+        ((7, 7, 9, 9, 50), 1000, 4, 9),  # none yet, none, two, and no more
         ((8, 9, 10, 11, 12, 13), 1000, 5, 12),  # no longer than a second
+        ((*6 * (7,), 8, 9, 10, 11, 12, 13), 1000, 11, 12),  # which begins with the first result
         ((40, 60, 99), 10, 2, 17),  # no more than a batch has
     ],
 )
