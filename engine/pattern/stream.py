@@ -41,6 +41,7 @@ class PatternNode:
         self._reached = self._given = BEGIN_OF_TIME
         self._ending = None if own.strict else ending(query)
         self._waiting: list[pa.Table] = []
+        self._waits = 0  # rows that wait
         self._begins, self._ends = END_OF_STREAM, BEGIN_OF_TIME
         """The span of times with events that end matches and have not been looked at."""
 
@@ -55,6 +56,7 @@ class PatternNode:
         if not rows.num_rows:
             return
         self._waiting.append(rows)
+        self._waits += rows.num_rows
         column, types = self._ending
         if types.among(rows.column(column).__arrow_c_stream__()):
             first, last, _ = native.times(rows.column("ts").__arrow_c_stream__())
@@ -79,7 +81,7 @@ class PatternNode:
             return True
         if self._begins <= self._reached and self.operator.watermark < self._ends:
             return True
-        return len(self._waiting) > 1 and sum(r.num_rows for r in self._waiting) > _MOST_WAIT
+        return len(self._waiting) > 1 and self._waits > _MOST_WAIT
 
     def _caught_up(self) -> tuple[pa.Table, Ints]:
         """Returns the matches up to the time for which outputs were asked."""
@@ -87,7 +89,7 @@ class PatternNode:
             some = self._waiting
             rows = some[0] if len(some) == 1 else pa.concat_tables(some).combine_chunks()
             self.operator.push_table(rows)
-            self._waiting = []
+            self._waiting, self._waits = [], 0
         return self.operator.advance_table(self._given)
 
     def snapshot(self) -> bytes:
