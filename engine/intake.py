@@ -67,7 +67,8 @@ class Intake:
             self._seen = seen if rows.num_rows else None
         if seen.wants is not None:
             own = rows if seen.places is None else rows.select(seen.places)
-            sound = native.sound(own.__arrow_c_stream__(), seen.wants)
+            # Through a reader, because a table first looks where the memory of each column is.
+            sound = native.sound(own.to_reader().__arrow_c_stream__(), seen.wants)
             if sound is not None:
                 return rows if seen.same else self._renamed(*sound)
         return self._changed(rows, seen)

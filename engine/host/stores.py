@@ -48,17 +48,20 @@ class Stores:
             width = self.copies[part.stream]
             start = self.position + np.cumsum(width) - width
             self.position += int(width.sum())
-        self._follow([timestamps(rows) for rows in part.rows if rows.num_rows])
+        times = [timestamps(rows) if rows.num_rows else None for rows in part.rows]
+        self._follow([some for some in times if some is not None])
         places: dict[str, Ints] = {}
-        for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
+        for index, (stream, rows, ts) in enumerate(
+            zip(self.streams, part.rows, times, strict=True)
+        ):
             store = self.by_name[stream.name]
             if not self.copies[index]:
                 continue
             before = len(store)
-            if rows.num_rows:
+            if ts is not None:
                 mine = start if rows.num_rows == len(part) else start[part.stream == index]
                 ordered = [mine + copy for copy in range(int(self.copies[index]))]
-                store.append(rows, timestamps(rows), ordered)
+                store.append(rows, ts, ordered)
             places[stream.name] = np.arange(before, len(store))
         return places
 
