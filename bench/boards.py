@@ -119,7 +119,7 @@ def _row(report: BuildReport) -> tuple[object, ...]:
         used["LUT4"], used["registers"], used["block RAMs"],
         report.best.wanted, round(report.best.clock, 1),
         round(min(seed.clock for seed in report.tried), 1),
-        f"{sum(seed.meets for seed in report.tried)} of {len(report.tried)}",
+        f"{report.met} of {report.seeds}",
         round(report.pairs * slower / 1e6), f"{on(config).cycles:.2f}", round(report.line_tuples),
         f"{path[0].where} to {path[-1].where}" if path else "",
     )  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from seustream.hdl.boards.board import Board
 from seustream.hdl.boards.flow import floorplan, names, picture, placement, synthesis
-from seustream.hdl.boards.flow.placement import Placed, pack, place
+from seustream.hdl.boards.flow.placement import Placed, SeedFailed, pack, place
 from seustream.hdl.boards.flow.report import BuildReport
 from seustream.hdl.boards.flow.synthesis import Size, size, synthesise
 from seustream.hdl.boards.flow.tools import (
@@ -83,21 +83,36 @@ class Build:
 
     def run(self, seeds: int, note: Note, every: bool = False) -> tuple[Path, BuildReport]:
         """Returns the folder with the files, made from the first seed that reaches the clock, or from the
-        best if `every` seed is to be tried."""
+        best if `every` seed is to be tried. A seed that cannot be placed counts as one that fails."""
         folder, needs = self.netlist(note)
         board, config = self.setting.board, self.setting.config
         exceeds = needs.exceeds(board.part)
         if exceeds:
             raise DoesNotFit(board, config, exceeds)
-        tried: list[Placed] = []
+        tried, unplaced = list[Placed](), list[int]()
         for seed in range(1, seeds + 1):
-            tried.append(self._placed(seed, folder, note))
+            try:
+                tried.append(self._placed(seed, folder, note))
+            except SeedFailed as error:
+                if seed == seeds and not tried:
+                    raise
+                note(str(error))
+                unplaced.append(seed)
+                continue
             if tried[-1].meets and not every:
                 break
         best = max(tried, key=lambda placed: placed.clock)
         setting = self.setting
         report = BuildReport(
-            board, config, version(), setting.baud, best, tried, setting.address, setting.usb
+            board,
+            config,
+            version(),
+            setting.baud,
+            best,
+            tried,
+            unplaced,
+            setting.address,
+            setting.usb,
         )
         with _alone(folder, note):
             _write(report, folder)

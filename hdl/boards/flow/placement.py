@@ -14,12 +14,24 @@ from seustream.hdl.boards.board import Part
 from seustream.hdl.boards.flow.progress import FlowProgress
 from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 
-_TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
+_TOO_MANY = re.compile(
+    r"ERROR: (.*(?:no BELs remaining|Unable to (?:place|find legal placement)|ran out of).*)", re.I
+)
 
 PLACER = "static"
 """This placer spreads cells like electric charges. It needs a seventh less wire than nextpnr's default placer and
 leaves no spot too congested for the router: a default configuration is routed in minutes, with the default
 placer not even in hours."""
+_PATIENCE = 1800
+"""Seconds without a line of output after which a seed is given up. When the last cells find no legal place, the
+placer can search for one for ever, and prints nothing meanwhile."""
+
+
+class SeedFailed(BitstreamFailed):
+    """A seed could not be placed or routed; another may do."""
+
+    def __init__(self, seed: int, reason: str) -> None:
+        super().__init__(f"seed {seed}: {reason}", "another seed may do: --seeds N")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +80,14 @@ def place(
             print(text, file=file, flush=True)
             progress.line(text)
 
-        status, last = run("nextpnr-ecp5", arguments, folder, line)
+        try:
+            status, last = run("nextpnr-ecp5", arguments, folder, line, _PATIENCE)
+        except BitstreamFailed as error:
+            raise SeedFailed(seed, str(error)) from None
     if status:
-        found = _TOO_MANY.search(log.read_text())
-        reason = found and found[1]
-        raise BitstreamFailed(
-            f"seed {seed}: " + (reason or "placing failed:\n" + "\n".join(last[-10:])),
-            "another seed may do: --seeds N" if reason else None,
-        )
+        if found := _TOO_MANY.search(log.read_text()):
+            raise SeedFailed(seed, found[1])
+        raise BitstreamFailed(f"seed {seed}: placing failed:\n" + "\n".join(last[-10:]))
     return read(json.loads((folder / f"{seed}.report.json").read_text()), seed, clock)
 
 

@@ -65,7 +65,8 @@ class BuildReport:
 
     version  version of the gateware
     best     seed that the bitstream is made from
-    tried    all seeds tried
+    tried    all seeds that were placed
+    unplaced seeds that were tried and could not be placed
     address  address of the Ethernet port, if the host link is there
     usb      the host link is on the USB port
     """
@@ -76,6 +77,7 @@ class BuildReport:
     baud: int
     best: Placed
     tried: Sequence[Placed]
+    unplaced: Sequence[int] = ()
     address: NetworkAddress | None = None
     usb: bool = False
 
@@ -84,6 +86,16 @@ class BuildReport:
         """Maximum pairs per second: all areas busy, a row of `lanes` pairs per cycle."""
         a_cycle = self.config.lanes or 1 / _SERIAL_CYCLES
         return self.config.streams * a_cycle * self.runs_at * 1e6
+
+    @property
+    def seeds(self) -> int:
+        """Number of seeds tried."""
+        return len(self.tried) + len(self.unplaced)
+
+    @property
+    def met(self) -> int:
+        """Number of seeds that reached the clock."""
+        return sum(seed.meets for seed in self.tried)
 
     @property
     def runs_at(self) -> float:
@@ -112,8 +124,8 @@ class BuildReport:
         missing = best.wanted - best.clock
         return (
             f"{best.clock:.1f} MHz of {best.wanted:g} MHz asked, {missing:.1f} MHz"
-            f" ({missing / best.wanted:.0%}) short in the best of {len(self.tried)}"
-            f" seed{'s' * (len(self.tried) != 1)}{where}"
+            f" ({missing / best.wanted:.0%}) short in the best of {self.seeds}"
+            f" seed{'s' * (self.seeds != 1)}{where}"
         )
 
     def _port(self) -> dict[str, object]:
@@ -130,7 +142,10 @@ class BuildReport:
             "version": f"{self.version:08x}",
             "port": self._port(),
             "clock": {"wanted": best.wanted, "reached": round(best.clock, 2), "met": best.meets},
-            "seeds": {str(p.seed): round(p.clock, 2) for p in self.tried},
+            "seeds": {
+                **{str(p.seed): round(p.clock, 2) for p in self.tried},
+                **dict.fromkeys(map(str, self.unplaced)),
+            },
             "seed": best.seed,
             "used": {
                 NAMES[cell]: {"used": n, "of": of}
@@ -156,12 +171,12 @@ class BuildReport:
             if cell in NAMES:
                 lines.append(f"  {NAMES[cell]:<11} {used:>7,} of {of:>7,}  {used / of:>4.0%}")
         verdict = "met" if best.meets else "NOT met"
+        outcomes = [f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried]
+        outcomes += [f"{seed}: not placed" for seed in self.unplaced]
         lines += [
             "",
             f"  clock       {best.clock:.1f} MHz reached, {best.wanted:g} MHz asked: {verdict}",
-            "  seeds       "
-            + ", ".join(f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried)
-            + f"; {sum(p.meets for p in self.tried)} of {len(self.tried)} met it",
+            f"  seeds       {', '.join(outcomes)}; {self.met} of {self.seeds} met it",
             f"  pairs       {self.pairs / 1e6:,.0f} million a second at most",
             *(
                 f"  {name:<11} {reached:.1f} MHz reached, {wanted:g} MHz asked"

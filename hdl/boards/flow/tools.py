@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -94,9 +97,10 @@ def run(
     arguments: Sequence[str],
     folder: Path,
     on_line: Callable[[str], None] = lambda line: None,
+    patience: float = math.inf,
 ) -> tuple[int, list[str]]:
     """Runs a tool in a folder and passes each line of its output to `on_line`. Returns its exit status and
-    its last lines."""
+    its last lines. Stops it and raises `BitstreamFailed` if it prints nothing for `patience`, in seconds."""
     package, function = PACKAGES[tool]
     code = f"import sys, {package}; sys.exit({package}.{function}())"
     own = native(tool)
@@ -109,12 +113,37 @@ def run(
         text=True,
         errors="replace",
     ) as process:
+        watch = _Watch(process, patience)
         try:
             assert process.stdout is not None
             for line in process.stdout:
+                watch.heard = time.monotonic()
                 last = [*last[-39:], line.rstrip()]
                 on_line(line.rstrip())
-            return process.wait(), last
+            status = process.wait()
         finally:
+            watch.over.set()
             if process.poll() is None:
                 process.kill()
+    if watch.killed:
+        raise BitstreamFailed(f"{tool} printed nothing for {patience / 60:.0f} minutes")
+    return status, last
+
+
+class _Watch(threading.Thread):
+    """Kills a process that prints nothing for longer than `patience`, in seconds."""
+
+    def __init__(self, process: subprocess.Popen[str], patience: float) -> None:
+        super().__init__(name="watch of a tool", daemon=True)
+        self.process, self.patience = process, patience
+        self.heard = time.monotonic()
+        self.over, self.killed = threading.Event(), False
+        if patience < math.inf:
+            self.start()
+
+    def run(self) -> None:
+        while (left := self.heard + self.patience - time.monotonic()) > 0:
+            if self.over.wait(left):
+                return
+        self.killed = True
+        self.process.kill()

@@ -12,7 +12,7 @@ import pytest
 from seustream.hdl.boards.board import BOARDS, NetworkAddress
 from seustream.hdl.boards.flow import sizes
 from seustream.hdl.boards.flow.bitstream import Build, DoesNotFit
-from seustream.hdl.boards.flow.placement import Placed
+from seustream.hdl.boards.flow.placement import Placed, SeedFailed
 from seustream.hdl.boards.flow.synthesis import Size
 from seustream.hdl.boards.tops import Setting
 from seustream.hdl.config import CONFIGURATIONS
@@ -80,26 +80,57 @@ def test_builds_differ_by_all_that_goes_into_them(
     assert len(keys) == len(settings) + 1 + len(changed)
 
 
+def build_of(
+    clocks: dict[int, float | None], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Build, list[int]]:
+    """Returns a build whose seeds reach these clocks, None where one cannot be placed; and the seeds
+    placed so far."""
+    placed: list[int] = []
+
+    def place(board: object, pins: object, clock: float, seed: int, *of: object) -> Placed:
+        placed.append(seed)
+        reached = clocks[seed]
+        if reached is None:
+            raise SeedFailed(seed, "no room")
+        return Placed(seed, reached, clock, [], {})
+
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.place", place)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.pack", lambda *of: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream._write", lambda *of: None)
+    monkeypatch.setattr(Build, "netlist", lambda self, note: (folder, Size(1, 1, 1)))
+    return Build(Setting(ULX3S, TINY, 50.0), folder, folder), placed
+
+
 @pytest.mark.parametrize(("every", "tried"), [(False, [1, 2]), (True, [1, 2, 3, 4])])
 def test_seeds_are_tried_until_one_will_do_or_all(
     every: bool, tried: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A seed that was placed once is not placed again."""
-    clocks = {1: 40.0, 2: 55.0, 3: 60.0, 4: 45.0}
-    placed: list[int] = []
-
-    def place(board: object, pins: object, clock: float, seed: int, *of: object) -> Placed:
-        placed.append(seed)
-        return Placed(seed, clocks[seed], clock, [], {})
-
-    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.place", place)
-    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.pack", lambda *of: None)
-    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream._write", lambda *of: None)
-    monkeypatch.setattr(Build, "netlist", lambda self, note: (tmp_path, Size(1, 1, 1)))
-    build = Build(Setting(ULX3S, TINY, 50.0), tmp_path, tmp_path)
+    build, placed = build_of({1: 40.0, 2: 55.0, 3: 60.0, 4: 45.0}, tmp_path, monkeypatch)
     for _ in range(2):
         _, report = build.run(4, lambda what: None, every)
         assert [p.seed for p in report.tried] == tried
         assert report.best.seed == tried[-1 if not every else 2]
     assert placed == tried
     assert f"{2 if every else 1} of {len(tried)} met it" in report.to_text()
+
+
+def test_a_seed_that_cannot_be_placed_is_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, placed = build_of({1: None, 2: 55.0, 3: None}, tmp_path, monkeypatch)
+    said: list[str] = []
+    _, report = build.run(3, said.append)
+    assert (placed, said) == ([1, 2], ["seed 1: no room", "packing the bitstream"])
+    assert "2: 55.0 MHz, 1: not placed; 1 of 2 met it" in report.to_text()
+    _, report = build.run(3, said.append, every=True)
+    assert (report.met, report.seeds) == (1, 3)
+    assert report.to_json()["seeds"] == {"2": 55.0, "1": None, "3": None}
+
+
+def test_no_seed_can_be_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, placed = build_of({1: None, 2: None}, tmp_path, monkeypatch)
+    with pytest.raises(SeedFailed, match="seed 2: no room") as caught:
+        build.run(2, lambda what: None)
+    assert placed == [1, 2]
+    assert caught.value.hint == "another seed may do: --seeds N"

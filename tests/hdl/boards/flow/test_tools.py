@@ -93,6 +93,26 @@ def test_a_run_that_is_given_up_leaves_no_process(
     assert process.killed
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_tool_that_prints_nothing_is_stopped(
+    stops: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The other one runs for longer than the patience, but is never silent for that long."""
+    path = tmp_path / "nextpnr-ecp5"
+    path.write_text(
+        "#!/bin/sh\necho line 1; exec sleep 60\n"
+        if stops
+        else "#!/bin/sh\nfor n in $(seq 100); do echo line $n; sleep 0.02; done\n"
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    if stops:
+        with pytest.raises(BitstreamFailed, match="nextpnr-ecp5 printed nothing for 0 minutes"):
+            run("nextpnr-ecp5", [], tmp_path, patience=1)
+    else:
+        assert run("nextpnr-ecp5", [], tmp_path, patience=1)[1][-1] == "line 100"
+
+
 def program(folder: Path, name: str) -> None:
     """Writes a program that prints its version, or its arguments."""
     path = folder / name
