@@ -157,7 +157,9 @@ class GraphRun:
         late = gate.by_name[stream].late - before
         if late and intake.stream.late == "error":
             hint = f"it allows {gate.slack} ms of max_out_of_orderness, late = 'drop' leaves such rows out"
-            error = RowsRefused(f"stream {stream}: a late row", hint)
+            behind = gate.by_name[stream].highest
+            what = f"{late:,} late row{'s' * (late != 1)}, the stream had reached ts {behind}"
+            error = RowsRefused(f"stream {stream}: {what}", hint)
             if not self.failures.contained:
                 raise error
             for node in nodes(self.compilation.program):

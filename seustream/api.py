@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,17 +16,18 @@ from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.protocol import LATE
 from seustream.devices import ENGINE, SIMULATED, check_backend
 from seustream.devices import devices as made_devices
+from seustream.durations import slack_of
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.runs import Report
 from seustream.engine.stream.merge import OnLate
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError
-from seustream.frames import Rows, declarations, stream_of, tuples_of
+from seustream.frames import Rows, declarations, has_word, stream_of, tuples_of
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
-from seustream.results import QueryResult
+from seustream.results import QueryResult, QueryResults
 from seustream.texts import NAME, text_of, translated
 
 
@@ -51,12 +51,12 @@ def run(
     backend: str = ENGINE,
     devices: int | None = 1,
     strict: bool = False,
-    slack: int | None = None,
+    slack: int | str | None = None,
     config: str = "default",
     parameters: Mapping[str, ParameterValue] | None = None,
     streams: Mapping[str, Rows] | None = None,
     **frames: Rows,
-) -> dict[str, QueryResult]:
+) -> QueryResults:
     """Runs queries over complete inputs. Returns the results by query and, as `late.R`, the late rows of a
     stream R WITH (late = 'side').
 
@@ -68,7 +68,7 @@ def run(
         backend: "engine" for no device; or "golden", "iss", "verilated", or a bridge's address.
         devices: the number of devices; None for as many as the queries take.
         strict: the first evaluation without a value is an error, instead of NULL.
-        slack: milliseconds by which a stream's times may fall back before a row is late.
+        slack: how far a stream's times may fall back before a row is late: milliseconds, or "5s".
         config: the device's configuration, by name.
         parameters: values of the text's `:name`.
         streams: rows by the stream's name, if a name is that of an option.
@@ -91,7 +91,12 @@ def run(
         folded = [name.lower() for name in rows]
         if twice := {name for name in folded if folded.count(name) > 1}:
             raise InputError(f"stream {min(twice)} is given twice")
-        known = declarations(text)
+        known = declarations(text, whole=True)
+        slack = slack_of(slack)
+        if devices is not None and (not isinstance(devices, int) or devices < 1):
+            raise QueryError(
+                f"devices = {devices!r}: want 1 or more, or None for as many as it takes"
+            )
         new = [
             _described(name, given, text)
             for name, given in rows.items()
@@ -131,7 +136,7 @@ def _described(name: str, given: Rows, text: str) -> Stream:
         return stream_of(name, given)
     except InputError as error:
         meant = nearest(name, OPTIONS)
-        if meant is None or re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+        if meant is None or has_word(text, name):
             raise
         raise InputError(error.messages, f"did you mean {meant}=?") from None
 
@@ -142,7 +147,7 @@ def _run(
     slack: int | None,
     strict: bool,
     tuples: Mapping[str, Tuples],
-) -> dict[str, QueryResult]:
+) -> QueryResults:
     late: dict[str, list[pa.Table]] = {s.name: [] for s in c.program.base if s.late == "side"}
     graph = GraphRun(c, made, slack=slack, strict=strict, on_late=aside(late))
     times = Times(c.program, {name: found.time for name, found in tuples.items()})
@@ -157,7 +162,9 @@ def _run(
         none = times.rows(name, graph.schemas[name].empty_table())
         parts[LATE + name] = [none, *(times.rows(name, rows) for rows in some)]
     warn_of(graph.report)
-    return {name: QueryResult(name, pa.concat_tables(found), c) for name, found in parts.items()}
+    return QueryResults(
+        {name: QueryResult(name, pa.concat_tables(found), c) for name, found in parts.items()}
+    )
 
 
 def aside(late: Mapping[str, list[pa.Table]]) -> OnLate:
@@ -200,7 +207,7 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
 
 def config_named(name: str) -> DeviceConfig:
     """Returns a configuration by name."""
-    if name not in CONFIGURATIONS:
-        hint = suggest(name, CONFIGURATIONS, "configurations")
+    if not isinstance(name, str) or name not in CONFIGURATIONS:
+        hint = suggest(str(name), CONFIGURATIONS, "configurations")
         raise QueryError(f"there is no configuration {name!r}", hint)
     return CONFIGURATIONS[name]

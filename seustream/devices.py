@@ -46,7 +46,7 @@ def check_backend(backend: str, remote: bool = True) -> None:
 
 def check_devices(backend: str, given: str | None) -> None:
     """Refuses `--devices` for a backend that has only one device."""
-    if given is None or backend in SIMULATED:
+    if given is None or backend in SIMULATED or (backend == ENGINE and given == "0"):
         return
     if backend == ENGINE:
         hint = f"--backend {SIMULATED[0]} --devices {given}"

@@ -70,7 +70,7 @@ def places_of(source: InputFile, names: Sequence[str]) -> list[int]:
             messages.append(missing_column(source, of, others))
         places.extend(at[:1])
     if messages:
-        raise InputError(messages, _separator_hint(names))
+        raise InputError(messages, separator_hint(names))
     warn_of_others(source, [name for place, name in enumerate(names) if place not in places])
     return places
 
@@ -91,7 +91,8 @@ def _time_names(of: Field) -> list[str]:
     return [name for name in ("ts", "TimeStamp") if name.lower() in of.names]
 
 
-def _separator_hint(names: Sequence[str]) -> str | None:
+def separator_hint(names: Sequence[str]) -> str | None:
+    """Returns a hint for a header of one column that has another mark between its cells."""
     for mark, what in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and mark in names[0]:
             return f"the header has {what}; cells are separated by commas"

@@ -6,6 +6,7 @@ after   the stream `orders (id bigint, customer varchar)`, and an Arrow table of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ from seustream.compiler.pattern.tree import Header
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import parse
 from seustream.errors import InputError
+from seustream.fitting import separator_hint
 from seustream.inputs import plain_files
-from seustream.reading import Tuples, read_timed, take_table
+from seustream.reading import Tuples, csv_names, read_timed, take_table
 from seustream.tables import fold
 
 Rows = Any
@@ -57,6 +59,8 @@ _SIMPLE: tuple[tuple[tuple[str, ...], Type], ...] = (
     (("duration",), INTERVAL),
 )
 _DIGITS = 38
+_BEGINNING = 1 << 12
+"""Bytes in which the first sign of a file stands, behind blanks."""
 
 
 def is_path(rows: Rows) -> bool:
@@ -84,27 +88,38 @@ def stream_of(name: str, rows: Rows) -> Stream:
         if found is None:
             raise InputError(
                 f"{name}: column {column.name} has type {column.type}, which no stream has",
-                "leave it out, or convert it",
+                "leave it out, or convert it; CREATE STREAM names the columns to take",
             )
         columns.append(Column(column.name, found))
     if len(columns) == len(table.schema):
+        names = table.column_names
+        other = separator_hint(names)
         raise InputError(
-            f"{name}: no time column, expected one named ts",
-            "integer milliseconds, or timestamps",
+            f"{name}: no time column, expected one named ts, there are {', '.join(names)}",
+            other or "CREATE STREAM … WITH (time = 'column') names another one",
         )
     return Stream(name, tuple(columns))
 
 
-def declarations(text: str) -> set[str]:
-    """Returns the streams that a text creates, folded."""
-    found = set()
-    for statement in parse(SourceText(text, "<sql>"), Problems()):
+def declarations(text: str, whole: bool = False) -> set[str]:
+    """Returns the streams that a text creates, folded. With `whole`, raises `CompileError` if a
+    statement cannot be read."""
+    source, problems, found = SourceText(text, "<sql>"), Problems(), set()
+    statements = parse(source, problems)
+    if whole:
+        problems.raise_any(source)
+    for statement in statements:
         if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
             found.add(statement.name.text.lower())
         header = getattr(statement, "header", None)  # of a pattern
         if isinstance(header, Header) and header.verb == "create" and header.name is not None:
             found.add(header.name.text.lower())
     return found
+
+
+def has_word(text: str, name: str) -> bool:
+    """Returns whether a name occurs in a text."""
+    return re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) is not None
 
 
 def declared(stream: Stream) -> str:
@@ -121,7 +136,7 @@ def table_of(name: str, rows: Rows) -> pa.Table:
         return pa.Table.from_batches([rows])
     try:
         if isinstance(rows, Mapping):
-            return pa.table(dict(rows))
+            return _of_columns(name, rows)
         if hasattr(rows, "__arrow_c_stream__"):
             return pa.table(rows)
         if hasattr(rows, "collect_schema"):  # a lazy frame of Polars
@@ -138,14 +153,24 @@ def table_of(name: str, rows: Rows) -> pa.Table:
                     f"{name}: an empty list has no columns", "give a table with a schema"
                 )
             names = list(dict.fromkeys(key for row in rows for key in row))
-            return pa.table({key: [row.get(key) for row in rows] for key in names})
-    except (pa.ArrowException, TypeError, ValueError) as error:
+            return _of_columns(name, {key: [row.get(key) for row in rows] for key in names})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name}: {error}") from None
     raise InputError(
         f"{name}: {type(rows).__name__} is no table",
         "an Arrow table, a pandas or Polars frame, a DuckDB relation, a dict of columns, a list of"
         " dicts, or the path of a file",
     )
+
+
+def _of_columns(name: str, columns: Mapping[Any, Any]) -> pa.Table:
+    found = {}
+    for key, values in columns.items():
+        try:
+            found[key] = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{name}: column {key}: {error}") from None
+    return pa.table(found)
 
 
 def type_of(kind: pa.DataType) -> Type | None:
@@ -175,8 +200,11 @@ def _plain(path: Path) -> pa.Table:
 
                 return pq.ParquetFile(path).schema_arrow.empty_table()
             case ".csv":
-                return pa_csv.read_csv(path)
+                return _csv(path)
             case ".json" | ".jsonl" | ".ndjson":
+                with path.open("rb") as file:
+                    if file.read(_BEGINNING).lstrip().startswith(b"["):
+                        raise InputError(f"{path}: a list", "write one object a line")
                 return pa_json.read_json(path)
             case _:
                 raise InputError(
@@ -188,7 +216,21 @@ def _plain(path: Path) -> pa.Table:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except pa.ArrowException as error:
-        raise InputError(f"{path}: {error}", "CREATE STREAM says what its columns are") from None
+        raise InputError(f"{path}: {error}") from None
+
+
+def _csv(path: Path) -> pa.Table:
+    """Reads a CSV file with the types that its cells suggest. What is wrong with it is said by line."""
+    try:
+        table = pa_csv.read_csv(path)
+        if not any(map(pa.types.is_binary, table.schema.types)):
+            return table
+        problem = "it is not UTF-8"
+    except pa.ArrowException as error:
+        problem = str(error)
+    texts = tuple(Column(name, VARCHAR) for name in csv_names(path))
+    read_timed(path, Stream(path.stem, texts, table=True), lambda text: None)
+    raise InputError(f"{path}: {problem}")
 
 
 def _quoted(name: str) -> str:

@@ -19,6 +19,7 @@ from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.statements import answer_to
 from seustream.devices import ENGINE, check_backend, device
+from seustream.durations import slack_of
 from seustream.engine.analyze import analyzed
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
@@ -29,7 +30,7 @@ from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import compiled, lasting, translated
+from seustream.texts import compiled, lasting, text_of, translated
 
 
 def connect(
@@ -39,7 +40,7 @@ def connect(
     certificate: bytes | None = None,
     backend: str = ENGINE,
     config: str = "default",
-    slack: int | None = None,
+    slack: int | str | None = None,
     strict: bool = False,
     writer: str | None = None,
 ) -> LiveQueries:
@@ -59,6 +60,7 @@ def connect(
     low [(3, 2, 2)]
     """
     with translated():
+        slack = slack_of(slack)
         if url is not None:
             # Imported here, since queries in this process do not need Arrow Flight.
             from seustream.live_bridge import BridgeQueries
@@ -87,8 +89,8 @@ class LiveQueries(ABC):
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
 
-    def sql(self, text: str) -> str | None:
-        """Executes statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
+    def sql(self, text: str | Path) -> str | None:
+        """Executes statements, given as a text or as the `Path` of a file: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
         DROP QUERY. Returns the answers to SHOW, DESCRIBE and EXPLAIN. Existing queries keep the
         content of their windows; if the text has a mistake, nothing changes. At a bridge, the
         statements join those of other clients.
@@ -103,6 +105,7 @@ class LiveQueries(ABC):
         """
         with translated():
             self._open()
+            text = text_of(text)
             self._catch_up()
             asked = compiled(self._compiled, text, self._options)
             standing = lasting(text)
@@ -166,7 +169,12 @@ class LiveQueries(ABC):
             if of is None:
                 known = [] if self._compiled is None else [s.name for s in self._compiled.streams]
                 raise QueryError(f"there is no stream {stream}", suggest(stream, known, "streams"))
-            self._watermark(of.name, milliseconds(ts))
+            try:
+                time = milliseconds(ts)
+            except (TypeError, ValueError):
+                hint = "milliseconds since 1970, or a datetime"
+                raise QueryError(f"{ts!r} is no time", hint) from None
+            self._watermark(of.name, time)
 
     def results(self) -> Iterator[tuple[str, QueryResult]]:
         """Yields query and rows for all results that are certain by now and were not returned

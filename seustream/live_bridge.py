@@ -132,7 +132,7 @@ class BridgeQueries(LiveQueries):
             if found["run"] != run:  # or replaced it
                 start = 0
             if found["first"] > start:
-                said = f"{name}: {found['first'] - start:,} results were given up for newer ones"
+                said = f"{name}: {found['first'] - start:,} results are not kept any more"
                 warnings.warn(said, DataWarning, stacklevel=4)
             first, end = max(start, found["first"]), found["end"]
             if end > first:

@@ -194,6 +194,11 @@ def _csv_header(source: InputFile) -> tuple[list[str], int]:
     raise InputError(f"{source.said}: is empty, expected a header with the names of the columns")
 
 
+def csv_names(path: Path) -> list[str]:
+    """Returns the names in the header of a CSV file."""
+    return next((row for _, _, row in _csv_rows(path)), [])
+
+
 def _csv_rows(path: Path) -> Iterator[tuple[int, int, list[str]]]:
     """Yields rows by Python's reader, which tracks lines: first line, last line, cells."""
     with (
@@ -292,7 +297,7 @@ def _table_columns(source: InputFile, table: pa.Table) -> Columns:
         if column is None:
             found = table.column(name).type
             messages.append(
-                f"{source.said}: column {of.name} has type {found}, expected {of.expected}"
+                f"{source.said}: column {of.name} has type {found}, expected {of.expected_type}"
             )
         else:
             columns.append(column)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.explain import explain
 from seustream.errors import QueryError
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     import polars
 
 _SHOWN = 20
+
+
+class NoSuchResult(QueryError, KeyError):
+    """There are no results of this name; as a `KeyError`, too, it is what a dict raises."""
+
+    __str__ = QueryError.__str__
+
+
+class QueryResults(dict[str, "QueryResult"]):
+    """Results by query; a name that is not there is an error with a hint."""
+
+    def __missing__(self, name: object) -> QueryResult:
+        raise NoSuchResult(f"there is no query {name}", suggest(str(name), self, "queries"))
 
 
 class QueryResult:

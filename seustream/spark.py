@@ -90,7 +90,7 @@ def sql_streams(
 
 def _compiled(sql: str | Path, frames: dict[str, DataFrame], config: DeviceConfig) -> Compilation:
     text = text_of(sql)
-    known = declarations(text)
+    known = declarations(text, whole=True)
     before, options = "", Options(config)
     for name, frame in frames.items():
         if name.lower() not in known:

@@ -51,6 +51,11 @@ class Field:
     is_time: bool = False
 
     @property
+    def expected_type(self) -> str:
+        """Describes the type that a column must have where columns have types."""
+        return _TIME_TYPE if self.is_time else self.expected
+
+    @property
     def expected(self) -> str:
         return _TIME_EXPECTED if self.is_time else _EXPECTED.get(self.type.kind, f"a {self.type}")
 
@@ -175,6 +180,7 @@ _EXPECTED = {
     Kind.BOOLEAN: "a boolean (true or false)",
 }
 _TIME_EXPECTED = "a time (integer milliseconds or an ISO timestamp)"
+_TIME_TYPE = "integers, in milliseconds, or a type for timestamps"
 
 
 def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:

@@ -43,7 +43,7 @@ def text_of(sql: str | Path) -> str:
     if not isinstance(sql, Path):
         raise InputError(
             f"queries are a text or the Path of a file, not {type(sql).__name__}",
-            'run("SELECT … FROM orders …", orders=frame)',
+            "such as: SELECT … FROM orders …",
         )
     try:
         return sql.read_text(encoding="utf-8-sig")

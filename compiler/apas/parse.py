@@ -119,7 +119,8 @@ def _hint(expected: set[str], found: str) -> str | None:
     if found == "==" and "EQUAL" in expected and "COMPARISON" not in expected:
         return "an attribute is assigned with ="
     names = sorted({_SHOWN[e] for e in expected if e in _SHOWN} - {"STRING"})
-    return f"expected: {', '.join(names)}" if names else None
+    shown = (name if name[0].isalpha() else f"'{name}'" for name in names)
+    return f"expected {' or '.join(shown)}" if names else None
 
 
 def _names(tokens: list[Any]) -> s.Names:

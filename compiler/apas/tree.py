@@ -145,7 +145,8 @@ def _children(lists: object, under: Path, depth: int) -> list[Node]:
             raise SchemaRefused(f"under {where}: {entry!r} is neither [label, type] nor a group")
         label, what = entry
         if not isinstance(label, str) or not label.isidentifier() or not label.isascii():
-            raise SchemaRefused(f"under {where}: {label!r} is no label")
+            what = f"{label!r} is no label, which has only letters, digits and underscores"
+            raise SchemaRefused(f"under {where}: {what}")
         if any(label == other.label for other in found):
             raise SchemaRefused(f"under {where}: two attributes {label}")
         path = (*under, label)

@@ -289,14 +289,10 @@ class Binder(ConstantBinder):
             return FAILED
         if not t.castable(operand.type, to):
             can = [other.kind.value for other in _CAST_TARGETS if t.castable(operand.type, other)]
+            hint = f"it can become {', '.join(can)}"
             if operand.type.is_integer and to.is_time:
-                can.insert(0, "a timestamp by timestamp_millis(...)")
-            return self.fail(
-                "type-mismatch",
-                f"{operand.type} cannot become {to}",
-                e.span,
-                f"it can become {', '.join(can)}",
-            )
+                hint = f"timestamp_millis(...) makes a timestamp of milliseconds; {hint}"
+            return self.fail("type-mismatch", f"{operand.type} cannot become {to}", e.span, hint)
         return x.Cast(operand, to, e.quiet, e.span)
 
     # --- functions ------------------------------------------------------------
@@ -454,9 +450,16 @@ def _single(e: x.Expression) -> bool:
 def _converted(left: x.Expression, right: x.Expression) -> str:
     """Returns the hint for two values that cannot be compared."""
     for number, other in ((left, right), (right, left)):
-        if number.type.is_integer and other.type.kind is Kind.TIMESTAMP:
+        if number.type.is_integer and _is_timestamp(other):
             return f"timestamp_millis({x.show(number)}) is the timestamp of so many milliseconds"
     return CONVERT
+
+
+def _is_timestamp(e: x.Expression) -> bool:
+    """Returns whether a value is a timestamp, or a text that reads as one."""
+    if isinstance(e, x.Literal) and isinstance(e.value, str):
+        return t.read_time(e.value, Kind.TIMESTAMP) is not None
+    return e.type.kind is Kind.TIMESTAMP
 
 
 def _text(e: s.Expression) -> str:

@@ -19,6 +19,11 @@ class Name:
     text: str
     span: Span
 
+    @property
+    def is_quoted(self) -> bool:
+        """Returns whether the name stood in quotes."""
+        return self.span.end - self.span.start > len(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:

@@ -69,6 +69,9 @@ def keys_of_each(program: Program) -> dict[str, Keys]:
     return {name: keys(part(program, name)) for name in program.names}
 
 
+_SEVERAL, _ALL = "has groups of several keys", "has one group of all rows"
+
+
 class _NoKey(Exception):
     """A query brings rows of several keys together; the text continues after its name."""
 
@@ -192,7 +195,7 @@ class _Ways:
             if isinstance(e, x.ColumnReference) and e.source not in missing
         }
         if not (found := [choice for choice, group in ways if group & by]):
-            raise _NoKey("has groups of several keys")
+            raise _NoKey(_SEVERAL if query.group_by else _ALL)
         return found
 
     def _periods(self, node: logical.PeriodGroups) -> list[Choice]:
@@ -202,7 +205,7 @@ class _Ways:
             raise _NoKey("compares groups of several keys (LIMIT)")
         found = [w for e in node.group_by for w in self._leaf(node.columns, e)]
         if not found:
-            raise _NoKey("has groups of several keys")
+            raise _NoKey(_SEVERAL if node.group_by else _ALL)
         return found
 
     def _distinct(self, node: logical.Distinct) -> list[Choice]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seustream.compiler.catalogue import Column
-from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.errors import Problems, Span, nearest, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
@@ -92,6 +92,8 @@ class QueryScope:
         )
         if name.text.lower() in (WINDOW_START.name, WINDOW_END.name):
             hint = "SELECT, HAVING and ORDER BY have it where GROUP BY has TUMBLE, HOP or SESSION"
+        elif name.is_quoted and nearest(name.text, known) is None:
+            hint = f"a text takes single quotes: '{name.text}'"
         return binder.fail(
             "unknown-column", f"no stream of this query has a column {name.text}", e.span, hint
         )

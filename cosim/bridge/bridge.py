@@ -354,7 +354,7 @@ class Bridge:
         """Lends the bare device to one client."""
         with self._lock:
             if self._session is not None:
-                what = "the device serves a query set"
+                what = "the bridge serves a query set"
                 raise BridgeError("in-use", what, "feed that one, or close the session")
             if not self.devices:
                 hint = "load the queries here, or serve a device: --backend golden"

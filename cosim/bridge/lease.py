@@ -206,9 +206,13 @@ class RemoteDevice:
         descriptor = flight.FlightDescriptor.for_command(p.write(p.Lease()))
         try:
             self._writer, self._reader = connection.do_exchange(descriptor)
+        except flight.FlightError as error:
+            raise from_flight(error) from None
+        try:
             self._writer.begin(BATCH)
             info = self._read()[0]
         except flight.FlightError as error:
+            self.close()  # otherwise Arrow prints the error again when the writer is collected
             raise from_flight(error) from None
         self._config = DeviceConfig.from_json(json.dumps(info["config"]))
         self._has_clock = info["cycles"] is not None

@@ -47,7 +47,7 @@ class Address:
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
-            raise AddressRefused(f"{text}: the port is no port", "0 to 65535") from None
+            raise AddressRefused(f"{text}: the port is none from 0 to 65535", hint) from None
         if parts.scheme not in SCHEMES or not parts.hostname or parts.path.strip("/"):
             raise AddressRefused(f"{text}: no address of a bridge", hint)
         return cls(parts.hostname, port, parts.scheme == "grpc+tls")

@@ -93,7 +93,10 @@ class SitesFacts:
         for one in self.conditions:
             yield "condition", f"{one.condition}, {one.where}"
         if self.blocks is None:
-            yield "orders", "are chosen for each block, from synopses; --record shows a run's"
+            yield (
+                "orders",
+                "are chosen for each block, from synopses; --record shows those of a run",
+            )
         elif len(self.blocks) > MOST:
             yield "blocks", f"the last {MOST} of {len(self.blocks):,} are shown"
 

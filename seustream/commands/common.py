@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError, nearest, suggest
 from seustream.compiler.language.bind import ParameterValue
-from seustream.compiler.language.types import read_interval
 from seustream.compiler.pipeline import (
     FITS,
     PLANS,
@@ -28,9 +25,10 @@ from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
 from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.cosim.bridge.access import Access
+from seustream.durations import WANTED, milliseconds_of
 from seustream.engine.stream.faults import Lines
 from seustream.errors import UserError
-from seustream.frames import declarations, stream_of
+from seustream.frames import declarations, has_word, stream_of
 from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.libraries import add_library_argument, load_libraries
 
@@ -114,33 +112,34 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def described(arguments: argparse.Namespace) -> list[Stream] | None:
-    """Returns the streams of a text that creates none; the files of `--input` define their columns."""
+    """Returns the streams that a text reads and does not create; the files of `--input` define their
+    columns. Returns None if it creates all of them."""
     if is_apas(arguments):
         return None
+    text = _text(arguments)
     try:
-        if declarations(_text(arguments)):
-            return None
+        known = declarations(text, whole=True)
     except CompileError:
         return None  # the compilation reports it
     found = []
     for argument in arguments.input:
         name, _, path = argument.partition("=")
+        # Beside others that it creates, a name that it does not have may be a misspelt one.
+        if known and (name.lower() in known or not has_word(text, name)):
+            continue
         if not name.isidentifier() or not path:
             hint = "give each stream a file: --input R=r.csv"
             raise UserError([f"--input {argument}: want STREAM=FILE"], hint=hint)
         found.append(stream_of(name, path))
-    return found
+    return found if found or not known else None
 
 
 def duration(text: str) -> int:
-    """Reads the milliseconds of an option: an integer, or a number with a unit as in a query."""
-    if re.fullmatch(r"-?\d+", text):
-        return int(text)
-    found = read_interval(text)
+    """Reads the milliseconds of an option."""
+    found = milliseconds_of(text)
     if found is None:
-        want = "want milliseconds, or a number and a unit: 500ms, 5s, 2min, 1h"
-        raise argparse.ArgumentTypeError(f"{text}: {want}")
-    return found // timedelta(milliseconds=1)
+        raise argparse.ArgumentTypeError(f"{text}: {WANTED}")
+    return found
 
 
 def is_apas(arguments: argparse.Namespace) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from seustream.commands.common import (
     add_compile_arguments,
     compile_file,
+    described,
     input_files,
     is_apas,
     keep_apart,
 )
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.engine.explain import FORMATS, SHOWN, SITES, ExplainRefused, explain, last_stage
 from seustream.engine.sites.explain import BadRecord, Block, load
@@ -45,8 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="for APAS: a file whose columns are the stream's, or its schema as .json; for patterns:"
-        " tuples of their stream, whose beginning shows what each matcher would cost",
+        help="a file whose columns are the stream's, where the text does not create it (APAS: or its"
+        " schema as .json); for patterns: tuples of their stream, whose beginning shows what each"
+        " matcher would cost",
     )
     parser.add_argument("--format", choices=FORMATS, default="text")
     parser.add_argument("--query", metavar="NAME", help="explain this query only")
@@ -54,13 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    stage, streams = arguments.stage, None
+    stage = arguments.stage
+    streams: Iterable[Stream] | None
     if is_apas(arguments):
         if stage is not None or arguments.query is not None:
             raise UserError(
                 ["--stage and --query are for X-SQL"], hint="an APAS query is shown whole"
             )
         streams = by_files(arguments.input, read_schema).values()
+    else:
+        streams = described(arguments)
     if stage is not None and stage not in SHOWN:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, SHOWN, "stages"))
     if arguments.record is not None and stage != SITES:
@@ -68,10 +75,15 @@ def run(arguments: argparse.Namespace) -> int:
     c = compile_file(arguments, last_stage(stage), bounded=True, streams=streams)
     seen = {}
     if arguments.input and not is_apas(arguments):
-        if not c.program.patterns:
-            hint = "X-SQL streams say their columns themselves"
-            raise UserError(["--input is for APAS and patterns"], hint=hint)
-        seen = samples(c, c.program.patterns, arguments.input)
+        if c.program.patterns:
+            seen = samples(c, c.program.patterns, arguments.input)
+        elif not streams:
+            raise UserError(
+                [
+                    "--input has no use here: CREATE STREAM says the columns, and there is no pattern"
+                ],
+                hint="leave it out",
+            )
     record = None if arguments.record is None else _record(arguments.record)
     try:
         text = explain(c, stage, arguments.format, arguments.query, seen=seen, record=record)

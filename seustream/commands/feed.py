@@ -118,7 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_access_arguments(parser)
     add_strict_argument(parser)
-    parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no summary, but its warnings, such as of late tuples"
+    )
     parser.add_argument(
         "--verbose", action="store_true", help="list every place of a fault in the summary"
     )
@@ -178,8 +180,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError([str(error)], hint=error.hint) from None
     except PySparkException as error:
         raise UserError([f"Spark: {str(error).splitlines()[0]}"]) from error
-    if not arguments.quiet:
-        print(_summary(counts, arguments), file=sys.stderr)
+    lines = _warnings(counts, arguments) if arguments.quiet else [_summary(counts, arguments)]
+    for line in lines:
+        print(line, file=sys.stderr)
     return 0
 
 
@@ -288,6 +291,18 @@ def _saved(counts: FeedCounts) -> str:
     return table(rows, ("stream", "tuples kept at the source", "bytes saved"))
 
 
+def _warnings(counts: FeedCounts, arguments: argparse.Namespace) -> list[str]:
+    """Lists the late tuples and the faults."""
+    kept = f"written to {arguments.late}" if arguments.late else "not processed"
+    lines = [
+        f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, {kept};"
+        " --slack MS accepts them, --late DIR keeps them"
+        for stream, late in counts.late.items()
+        if late
+    ]
+    return lines + fault_lines(counts.faults, arguments.verbose)
+
+
 def _summary(counts: FeedCounts, arguments: argparse.Namespace) -> str:
     kept = arguments.format not in ("console", "none")
     where = str(Path(arguments.output)) if kept else arguments.format
@@ -305,15 +320,7 @@ def _summary(counts: FeedCounts, arguments: argparse.Namespace) -> str:
             f" {device.get('pairs', 0):,} pairs compared,"
             f" {device.get('circulated', 0):,} joined tuples circulated"
         )
-    lines = [table(rows, ("query", "results", "where")), "", through]
-    kept_late = f"written to {arguments.late}" if arguments.late else "not processed"
-    for stream, late in counts.late.items():
-        if late:
-            lines.append(
-                f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, {kept_late};"
-                " --slack MS accepts them, --late DIR keeps them"
-            )
-    lines += fault_lines(counts.faults, arguments.verbose)
+    lines = [table(rows, ("query", "results", "where")), "", through, *_warnings(counts, arguments)]
     if counts.saved:
         lines += ["", _saved(counts)]
     if "cycles" in device:

@@ -192,7 +192,7 @@ def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
                 raise BridgeError("trimmed", what, f"run {found['run']} is the latest")
             if found["first"] > start:
                 lost = found["first"] - start
-                print(f"warning: {lost:,} results were given up for newer ones", file=sys.stderr)
+                print(f"warning: the first {lost:,} results are not kept any more", file=sys.stderr)
                 start = found["first"]
             stop = min(found["end"], start + _MOST)
             if stop > start:

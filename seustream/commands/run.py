@@ -26,7 +26,7 @@ from seustream.commands.common import (
     keep_apart,
     require_queries,
 )
-from seustream.commands.summary import apart, as_json, summary
+from seustream.commands.summary import apart, as_json, summary, warnings
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.pattern.ir import PatternQuery
@@ -47,6 +47,8 @@ from seustream.reading import Tuples, read, read_timed
 from seustream.writing import OutputSet
 
 FORMATS = ("csv", "jsonl", "parquet")
+_BESIDE = "late."
+"""What the names of files with late tuples begin with, if they are beside the results."""
 
 
 EXAMPLES = """\
@@ -113,7 +115,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how --trace numbers versions (default: %(default)s)",
     )
     add_strict_argument(parser)
-    parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no summary, but its warnings, such as of late tuples"
+    )
     parser.add_argument(
         "--json",
         action="store_true",
@@ -252,7 +256,10 @@ def _run(
         print(*figures, "", sep="\n", file=sys.stderr)
     if arguments.json:
         print(as_json(c, run), file=sys.stderr if arguments.output == "-" else sys.stdout)
-    elif not arguments.quiet:
+    elif arguments.quiet:
+        for line in warnings(c, run, arguments):
+            print(line, file=sys.stderr)
+    else:
         print(summary(c, run, arguments), file=sys.stderr)
         for line in apart(c, run.report.results, tables):
             print(line, file=sys.stderr)
@@ -358,20 +365,23 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
-    late = files(arguments.late, (stream.name for stream in c.streams))
+    if arguments.late is not None:
+        late = files(arguments.late, (stream.name for stream in c.streams))
+        hint = "give --late another folder"
+    else:
+        beside = (_BESIDE + stream.name for stream in c.streams if stream.late == "side")
+        late, hint = files(arguments.output, beside), "give the query another name"
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
     if both:
-        raise UserError(
-            [f"{min(both)} would hold results and late tuples"], hint="give --late another folder"
-        )
+        raise UserError([f"{min(both)} would hold results and late tuples"], hint=hint)
 
 
 def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]) -> None:
     """Writes late tuples, one file per stream, in the format of inputs; beside the results if a
     stream asks for them with late = 'side'."""
-    before = "late." if arguments.late is None else ""
+    before = _BESIDE if arguments.late is None else ""
     directory = arguments.output if arguments.late is None else arguments.late
     schemas = {before + stream: rows.schema for stream, rows in late}
     with OutputSet(directory, arguments.format, schemas) as files:

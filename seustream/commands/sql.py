@@ -39,7 +39,7 @@ _WORDS = (
 _HELP = """Statements end with a semicolon. Results of queries are shown as they come.
   CREATE STREAM R (a int);  REGISTER QUERY q AS SELECT …;  SELECT …;  DROP QUERY q;
   SHOW STREAMS;  SHOW QUERIES;  EXPLAIN q;
-  LIST   the queries and streams, and how they do      HELP   this      EXIT   the end
+  LIST   the queries and streams, and their state      HELP   this      EXIT   the end
   Ctrl-C leaves the statement that has begun, Ctrl-D ends."""
 
 
@@ -176,7 +176,7 @@ class Conversation:
                 self.files[of.name] = Path(of.path)
         for name in [name for name in self.files if name.lower() in streams]:
             stream = here.session.stream(streams[name.lower()])
-            rows = read(self.files.pop(name), stream)
+            rows = read(self.files.pop(name), stream, _warn)
             self._read.add(stream.name.lower())
             stage = p.Stage(f"sql-{stream.name}", stream.name, 0, 0, secrets.token_hex(8))
             with self.bridge.stage(stage) as part:
@@ -198,11 +198,15 @@ class Conversation:
                 if end > start:
                     rows = self.bridge.read(name, first, end)
                     above = f", {first - start:,} above are not shown" if first > start else ""
-                    print(f"{name}: {end - start:,} rows{above}")
+                    print(f"{name}: {end - start:,} row{'s' * (end - start != 1)}{above}")
                     print(
                         table(list(zip(*map(_cells, rows.columns), strict=True)), rows.column_names)
                     )
                 self.names[name] = found["run"], end
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 def _cells(column: object) -> Iterator[str]:

@@ -71,12 +71,31 @@ def summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str
     report = run.report
     lines = [_files([(name, report.results[name]) for name in c.program.names], arguments), ""]
     taken = sum(report.taken.values())
-    lines.append(f"{taken:,} tuples in{_joined_by(run, arguments.backend)}")
+    lines.append(f"{_tuples(taken)} in{_joined_by(run, arguments.backend)}")
     lines += _left_to_the_engine(c)
     if report.engines:
         engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
         lines.append(f"patterns: {engines}")
-    lines += [f"{count:,} tuples of {name} from APAS" for name, count in report.derived.items()]
+    lines += [f"{_tuples(count)} of {name} from APAS" for name, count in report.derived.items()]
+    lines += warnings(c, run, arguments)
+    for stream, count in report.join.in_software.items():
+        lines.append(
+            f"note: stream {stream}: {_tuples(count)} joined in software"
+            " (NULL, or out of the attribute's range, in a compared column)"
+        )
+    for stream, overflow in report.join.overflow.items():
+        lines.append(
+            f"note: stream {stream}: window {overflow.window} needed"
+            f" {' and '.join(overflow.needs(c.options.config))};"
+            f" {_tuples(overflow.left_early)} joined in software"
+        )
+    return "\n".join(lines)
+
+
+def warnings(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> list[str]:
+    """Lists the tuples that were left out, and the faults."""
+    report = run.report
+    lines: list[str] = []
     aside = {s.name for s in c.streams if s.late == "side" and arguments.output != "-"}
     for stream, count in report.late.items():
         side = stream in aside and arguments.late is None
@@ -105,19 +124,7 @@ def summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str
         f"warning: {_tuples(count)} with key 0 dropped from time-tables of {name}"
         for name, count in report.bad_keys.items()
     ]
-    lines += fault_lines(report.faults, arguments.verbose)
-    for stream, count in report.join.in_software.items():
-        lines.append(
-            f"note: stream {stream}: {_tuples(count)} joined in software"
-            " (NULL, or out of the attribute's range, in a compared column)"
-        )
-    for stream, overflow in report.join.overflow.items():
-        lines.append(
-            f"note: stream {stream}: window {overflow.window} needed"
-            f" {' and '.join(overflow.needs(c.options.config))};"
-            f" {_tuples(overflow.left_early)} joined in software"
-        )
-    return "\n".join(lines)
+    return lines + fault_lines(report.faults, arguments.verbose)
 
 
 def _joined_by(run: GraphRun, backend: str) -> str:

@@ -91,6 +91,6 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         for a in range(12):
             con.push("R", {"ts": [a], "a": [a]})
         con.watermark("R", 99)
-        with pytest.warns(ss.DataWarning, match="q: 7 results were given up for newer ones"):
+        with pytest.warns(ss.DataWarning, match="q: 7 results are not kept any more"):
             ((_, rows),) = con.results()
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]

@@ -191,7 +191,9 @@ def overview(scope: View) -> Overview:
         c.options.config.name,
         Sizes(
             queries=len(c.program.queries),
-            streams=len(c.streams),
+            streams=sum(
+                "#" not in stream.name for stream in c.streams
+            ),  # of others, queries have parts
             subqueries=len(c.subqueries),
             shared=sum(len(s.parents) > 1 for s in c.subqueries),
             factors=len(c.requests.factors),

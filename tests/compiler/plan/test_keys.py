@@ -75,7 +75,8 @@ def test_what_cannot_be_divided(queries: list[str], why: str) -> None:
     ("query", "columns", "why"),
     [
         ("SELECT count(*) FROM R GROUP BY R.c WINDOW RANGE 9", {"R": "c"}, "every group has one"),
-        ("SELECT count(*) FROM R WINDOW RANGE 9", None, "query q0 has groups of several keys"),
+        ("SELECT count(*) FROM R WINDOW RANGE 9", None, "query q0 has one group of all rows"),
+        ("SELECT count(*) FROM R GROUP BY TUMBLE(ts, 9)", None, "query q0 has one group of all rows"),
         ("SELECT count(*) FROM R GROUP BY R.x WINDOW NOW", None, "query q0 has groups of several"),
         ("SELECT count(*) FROM R GROUP BY R.c WINDOW ROWS 9", None, "query q0 counts tuples"),
         ("SELECT S.c, count(*) FROM R, S WHERE R.a = S.a AND R.c = S.c GROUP BY S.c WINDOW NOW",

@@ -46,7 +46,7 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         client.load(compiled())
         feed_epoch(client, 0, rows)
         assert main([*RUN, bridge.url, "--config", "tiny"]) == 2
-        assert "the device serves a query set" in capfd.readouterr().err
+        assert "the bridge serves a query set" in capfd.readouterr().err
         status, said = bridge.terminate()
         assert (status, "stopped" in said) == (0, True)
         bridge.start()
