@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
-from seustream.engine.pattern import state
+from seustream.engine.pattern import output, state
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.skip import Skipping
-from seustream.engine.pattern.stream import PatternNode, as_answer
+from seustream.engine.pattern.stream import PatternNode
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.growing import Growing
 from seustream.engine.stream.merge import timestamps
@@ -114,6 +114,7 @@ class CandidatesNode(PatternNode):
         # Matches are searched without skipping; `_skipping` is applied to them afterwards.
         self._every = dataclasses.replace(query, skip=Skip.NONE)
         self._skipping = Skipping(query)
+        self._none = output.schema(query).empty_table()
         self._found = _NO_TIMES, _NO_TIMES  # first and last times of candidates not yet searched
         self._blind = BEGIN_OF_TIME  # candidates may be missing up to this time
 
@@ -144,17 +145,17 @@ class CandidatesNode(PatternNode):
         if self._reached <= self._given:
             return
         given, self._given = self._given, self._reached
-        some = self._between(given)
+        some, found, times = self._between(given), self._none, _NO_TIMES
         if self._skips:
             matches = self._searching(some, given).advance(self._given) if len(some) else []
             counted = self._skipping.counted(self._numbered(matches, some), self._given)
             self.operator.stats.matches += len(counted)
             if counted:
-                yield from as_answer(self.query, *self._fresh().rows_of(counted))
+                found, times = self._fresh().rows_of(counted)
         elif len(some):
             found, times = self._searching(some, given).advance_table(self._given)
             self.operator.stats.matches += len(times)
-            yield from as_answer(self.query, found, times)
+        yield from self._answers(found, times)
         last = END_OF_STREAM if self._given == END_OF_STREAM else self._given - self._size
         self._events.forget(last)
 
@@ -240,13 +241,15 @@ class CandidatesNode(PatternNode):
             "blind": self._blind,
             "faults": fault_report(self.faults),
         }
-        return Snapshot("pattern", known).pack()
+        return Snapshot("pattern", known, self._released_later()).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Restores a snapshot; with the snapshot of another query text the node starts afresh."""
-        plain = unpack(snapshot, "pattern").plain
+        stored = unpack(snapshot, "pattern")
+        plain = stored.plain
         if plain["text"] != self.query.text:
             return
+        self._release_later(stored.tables)
         restore(self.faults, plain["faults"])
         kept: dict[str, Any] = plain["operator"]
         self._given = kept["watermark"]

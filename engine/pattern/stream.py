@@ -6,16 +6,20 @@ that a step without one costs next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.pattern import ir
 from seustream.engine.kernels import native
+from seustream.engine.pattern import output
 from seustream.engine.pattern.columns import Ints
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.recognize.operator import RowOperator
+from seustream.engine.pattern.release import Release
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.numbers import numbers
 from seustream.engine.stream.operator import Answer
@@ -23,6 +27,8 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 _MOST_WAIT = 4096
 """The most rows that may wait for one that ends a match."""
+_RELEASE = "release"
+"""The name, in a snapshot, of the table of rows that wait for the watermark."""
 
 
 class PatternNode:
@@ -42,6 +48,7 @@ class PatternNode:
         self._ending = None if own.strict else ending(query)
         self._waiting: list[pa.Table] = []
         self._waits = 0  # rows that wait
+        self._release = None if query.defines is None else Release(output.schema(query))
         self._begins, self._ends = END_OF_STREAM, BEGIN_OF_TIME
         """The span of times with events that end matches and have not been looked at."""
 
@@ -73,7 +80,26 @@ class PatternNode:
         self._given = self._reached
         if not self._due():
             return
-        yield from as_answer(self.query, *self._caught_up())
+        found, times = self._caught_up()
+        places = self.operator.places if isinstance(self.operator, RowOperator) else None
+        yield from self._answers(found, times, places)
+
+    def _answers(
+        self, found: pa.Table, times: Ints, places: Ints | None = None
+    ) -> Iterator[Answer]:
+        """Yields matches as results as soon as they are certain, or as rows of the stream that the
+        query defines once they are in order."""
+        if self._release is not None:
+            if places is None:
+                places = np.zeros(len(times), np.int64)
+            self._release.add(found, times, places)
+            found, times = self._release.released(self.watermark)
+        if not found.num_rows:
+            return
+        if self._release is not None:
+            columns = [pa.array(times, pa.int64()), *found.columns]
+            found = pa.table(columns, names=["ts", *found.column_names])
+        yield self.query.name, found
 
     def _due(self) -> bool:
         """Returns whether there may be matches, or too many rows wait."""
@@ -101,12 +127,23 @@ class PatternNode:
             "operator": self.operator.snapshot(),
             "faults": fault_report(self.faults),
         }
-        return Snapshot("pattern", plain).pack()
+        return Snapshot("pattern", plain, self._released_later()).pack()
+
+    def _released_later(self) -> Mapping[str, pa.Table]:
+        """Returns the rows of the stream that wait for the watermark, if there are any."""
+        waiting = None if self._release is None else self._release.waiting
+        return {_RELEASE: waiting} if waiting is not None and waiting.num_rows else {}
+
+    def _release_later(self, tables: Mapping[str, pa.Table]) -> None:
+        if self._release is not None and _RELEASE in tables:
+            self._release.resume(tables[_RELEASE])
 
     def restore(self, snapshot: bytes) -> None:
         """Restores a snapshot; with the snapshot of another query text the node starts afresh."""
-        plain = unpack(snapshot, "pattern").plain
+        found = unpack(snapshot, "pattern")
+        plain = found.plain
         if plain["text"] == self.query.text:
+            self._release_later(found.tables)
             self.operator.restore(plain["operator"])
             restore(self.faults, plain["faults"])
             # Older releases saved only after the outputs, when nothing beyond them was reached.
@@ -114,17 +151,6 @@ class PatternNode:
             self._reached = plain.get("reached", self._given)
             if isinstance(self.operator, PatternOperator):
                 self._begins, self._ends = self._given, self.operator.latest
-
-
-def as_answer(query: ir.MatchQuery, found: pa.Table, times: Ints) -> Iterator[Answer]:
-    """Yields matches as results, or as rows of the stream that the query defines."""
-    if not found.num_rows:
-        return
-    if query.defines is None:
-        yield query.name, found
-    else:
-        columns = [pa.array(times, pa.int64()), *found.columns]
-        yield query.name, pa.table(columns, names=["ts", *found.column_names])
 
 
 def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:

@@ -63,6 +63,8 @@ class RowOperator:
         self._conditions = Conditions(self._log, query, self.faults)
         self._measures = MeasureColumns(query, self._log, self.faults)
         self._nothing = output.schema(query).empty_table()
+        self.places: Ints = np.zeros(0, np.int64)
+        """By arrival, the numbers of the rows that the rows returned last are about."""
         self._keys = PartitionKeys(query.partition)
         self._numbered = 0
         self._waiting: Ints = np.zeros(0, np.int64)  # rows not judged yet, by number
@@ -121,11 +123,12 @@ class RowOperator:
             self._append(batch, self._keys.of(batch))
         self._judge()
         found = self._found()
+        self.places = np.zeros(0, np.int64)
         if found is None:
             return self._nothing, np.zeros(0, np.int64)
         results = given(found, self.query.give, self._log)
         columns = list(self._measures.columns(found, results))
-        times = self._log.ts[results.row]
+        times, self.places = self._log.ts[results.row], self._log.number[results.row]
         self.stats.matches += int((found.kind == 0).sum())
         self._forget()
         return pa.Table.from_arrays(columns, schema=self._nothing.schema), times
