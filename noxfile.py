@@ -266,9 +266,12 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def sites(session: nox.Session) -> None:
-    """Joins across sites: every reduction over 100 seeds, thousands of runs over bad networks; then
-    sites as processes with devices behind bridges, as far apart as this machine allows; then random
-    query sets over sites against one process and DuckDB."""
+    """Joins across sites: reductions, bad networks, sites as processes, and random query sets.
+
+    Runs every reduction over 100 seeds, and thousands of runs over bad networks. Then runs sites as
+    processes with devices behind bridges, as far apart as this machine allows. Then compares random
+    query sets over sites with one process and with DuckDB.
+    """
     install(session, "test")
     session.run("pytest", "tests/engine/sites", "-m", "campaign", "-n", "2", *session.posargs)
     session.run("python", "-m", "tests.system.sites", "10")
@@ -295,8 +298,11 @@ def studio(session: nox.Session) -> None:
 
 @nox.session
 def formal(session: nox.Session) -> None:
-    """Prove the processor, its components for ever or to a bound and the whole of it to a bound
-    (docs/reference/proofs.md says what); arguments go to pytest."""
+    """Proves the processor and its components; arguments go to pytest.
+
+    Some proofs of components hold for ever, others up to a bound, as that of the whole processor does.
+    docs/reference/proofs.md lists them.
+    """
     install(session, "formal")
     args = session.posargs or ["-n", "2", "--dist", "worksteal"]
     session.run("pytest", "tests/formal", "-m", "campaign or not campaign", *args)
@@ -321,8 +327,10 @@ def sizes(session: nox.Session) -> None:
 
 @nox.session
 def largest(session: nox.Session) -> None:
-    """The largest configuration that fits a board, placed; hours; `-- ecpix5-8` for one board and
-    width of attributes."""
+    """The largest configuration that fits each board, placed; hours; `-- ecpix5-8` for one.
+
+    The argument names the board and the width of attributes.
+    """
     install(session, "fpga")
     parts = "".join(f":{parts}" for parts in session.posargs[:1])
     session.run("seustream", "bench", f"largest{parts}")
@@ -341,16 +349,21 @@ def board(session: nox.Session) -> None:
 
 @nox.session
 def network(session: nox.Session) -> None:
-    """A million hostile packets to an Ethernet port, 200 random cases over bad networks, on real
-    sockets, and as many over a USB cable; `-- --seconds 600 --record`."""
+    """Hostile packets, bad networks and USB cables at a board's ports; `-- --seconds 600 --record`.
+
+    Sends a million hostile packets to an Ethernet port. Runs 200 random cases over bad networks, on
+    real sockets, and as many over a USB cable.
+    """
     install(session, "test", "sim", "boards", "usb")
     session.run("python", "-m", "tests.cosim.boards.campaign", *session.posargs)
 
 
 @nox.session
 def verilog(session: nox.Session) -> None:
-    """The Verilog core in the tools of others: lint, three families, FuseSoC, its own test bench, a
-    LiteX system; and beside what it was written from, cycle by cycle."""
+    """The Verilog core in other tools, and cycle by cycle beside the Amaranth it is written from.
+
+    The tools: lint, synthesis for three FPGA families, FuseSoC, its own test bench, and a LiteX system.
+    """
     install(session, "test", "verilog", "fpga")
     where = ("tests/cosim/export", "tests/examples/test_litex.py")
     session.run("pytest", "-m", "campaign", *where, *session.posargs)
@@ -358,8 +371,11 @@ def verilog(session: nox.Session) -> None:
 
 @nox.session
 def paper(session: nox.Session) -> None:
-    """Every figure and table, of the papers and ours, and the page that says which hold; `-- --full` for
-    hours, goes on where it was stopped; `-- --only plans,smj`, `-- --list`; Java 17 and Maven for some."""
+    """Every figure and table of the papers and of ours, and a page of which ones hold; `-- --list`.
+
+    `-- --full` takes hours, and goes on where it was stopped. `-- --only plans,smj` makes some of them. Some
+    need Java 17 and Maven.
+    """
     install(session, "test", "cocotb", "spark", "fpga", "bench")
     session.run("python", "-m", "tests.docs.paper", *session.posargs)
 
