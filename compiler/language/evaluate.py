@@ -234,6 +234,8 @@ class _Compiler:
     def _call(self, e: x.Call) -> Row[Any]:
         entry, compute, place, found = FUNCTIONS[e.function], row_of(e), place_of(e), self.found
         quiet = entry.quiet
+        if entry.lazy:
+            return self._lazy_call(e, place)
         if any(may_lack_value(a.type, to) for a, to in zip(e.arguments, e.takes, strict=True)):
             return self._lossy_call(e, compute, place)
         arguments = [self._as(a, to) for a, to in zip(e.arguments, e.takes, strict=True)]
@@ -254,6 +256,27 @@ class _Compiler:
             return result
 
         return evaluate if entry.strict else evaluate_nulls
+
+    def _lazy_call(self, e: x.Call, place: Place) -> Row[Any]:
+        """Compiles a call that evaluates its arguments up to the first one that has a value."""
+        pairs = zip(e.arguments, e.takes, strict=True)
+        arguments = [(self.compile(a), converter(a.type, to)) for a, to in pairs]
+        found = self.found
+
+        def evaluate(row: Any) -> Any:
+            lost, result = False, None
+            for argument, change in arguments:
+                given = argument(row)
+                if given is not None:
+                    result = given if change is None else change(given)
+                    if result is not None:
+                        break
+                    lost = True
+            if lost:
+                found.append(place)
+            return result
+
+        return evaluate
 
     def _lossy_call(self, e: x.Call, compute: Callable[..., Any], place: Place) -> Row[Any]:
         """Compiles a call with an argument whose conversion may fail, which is a fault of the call."""

@@ -78,8 +78,9 @@ class ScalarFunction:
     """A scalar function or operator.
 
     The last `optional` parameters may be left out; `variadic` repeats the last one. Operators (`+`,
-    `like`) are entries too; `hidden` ones cannot be called by name. `overloads` are further lists
-    of parameters with their results, tried in order. With `typed` the implementations take the
+    `like`) are entries too; `hidden` ones cannot be called by name. A `lazy` function has the value
+    of its first argument that is not NULL, and evaluates none behind it. `overloads` are further
+    lists of parameters with their results, tried in order. With `typed` the implementations take the
     result's type first: `row(to, *values)`, `columns(pc, to, *arguments)`. `fault` names its fault
     in a word or two. `check(*constants)` returns what is wrong with arguments that are written out,
     or None; an argument that differs by row is `...` there.
@@ -96,6 +97,7 @@ class ScalarFunction:
     variadic: bool = False
     strict: bool = True
     quiet: bool = False
+    lazy: bool = False
     hidden: bool = False
     typed: bool = False
     fault: str = "no value"

@@ -298,6 +298,8 @@ class _Evaluator:
 
     def call(self, e: x.Call) -> Column:
         entry = FUNCTIONS[e.function]
+        if entry.lazy:
+            return self._lazy_call(e)
         given = [self.value(argument) for argument in e.arguments]
         arguments = [
             value if of.type == to else self.converted(value, of.type, to)
@@ -312,6 +314,27 @@ class _Evaluator:
             ):
                 self._note_lost(e, given, arguments)
         return result
+
+    def _lazy_call(self, e: x.Call) -> Column:
+        """Evaluates the arguments up to the first one that has a value in each row."""
+        open_rows = np.ones(self.count, np.bool_)
+        lost = np.zeros(self.count, np.bool_)
+        arguments: list[Column] = []
+        for argument, to in zip(e.arguments, e.takes, strict=True):
+            start = len(self.found)
+            given = self.value(argument)
+            value = given if argument.type == to else self.converted(given, argument.type, to)
+            arguments.append(value)
+            if len(self.found) > start:
+                self._keep(start, len(self.found), open_rows)
+            if value.is_valid if isinstance(value, pa.Scalar) else not value.null_count:
+                break
+            nulls = _null(self.array(value))
+            if self.counting and may_lack_value(argument.type, to):
+                lost |= open_rows & nulls & ~_null(self.array(given))
+            open_rows &= nulls
+        self._found(e, lost)
+        return self._computed(e, arguments)
 
     def _by_rows(
         self, compute: Callable[..., Any], arguments: Sequence[Column], to: pa.DataType

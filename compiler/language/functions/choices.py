@@ -1,6 +1,7 @@
 """Choices among values of one type: `coalesce`, `nullif`, `greatest`, `least`.
 
-All arguments are evaluated. CASE and `if` are not functions: they evaluate only what they choose.
+`coalesce` evaluates its arguments up to the first one that has a value; the others evaluate all of
+theirs. CASE and `if` are not functions: they evaluate only what they choose.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def _extreme_columns(name: str) -> Callable[..., Any]:
 CHOICES: tuple[ScalarFunction, ...] = (
     ScalarFunction(
         "coalesce", (ANY,), _met, row=_coalesce, variadic=True, strict=False, quiet=True,
-        columns=lambda pc, *values: pc.coalesce(*values),
-        doc="The first value that is not NULL.", example="coalesce(NULL, 2, 3)",
+        lazy=True, columns=lambda pc, *values: pc.coalesce(*values),
+        doc="The first value that is not NULL; those behind it are not evaluated.", example="coalesce(NULL, 2, 3)",
         aliases=("ifnull", "nvl"),
     ),
     ScalarFunction(

@@ -76,8 +76,12 @@ DIVIDED = "R.a / R.b"
         ("CASE WHEN p THEN 1 WHEN a / b > 1 THEN 2 END", {"a": 1, "b": 0, "p": True}, 1, []),
         ("CASE WHEN p THEN 1 WHEN a / b > 1 THEN 2 END", {"a": 1, "b": 0, "p": None}, None, [DIVIDED]),
         ("if(p, a / b, 3)", {"a": 1, "b": 0, "p": False}, 3, []),
-        # coalesce and similar functions evaluate all their arguments.
-        ("coalesce(a, a / b)", {"a": 1, "b": 0}, 1, [DIVIDED]),
+        # coalesce evaluates its arguments up to the first one that has a value.
+        ("coalesce(a, a / b)", {"a": 1, "b": 0}, 1, []),
+        ("ifnull(a / b, a)", {"a": 1, "b": 0}, 1, [DIVIDED]),
+        ("nvl(a, b / b)", {"a": None, "b": 0}, None, ["R.b / R.b"]),
+        ("coalesce(a, n)", {"a": 7, "n": None}, None, ["coalesce(R.a, R.n)"]),
+        ("coalesce(n, 1, a / b)", {"a": 1, "b": 0, "n": None}, 1, []),
         ("greatest(a, a / b)", {"a": 1, "b": 0}, 1, [DIVIDED]),
         # Casts.
         ("CAST(name AS int)", {"name": "x"}, None, ["CAST(R.name AS int)"]),

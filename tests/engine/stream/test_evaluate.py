@@ -351,9 +351,21 @@ def test_of_a_case_the_branch_that_is_taken_counts() -> None:
     assert counted(condition, a=[9, 1], b=[1, 0]) == [("R.a / R.b", 2, 1)]
 
 
-def test_coalesce_evaluates_all_its_arguments() -> None:
-    e = x.Call("coalesce", (A, RATIO), (t.DOUBLE, t.DOUBLE), t.DOUBLE)
-    assert counted(e, a=[1], b=[0]) == [("R.a / R.b", 1, 0)]
+def coalesce(*values: x.Expression) -> x.Call:
+    return x.Call("coalesce", values, (t.DOUBLE,) * len(values), t.DOUBLE)
+
+
+def test_coalesce_evaluates_what_it_needs() -> None:
+    assert counted(coalesce(A, RATIO), a=[1, None], b=[0, 0]) == []
+    assert counted(coalesce(B, RATIO), a=[1, 1], b=[0, None]) == []
+    last = coalesce(N, RATIO, quotient(B, B), A)
+    assert counted(last, n=[None, 1, None], a=[1, 1, 1], b=[0, 0, 2]) == [
+        ("R.a / R.b", 1, 0), ("R.b / R.b", 1, 0)
+    ]  # fmt: skip
+    assert counted(coalesce(x.Literal(2, t.INT), RATIO), a=[1], b=[0]) == []
+    assert counted(coalesce(x.Literal(None, t.NULL), RATIO), a=[1], b=[0]) == [("R.a / R.b", 1, 0)]
+    within = x.Call("ln", (coalesce(A, RATIO),), (t.DOUBLE,), t.DOUBLE)
+    assert counted(coalesce(B, within), a=[0, 0], b=[None, 0]) == [(x.show(within), 1, 0)]
 
 
 def test_strict_names_the_first_row() -> None:
