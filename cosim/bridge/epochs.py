@@ -71,13 +71,21 @@ class Kept:
         return self.content.rows
 
 
+Attempt = tuple[str, int, str]
+"""A writer, its epoch, and the staging identifier: what a commit says of a part."""
+
+
+def attempt_of(stage: p.Stage) -> Attempt:
+    return stage.writer, stage.epoch, stage.staging
+
+
 class Epochs:
     """Not thread-safe: the caller holds the session's lock."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.writers: dict[str, EpochWriter] = {}
-        self.staged: dict[str, Kept] = {}
+        self.staged: dict[Attempt, Kept] = {}
 
     def last(self, writer: str) -> int:
         return self.writers[writer].epoch if writer in self.writers else -1
@@ -85,11 +93,15 @@ class Epochs:
     # --- parts ----------------------------------------------------------------
 
     def keep(self, part: PartWriter) -> p.Staged:
-        """Takes a part that is written completely under a temporary name. A part of a committed
-        epoch is a repetition, and kept for comparison."""
+        """Takes a part that is written completely under a temporary name, in place of one that was
+        staged under the same identifier. A part of a committed epoch is a repetition, and kept for
+        comparison."""
         stage = part.stage
         self.check_writer(stage.writer, stage.stream)
-        self.staged[stage.staging] = part.end()
+        before = self.staged.get(attempt_of(stage))
+        self.staged[attempt_of(stage)] = part.end()
+        if before is not None:
+            self.journal.forget(before.name)
         self._give_up_attempts(stage)
         return p.Staged(stage.staging, part.content.rows, part.highest)
 
@@ -97,23 +109,23 @@ class Epochs:
         """Removes the oldest of too many attempts of a partition: a writer that has to wait stages
         its rows again each time."""
         same = [
-            staging
-            for staging, kept in self.staged.items()
+            attempt
+            for attempt, kept in self.staged.items()
             if dataclasses.replace(kept.stage, staging=stage.staging) == stage
         ]
-        for staging in same[:-ATTEMPTS]:
-            self.journal.forget(self.staged.pop(staging).name)
+        for attempt in same[:-ATTEMPTS]:
+            self.journal.forget(self.staged.pop(attempt).name)
 
     def discard(self, writer: str, first: int, last: int) -> int:
         """Forgets the staged parts of these epochs; returns their number."""
         over = [
-            staging
-            for staging, kept in self.staged.items()
-            if kept.stage.writer == writer and first <= kept.stage.epoch <= last
+            attempt
+            for attempt in self.staged
+            if attempt[0] == writer and first <= attempt[1] <= last
         ]
-        for staging in over:
-            self.journal.forget(self.staged[staging].name)
-            del self.staged[staging]
+        for attempt in over:
+            self.journal.forget(self.staged[attempt].name)
+            del self.staged[attempt]
         return len(over)
 
     def sweep(self, wanted: set[str]) -> None:
@@ -169,7 +181,7 @@ class Epochs:
     def _is_known(self, commit: p.Commit, writer: EpochWriter) -> bool:
         """Returns whether this very commit was answered before and its parts are gone. While they
         exist they are compared, since names alone prove nothing."""
-        if commit.parts and all(part.staging in self.staged for part in commit.parts):
+        if commit.parts and all(one in self.staged for one in _attempts(commit)):
             return False
         past = writer.past[commit.epoch].named
         return _named(commit) in (past, *writer.again.get(commit.epoch, ()))
@@ -177,12 +189,9 @@ class Epochs:
     def parts(self, commit: p.Commit) -> list[Kept]:
         """Returns the staged parts of an epoch, in the order of their partitions."""
         found: list[Kept] = []
-        for part in commit.parts:
-            kept = self.staged.get(part.staging)
-            if kept is None or (kept.stage.writer, kept.stage.epoch) != (
-                commit.writer,
-                commit.epoch,
-            ):
+        for part, attempt in zip(commit.parts, _attempts(commit), strict=True):
+            kept = self.staged.get(attempt)
+            if kept is None:
                 message = f"nothing is staged as {part.staging:.60} for epoch {commit.epoch}"
                 raise BridgeError("unknown", message, "stage the epoch again")
             if kept.rows != part.rows:
@@ -242,7 +251,7 @@ class Epochs:
         for known in (writer.past, writer.again):
             known.pop(writer.epoch - REMEMBERED, None)
         for _, _, staging, _ in record["parts"]:
-            self.staged.pop(staging, None)
+            self.staged.pop((record["writer"], record["epoch"], staging), None)
         self.discard(record["writer"], 0, record["epoch"])
 
     # --- restarts -------------------------------------------------------------
@@ -266,7 +275,7 @@ class Epochs:
         """Recovers the parts that were staged before a restart and belong to no epoch yet."""
         for name, sealed in self.journal.found.items():
             kept = _kept(name, sealed)
-            self.staged[kept.stage.staging] = kept
+            self.staged[attempt_of(kept.stage)] = kept
 
 
 class PartWriter:
@@ -298,8 +307,11 @@ class PartWriter:
         """Ends the part: all of it is on disk, under its name."""
         with storage():
             self._rows.close()
-        name, meta = file_name(self.stage), _meta(self.stage, self.content, self.highest)
+        meta = _meta(self.stage, self.content, self.highest)
         meta["timeless"] = self.timeless
+        # A file of the same stage may be that of a committed epoch, which has to stay.
+        names = (file_name(self.stage, number) for number in itertools.count())
+        name = next(name for name in names if not self.journal.has(name))
         sealed = self.journal.end_part(self._partial, self._writer, name, meta)
         return _kept(name, sealed)
 
@@ -310,9 +322,11 @@ class PartWriter:
         self.journal.drop_part(self._partial, self._writer)
 
 
-def file_name(stage: p.Stage) -> str:
-    """Returns the file name of a part: a digest, since its names are untrusted."""
-    return hashlib.sha256(p.write(stage)).hexdigest()[:40] + ".part"
+def file_name(stage: p.Stage, number: int) -> str:
+    """Returns the file name of a part: a digest, since its names are untrusted. `number` counts the
+    files of one stage."""
+    what = p.write(stage) + (f" {number}".encode() if number else b"")
+    return hashlib.sha256(what).hexdigest()[:40] + ".part"
 
 
 def rows_of(part: Sealed) -> pa.Table:
@@ -339,6 +353,10 @@ def _content(parts: list[Kept]) -> str:
         name = part.stage.stream
         streams[name] = streams.get(name, Content()) + part.content
     return epoch_content(streams)
+
+
+def _attempts(commit: p.Commit) -> list[Attempt]:
+    return [(commit.writer, commit.epoch, part.staging) for part in commit.parts]
 
 
 def _named(commit: p.Commit) -> str:

@@ -90,9 +90,11 @@ class Journal:
                 self._mark()
         self._remove_old()
         self._remove_partials()
+        with storage():
+            self._parts = set(self.disk.names(self.staged))
         for name, damage in found.spoilt.items():
             self.notes.append(f"{damage}; it belonged to no epoch, and is removed")
-            remove_quietly(self.disk, self.staged / name)
+            self._remove_part(name)
 
     def _remove_partials(self) -> None:
         """Removes files that were begun and will not be completed."""
@@ -176,12 +178,17 @@ class Journal:
     def end_part(
         self, partial: Path, writer: SealedWriter, name: str, meta: dict[str, Any]
     ) -> Sealed:
-        """Completes a part on disk, under its name."""
+        """Completes a part on disk, under a name that no other part has."""
+        self._parts.add(name)
         with storage():
             seal = writer.seal("part", meta)
             self.disk.rename(partial, self.staged / name)
             self.disk.sync(self.staged)
         return Sealed(meta, memoryview(b""), seal, writer.size)
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is a part of this name."""
+        return name in self._parts
 
     def drop_part(self, partial: Path, writer: SealedWriter) -> None:
         """Removes a part that did not end; does nothing for one that did."""
@@ -197,14 +204,18 @@ class Journal:
         """Removes a part. Not after a failed write: the failed record may exist after a restart,
         and name the part."""
         self.check()
+        self._remove_part(name)
+
+    def _remove_part(self, name: str) -> None:
         remove_quietly(self.disk, self.staged / name)
+        self._parts.discard(name)
 
     def sweep(self, wanted: set[str]) -> None:
         """Removes parts that are not wanted; those that cannot be removed, next time."""
         with contextlib.suppress(OSError):
             for name in self.disk.names(self.staged):
                 if name not in wanted and re.fullmatch(r"[0-9a-f]{40}\.part", name):
-                    remove_quietly(self.disk, self.staged / name)
+                    self._remove_part(name)
 
     # --- snapshots ------------------------------------------------------------
 

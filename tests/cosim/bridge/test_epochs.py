@@ -173,3 +173,41 @@ def test_attempts_of_a_partition_do_not_heap_up(tmp_path: Path) -> None:
         assert len(list((tmp_path / "staged").glob("*.part"))) == 2 * ATTEMPTS
         made.act("commit", p.write(commit))
         assert not made.session.epochs.staged
+
+
+def test_a_staging_identifier_may_be_used_again(tmp_path: Path) -> None:
+    """Parts of a committed epoch stay, whatever is staged under their identifiers after it; of those
+    not committed, the latest counts."""
+    epochs, other = cut(streams(40, 1), 2), streams(40, 2)
+    for restart in range(3):
+        with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
+            client.load(compiled())
+            if not restart:
+                feed_epoch(client, 0, epochs[0])
+            parts = feed_epoch(client, 0, epochs[0])  # commits it again
+            assert client.commit(p.Commit("w", 0, tuple(parts)))["already"]
+            feed_epoch(client, 0, other, commit=False)
+            assert len(made.session.epochs.staged) == 2
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        feed_epoch(client, 1, other, commit=False)
+        feed_epoch(client, 1, epochs[1])
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), streams(40, 1))
+    left = {path.name for path in (tmp_path / "staged").iterdir()}
+    assert len(left) == 4  # of two epochs, as no snapshot covers them
+
+
+def test_identifiers_of_two_writers_are_apart(tmp_path: Path) -> None:
+    rows = streams(40, 1)
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        staged = {}
+        for stream, table in rows.items():
+            with client.stage(p.Stage(f"writer of {stream}", stream, 0, 0, "a")) as part:
+                part.write(table)
+            staged[stream] = part.staged
+        for stream, one in staged.items():
+            assert one is not None
+            client.commit(p.Commit(f"writer of {stream}", 0, (one,)))
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), rows)
