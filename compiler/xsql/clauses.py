@@ -38,7 +38,8 @@ class WindowBuilder(ExpressionBuilder):
         window: tree.WindowClause = c[0]
         _, size, unit = c
         of = None if unit is None else token_name(unit)
-        slide = tree.WindowClause(window.kind, size, of, span_of(meta))
+        kind = "rows" if window.kind == "rows" else "range"
+        slide = tree.WindowClause(kind, size, of, span_of(meta))
         return replace(window, slide=slide, span=span_of(meta))
 
     def partition_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:

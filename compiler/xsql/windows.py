@@ -223,6 +223,22 @@ def steps(
             "derive a stream from the join first, or write HOP(ts, slide, size)",
         )
         return logical.Periodic(1, 1, 0)
+    if size.kind is WindowKind.UNBOUNDED:
+        problems.add(
+            "group-window",
+            "all rows so far have no steps",
+            clause.span,
+            "RANGE 1 hour SLIDE 1 minute; for sums from each midnight on, GROUP BY CUMULATE(ts, 1 minute, 1 day)",
+        )
+        return logical.Periodic(1, 1, 0)
+    if size.kind is WindowKind.ROWS and slide.unit is not None:
+        problems.add(
+            "group-window",
+            "a window of rows has steps of rows",
+            slide.unit.span,
+            f"ROWS {size.size} SLIDE {slide.size}, or RANGE 5 minutes SLIDE 1 minute",
+        )
+        return logical.Periodic(1, 1, 0)
     length = window(slide, problems)
     if length.size < 1:
         problems.add("group-window", "a step takes some time", slide.span, "SLIDE 1 minute")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.errors import CompileError
+from seustream.compiler.logical.program import PeriodGroups
 from seustream.compiler.pipeline import compile_text
 from seustream.hdl.device import Window, WindowKind
 from tests.compiler.xsql.analysed import query
@@ -100,7 +101,7 @@ def test_every_hopeless_window_of_a_query_is_reported() -> None:
     [
         ("SELECT DISTINCT a FROM R", "missing-window"),
         ("SELECT a FROM R UNION SELECT a FROM S", "missing-window"),
-        ("SELECT DISTINCT a FROM R GROUP BY a, TUMBLE(ts, 5) WINDOW RANGE 5", "distinct"),
+        ("SELECT DISTINCT count(*) FROM R WINDOW RANGE 9 SLIDE 3", "distinct"),
         ("SELECT DISTINCT R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 5, ROWS 5", "distinct"),
         ("SELECT count(*) FROM R WINDOW PARTITION BY c ROWS 1", "unknown-column"),
         ("SELECT count(*) FROM R WINDOW SINCE TIMESTAMP 'noon'", "constant-range"),
@@ -114,3 +115,31 @@ def test_windows_that_are_none(select: str, kind: str) -> None:
     with pytest.raises(CompileError) as error:
         compile_text(DEFINITIONS + select)
     assert kind in [problem.kind for problem in error.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("window", "at", "hint"),
+    [
+        ("ROWS 5 SLIDE 2 min", "min", "ROWS 5 SLIDE 2, or RANGE 5 minutes SLIDE 1 minute"),
+        ("5 SLIDE 2 ms", "ms", "ROWS 5 SLIDE 2, or RANGE 5 minutes SLIDE 1 minute"),
+        ("UNBOUNDED SLIDE 1 minute", "UNBOUNDED SLIDE 1 minute", "RANGE 1 hour SLIDE 1 minute; "),
+        ("RANGE 5 SLIDE 0 s", "RANGE 5 SLIDE 0 s", "SLIDE 1 minute"),
+    ],
+)
+def test_steps_that_are_none(window: str, at: str, hint: str) -> None:
+    (problem,) = reported(f"{STREAMS}SELECT count(*) AS n FROM R WINDOW {window}")
+    assert (problem.kind, problem.text) == ("group-window", at)
+    assert problem.hint.startswith(hint)
+
+
+def test_steps_of_now_are_those_of_a_range_of_nothing() -> None:
+    text = DEFINITIONS + "REGISTER QUERY q AS SELECT count(*) AS n FROM R WINDOW {} SLIDE 2 s"
+    now, none = (compile_text(text.format(of)).program.operations for of in ("NOW", "RANGE 0"))
+    assert [node.every for node in now if isinstance(node, PeriodGroups)] == [
+        node.every for node in none if isinstance(node, PeriodGroups)
+    ]
+
+
+def test_distinct_rows_without_groups_have_one_mistake_in_their_steps() -> None:
+    (problem,) = reported(f"{STREAMS}SELECT DISTINCT a FROM R WINDOW RANGE 10 SLIDE 5")
+    assert problem.kind == "group-window"
