@@ -73,11 +73,15 @@ def end_of(window: Window, time: Ints, count: Ints) -> Ints:
     """Returns the last reading of a window's clock at which a tuple of this time and place in its
     stream is in the window."""
     if window.kind is WindowKind.RANGE:
-        room = _LAST - window.size
-        return np.where(time > room, _LAST, np.minimum(time, room) + window.size)
+        return _later(time, window.size)
     if window.kind is WindowKind.ROWS:
-        return count + (window.size - 1)
+        return _later(count, window.size - 1)
     return np.full(len(time), _LAST)
+
+
+def _later(clock: Ints, by: int) -> Ints:
+    """Returns the readings later by a number, as far as there are such readings."""
+    return np.minimum(clock, _LAST - by) + by
 
 
 class Form:
@@ -283,7 +287,7 @@ class Grouping:
             keys, values = len(self.query.group_by), len(self.form.arguments) + 1
             before = earlier.get(name, {})
             ends = [
-                np.asarray(end) + (before.get(s.stream.name, 0) if self._counted(s) else 0)
+                _later(np.asarray(end), before.get(s.stream.name, 0) if self._counted(s) else 0)
                 for s, end in zip(self.clocks, columns[keys + values :], strict=True)
             ]
             held[name] = Held(columns[:keys], columns[keys : keys + values], ends)

@@ -303,3 +303,20 @@ def test_members_are_let_go() -> None:
         join = driver.operators["software join 0"]
         assert isinstance(join, SoftwareJoin)
         assert join.groupings["q0"].live <= 52
+
+
+@pytest.mark.parametrize("size", [2**63 - 1, 2**63 - 2, 2**62])
+def test_a_window_of_more_rows_than_come_holds_all(size: int) -> None:
+    rows = {"R": pa.table({"ts": range(5), "a": [1] * 5, "b": [1.0] * 5, "c": [""] * 5})}
+    rows["S"] = rows["R"].select(["ts", "a"]).append_column("d", pa.array(range(5)))
+    texts = (
+        f"SELECT count(*) AS n FROM R WINDOW ROWS {size}",
+        f"SELECT count(*) AS n FROM R, S WHERE R.a = S.a WINDOW ROWS {size}",
+    )
+    for text in texts:
+        read = {name: of for name, of in rows.items() if f"{name}." in text or name == "R"}
+        found, want = (
+            answers(R + S + one, read, pushes=3)["q0"]
+            for one in (text, text.replace(f"ROWS {size}", "UNBOUNDED"))
+        )
+        assert rows_of(found) == rows_of(want)
