@@ -98,7 +98,7 @@ class Relations:
                     self.names[folded] = self._derive(name, common.query)
                 found = self.relation(name, query.query, span)
                 self.names = before
-                return found
+                return replace(found, text=self.select.text(query.span))
 
     def _derive_all(self, name: str, select: tree.Select) -> None:
         """Turns the queries in FROM into streams, including those in the subqueries of WHERE."""
@@ -198,6 +198,7 @@ class Relations:
             hint = "group by the columns, which says the same: SELECT a FROM R GROUP BY a ... EMIT CHANGES"
             said = "DISTINCT and UNION give a row once, and know of no row that goes"
             problems.add("changes", said, last.changes, hint)
+        found = len(problems.found)
         if isinstance(query, tree.UnionClause):
             relation, what = self._union_all(name, query, span), "unites without ALL"
         else:
@@ -209,14 +210,11 @@ class Relations:
             if isinstance(query, tree.UnionClause):
                 hint = "end it, before a UNION ALL, with the window within which rows are given once: WINDOW RANGE 1 hour"
             problems.add("missing-window", f"a query that {what} needs a window", at, hint)
-        elif len(clauses) != 1 or len(plain) != 1:
+        elif len(clauses) != 1 or (len(plain) != 1 and len(problems.found) == found):
             hint = "RANGE, ROWS or UNBOUNDED; derive a stream from the rest, and select from that"
             problems.add(
                 "distinct", f"a query that {what} has one plain window", clauses[0].span, hint
             )
-        if isinstance(relation, logical.PeriodGroups):
-            hint = "leave DISTINCT out, or derive a stream from the groups"
-            problems.add("distinct", "groups of windows come once each", span, hint)
         stream = self.hide(relation)
         items = tuple(
             logical.Item(item.name, column_of(stream, number))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import duckdb
 import pytest
 
 from tests.engine.relational.once import DEFINITIONS, order, run, stream
@@ -37,3 +38,16 @@ def test_distinct(seed: int) -> None:
             want.append((*key, row["ts"], row["ts"]))
         number += 1
     assert run(text, rows, seed) == want
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_distinct_groups_of_windows(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = {"R": stream(chance, "b")}
+    select = "SELECT DISTINCT count(*) AS n FROM R GROUP BY a, TUMBLE(ts, 4) WINDOW UNBOUNDED"
+    found = run(f"{DEFINITIONS}REGISTER QUERY q AS {select}", rows, seed)
+    with duckdb.connect() as connection:
+        connection.register("r", rows["R"])
+        sql = "SELECT DISTINCT count(*) FROM r GROUP BY a, floor(ts / 4)"
+        want = connection.execute(sql).fetchall()
+    assert sorted(row[:1] for row in found) == sorted(want)
