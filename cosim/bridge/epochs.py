@@ -55,8 +55,8 @@ class EpochWriter:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A staged part on disk: its stage, its content, its file, seal and bytes, and the number of
-    rows left out because they had no time."""
+    """A staged part on disk: its stage, its content, its file, seal and bytes, the number of rows
+    left out because they had no time, and its columns, which older releases did not keep."""
 
     stage: p.Stage
     content: Content
@@ -65,6 +65,7 @@ class Kept:
     seal: str
     size: int
     timeless: int = 0
+    columns: str | None = None
 
     @property
     def rows(self) -> int:
@@ -283,7 +284,7 @@ class PartWriter:
 
     def __init__(self, journal: Journal, stage: p.Stage, schema: pa.Schema) -> None:
         self.journal, self.stage = journal, stage
-        self.content, self.timeless = Content(), 0
+        self.content, self.timeless, self.columns = Content(), 0, str(schema)
         self.highest: int | None = None
         self._partial, self._writer = journal.begin_part()
         with storage():
@@ -308,7 +309,7 @@ class PartWriter:
         with storage():
             self._rows.close()
         meta = _meta(self.stage, self.content, self.highest)
-        meta["timeless"] = self.timeless
+        meta |= {"timeless": self.timeless, "columns": self.columns}
         # A file of the same stage may be that of a committed epoch, which has to stay.
         names = (file_name(self.stage, number) for number in itertools.count())
         name = next(name for name in names if not self.journal.has(name))
@@ -342,9 +343,8 @@ def _meta(stage: p.Stage, content: Content, highest: int | None) -> dict[str, An
 def _kept(name: str, part: Sealed) -> Kept:
     meta = part.meta
     stage, content = p.Stage(**meta["stage"]), Content.parse(meta["content"])
-    return Kept(
-        stage, content, meta["highest"], name, part.seal, part.size, meta.get("timeless", 0)
-    )
+    rest = meta.get("timeless", 0), meta.get("columns")
+    return Kept(stage, content, meta["highest"], name, part.seal, part.size, *rest)
 
 
 def _content(parts: list[Kept]) -> str:

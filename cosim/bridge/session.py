@@ -47,6 +47,7 @@ from seustream.engine.completeness import complete_from
 from seustream.engine.graph import GraphRun
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.failures import reason
+from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.device import Device, Status
 
 _LOOK = 0.5
@@ -179,6 +180,15 @@ class Session:
             if size > self.limits.epoch_bytes:
                 most = f"an epoch of {size:,} bytes, at most {self.limits.epoch_bytes:,}"
                 raise BridgeError("too-large", most, "let the source give less at a time")
+            for part in parts:
+                columns = str(stream_schema(self.stream(part.stage.stream)))
+                if part.columns not in (None, columns):
+                    raise BridgeError(
+                        "schema",
+                        f"{part.stage.staging:.60} has other columns than stream"
+                        f" {part.stage.stream} now, which was made anew",
+                        "stage the epoch again",
+                    )
             streams = {part.stage.stream for part in parts} | set(commit.seen)
             for name in streams:
                 self.stream(name)
@@ -296,17 +306,20 @@ class Session:
                     self.changed.notify_all()
         except Stopping:
             return
-        except Exception as error:
-            # Every later caller must learn what stopped the run.
-            hint = getattr(error, "hint", None)
-            what = (
-                ""
-                if isinstance(error, (EngineError, BridgeError, JournalDamaged))
-                else f"{type(error).__name__}: "
-            )
-            with self.changed:
-                self.failure = f"{what}{error}{f' ({hint})' if hint else ''}"
-                self.changed.notify_all()
+        except BaseException as error:  # whatever it is, the run must not end without a word
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run: every later caller must learn what stopped it."""
+        hint = getattr(error, "hint", None)
+        what = (
+            ""
+            if isinstance(error, (EngineError, BridgeError, JournalDamaged))
+            else f"{type(error).__name__}: "
+        )
+        with self.changed:
+            self.failure = f"{what}{error}{f' ({hint})' if hint else ''}"
+            self.changed.notify_all()
 
     def _apply(self, record: Record) -> None:
         if record["kind"] in ("swap", "shed"):

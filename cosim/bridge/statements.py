@@ -10,7 +10,6 @@ executed, nothing changes: neither it nor those before it in the same text take 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -67,15 +66,6 @@ class CatalogueChange:
 def text_of(entries: Sequence[Entry]) -> str:
     """Returns the catalogue's text."""
     return "".join(f"{entry.text};\n" for entry in entries)
-
-
-def quoted(name: str) -> str:
-    """Quotes a name so that any statement can contain it."""
-    return (
-        name
-        if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
-        else f'"{name.replace(chr(34), chr(34) * 2)}"'
-    )
 
 
 def carried_out(
@@ -136,10 +126,11 @@ def _applied(
         for statement in parse(SourceText(written), problems):
             if isinstance(statement, tree.DropQuery | tree.DropStream):
                 kind = "query" if isinstance(statement, tree.DropQuery) else "stream"
-                if standing.pop((kind, statement.name.text.lower()), None) is None:
+                gone = standing.pop((kind, statement.name.text.lower()), None)
+                if gone is None:
                     continue  # IF EXISTS
                 if kind == "query":
-                    dropped.append(statement.name.text)
+                    dropped.append(gone.name)
                 carried.append(written)
                 continue
             found = made_by(statement, [name for kind, name in standing if kind == "query"])
@@ -176,12 +167,11 @@ def made_by(statement: Statement, queries: list[str]) -> tuple[str, str, bool, s
         case tree.RegisterApas():
             return "query", statement.name.text, True, "APAS"
         case pattern_tree.Pattern() | pattern_tree.Recognize():
-            header = statement.header
-            if header is not None and header.verb == "explain":
+            if statement.header is not None and statement.header.verb == "explain":
                 return None
-            if header is not None and header.name is not None:
-                kind = "stream" if header.verb == "create" else "query"
-                return kind, header.name.text, True, "PATTERN"
+            if statement.name is not None:
+                kind = "stream" if statement.creates else "query"
+                return kind, statement.name.text, True, "PATTERN"
             return "query", _free(queries), False, "PATTERN"
         case tree.Show() | tree.Describe() | tree.Explain():
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,16 +28,25 @@ def calling(shown: str) -> Iterator[None]:
         yield
     except LibraryFailed:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not is_theirs(error):
+            raise
         raise LibraryFailed(f"{shown}: {type(error).__name__}: {error} ({_line(error)})") from error
 
 
-def reason(error: Exception) -> str:
+def is_theirs(error: BaseException) -> bool:
+    """Returns whether a function of a library raised the error, whatever it is. An interrupt of the
+    main thread is the user's."""
+    interrupted = isinstance(error, KeyboardInterrupt)
+    return not (interrupted and threading.current_thread() is threading.main_thread())
+
+
+def reason(error: BaseException) -> str:
     """Names the fault of a function that raised: the same for all rows with one cause."""
     return f"{type(error).__name__} ({_line(error)})"
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(last.filename).name}:{last.lineno}"
 

@@ -47,8 +47,6 @@ from seustream.reading import Tuples, read, read_timed
 from seustream.writing import OutputSet
 
 FORMATS = ("csv", "jsonl", "parquet")
-_BESIDE = "late."
-"""What the names of files with late tuples begin with, if they are beside the results."""
 
 
 EXAMPLES = """\
@@ -365,23 +363,20 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, c.program.names)
-    if arguments.late is not None:
-        late = files(arguments.late, (stream.name for stream in c.streams))
-        hint = "give --late another folder"
-    else:
-        beside = (_BESIDE + stream.name for stream in c.streams if stream.late == "side")
-        late, hint = files(arguments.output, beside), "give the query another name"
+    late = files(arguments.late, (stream.name for stream in c.streams))
     others = [path for path in (arguments.waves, arguments.record) if path is not None]
     keep_apart([*results, *late, *others], [*input_files(arguments), *inputs])
     both = {*map(os.path.realpath, results)} & {*map(os.path.realpath, late)}
     if both:
-        raise UserError([f"{min(both)} would hold results and late tuples"], hint=hint)
+        raise UserError(
+            [f"{min(both)} would hold results and late tuples"], hint="give --late another folder"
+        )
 
 
 def _write_late(arguments: argparse.Namespace, late: list[tuple[str, pa.Table]]) -> None:
     """Writes late tuples, one file per stream, in the format of inputs; beside the results if a
     stream asks for them with late = 'side'."""
-    before = _BESIDE if arguments.late is None else ""
+    before = "late." if arguments.late is None else ""
     directory = arguments.output if arguments.late is None else arguments.late
     schemas = {before + stream: rows.schema for stream, rows in late}
     with OutputSet(directory, arguments.format, schemas) as files:

@@ -72,7 +72,9 @@ class Evaluator:
         for number, row in enumerate(zip(*values, strict=True) if values else [()] * self.count):
             try:
                 rows.append(nothing if None in row else function.call(row))
-            except Exception as error:
+            except BaseException as error:
+                if not library.is_theirs(error):
+                    raise
                 self.faults.add(Place(None, name, library.reason(error)), 1, number)
                 rows.append(nothing)
         with library.calling(name):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from seustream.cosim.bridge import protocol as p
@@ -14,6 +15,7 @@ from seustream.cosim.bridge.client import BridgeClient, message_of
 from seustream.cosim.bridge.epochs import ATTEMPTS
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.golden import GoldenDevice
+from tests.cosim.bridge.catalogue import say
 from tests.cosim.bridge.serving import (
     NAMES,
     TINY,
@@ -211,3 +213,24 @@ def test_identifiers_of_two_writers_are_apart(tmp_path: Path) -> None:
             client.commit(p.Commit(f"writer of {stream}", 0, (one,)))
         client.end()
         assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def test_a_part_of_a_stream_that_is_another_now_is_refused(tmp_path: Path) -> None:
+    """It was staged for the columns that the stream had; later calls go on."""
+    query = "REGISTER QUERY q AS SELECT {} FROM R"
+    for restart in range(2):
+        with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+            if not restart:
+                say(client, "CREATE STREAM K (a int); REGISTER QUERY k AS SELECT a FROM K")
+                say(client, f"CREATE STREAM R (a int); {query.format('a')}")
+                old = {"R": pa.table({"ts": [1], "a": pa.array([1], pa.int32())})}
+                staged = feed_epoch(client, 0, old, attempt="old", commit=False)
+                say(client, "DROP QUERY q; DROP STREAM R")
+                say(client, f"CREATE STREAM R (z int); {query.format('z')}")
+                with pytest.raises(BridgeError, match="has other columns than stream R") as caught:
+                    client.commit(p.Commit("w", 0, tuple(staged)))
+                assert kind_of(caught) == "schema"
+                feed_epoch(client, 0, {"R": old["R"].rename_columns(["ts", "z"])})
+                client.end()
+            client.flush()
+            assert client.read("q", 0, client.latest("q")["end"]).column("z").to_pylist() == [1]

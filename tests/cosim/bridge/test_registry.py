@@ -137,6 +137,51 @@ def test_a_function_of_a_user_that_raises_ends_its_query_alone(tmp_path: Path) -
         assert [row[2] for row in values(client, "good")] == [7, 8]
 
 
+class Exits(windows.Last):
+    """A window function that ends the thread, as some libraries do."""
+
+    def __init__(self, raises: BaseException) -> None:
+        self.raises = raises
+
+    def open(self, **constants: Any) -> Any:
+        raise self.raises
+
+
+@pytest.mark.parametrize("raises", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_a_function_of_a_user_that_exits_ends_its_query_alone(
+    raises: BaseException, tmp_path: Path
+) -> None:
+    libraries = Libraries()
+    libraries.register("mine", {"last": Exits(raises)})
+    with served(tmp_path, libraries=libraries) as (made, client):
+        say(client, STREAM)
+        register(client, "good")
+        register(client, "bad", "where mine.last($I, 1) select [x = $I.v]")
+        Inserts(client)(7, 8)
+        assert made.session.failure is None
+        assert phases(client) == {"good": "RUNNING", "bad": "FAILED"}
+        assert type(raises).__name__ in client.act("query-log", p.QueryLog("bad"))["events"][-1][4]
+        assert [row[2] for row in values(client, "good")] == [7, 8]
+
+
+def test_a_query_is_dropped_in_any_case(tmp_path: Path) -> None:
+    """One that is gone holds up no other, and is not looked at any more."""
+    limits = replace(USUAL, result_rows=1)
+    for restart in range(2):
+        with served(tmp_path, limits) as (_, client):
+            if not restart:
+                client.load(
+                    compiled("CREATE STREAM I (v bigint); REGISTER QUERY one AS SELECT v FROM I")
+                )
+                say(client, "REGISTER QUERY two AS SELECT v FROM I")
+                feed_epoch(client, 0, {"I": pa.table({"ts": [1, 2, 3], "v": [4, 5, 6]})})
+                assert say(client, "DROP QUERY ONE")["dropped"] == ["one"]
+            assert phases(client) == {"two": "RUNNING"}
+            client.flush()
+            assert [row[0] for row in values(client, "two")] == [4, 5, 6]
+            assert refused(lambda: client.latest("one")).kind == "unknown"
+
+
 def test_a_state_that_cannot_be_saved_ends_its_query_alone(tmp_path: Path) -> None:
     libraries = Libraries()
     libraries.register("mine", {"last": Unsavable()})
