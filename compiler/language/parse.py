@@ -121,7 +121,11 @@ def token_span(token: Token) -> Span:
 
 
 def token_name(token: Token) -> s.Name:
-    return s.Name(str(token), token_span(token))
+    """Returns the name in a token, without the quotes around it."""
+    text = str(token)
+    if text[0] in "\"`":
+        text = text[1:-1].replace(text[0] * 2, text[0])
+    return s.Name(text, token_span(token))
 
 
 def whole_number(token: Token) -> int:

@@ -125,6 +125,7 @@ def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.P
         type_column=type_column,
         text=context.text(statement.span),
         span=statement.span,
+        written=context.source.text[statement.body.start : statement.body.end].strip(),
         strict=query_options(statement.options, context.problems).strict,
     )
     bound = conditions(statement.where, scope, context)

@@ -62,4 +62,4 @@ def stream_of(name: str, query: ir.MatchQuery, problems: Problems) -> Stream:
                 "name it with AS; the time of a match is that of its last event",
             )
         columns.append(Column(column, e.type))
-    return Stream(name, tuple(columns), query.text)
+    return Stream(name, tuple(columns), query.written)

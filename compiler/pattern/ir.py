@@ -205,7 +205,8 @@ class MatchQuery:
     is never true, if there is one. `defines` names the derived stream that the query defines, if
     any; its matches are not results then. `strict` turns its first fault into an error. Each row of
     `candidates` holds the times between which there may be a match that ends there; without
-    candidates, `whole` gives the reason for scanning all events.
+    candidates, `whole` gives the reason for scanning all events. `written` is the statement behind
+    its header, as it was written; `text` is on one line, and snapshots know a query by it.
     """
 
     name: str
@@ -221,6 +222,7 @@ class MatchQuery:
     strict: bool = False
     candidates: Stream | None = None
     whole: str = ""
+    written: str = ""
 
     @property
     def ways(self) -> tuple[MatchQuery, ...]:

@@ -18,15 +18,21 @@ from seustream.compiler.language import syntax as s
 from seustream.compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
 from seustream.compiler.pattern import tree
 
-_BLANK = r"(?:\s|--[^\n]*(?:\n|$))*"
-_HEADER = rf"(?:REGISTER\s+QUERY\s+\w+\s+AS\s+|CREATE\s+STREAM\s+\w+\s+AS\s+|EXPLAIN\s+)?{_BLANK}"
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?s:.*?)\*/)*"
+_NAME = r"(?:\w+|\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`)"
+_OR_REPLACE = r"(?:OR\s+REPLACE\s+)?"
+_MADE = (
+    rf"(?:REGISTER\s+{_OR_REPLACE}QUERY|CREATE\s+{_OR_REPLACE}STREAM)\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+)
+_HEADER = rf"(?:{_MADE}{_NAME}\s+AS\s+|EXPLAIN\s+)?{_BLANK}"
 _IS_PATTERN = re.compile(rf"{_BLANK}{_HEADER}PATTERN\b", re.IGNORECASE)
 _IS_RECOGNIZE = re.compile(
-    rf"{_BLANK}{_HEADER}SELECT\b[^;]*?\bFROM\s+\w+\s+MATCH_RECOGNIZE\b", re.IGNORECASE
+    rf"{_BLANK}{_HEADER}SELECT\b[^;]*?\bFROM\s+{_NAME}\s+MATCH_RECOGNIZE\b", re.IGNORECASE
 )
 _RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
 _NEXT_STATEMENT = re.compile(
-    rf"{_BLANK}(?:(?:CREATE|DROP)\s+STREAM\b|(?:REGISTER|DROP)\s+QUERY\b"
+    rf"{_BLANK}(?:(?:CREATE\s+{_OR_REPLACE}|DROP\s+)(?:STREAM|TABLE)\b"
+    rf"|(?:REGISTER\s+{_OR_REPLACE}|DROP\s+)QUERY\b"
     r"|SHOW\s+(?:STREAMS|QUERIES)\b|(?:EXPLAIN\s+)?SELECT\b[^;]*\bFROM\b|(?:EXPLAIN\s+)?PATTERN\b|$)",
     re.IGNORECASE,
 )
@@ -153,11 +159,16 @@ class _ClauseBuilder(ExpressionBuilder):
         super().__init__()
         self._problems = problems
 
-    def register(self, meta: Meta, c: list[Token]) -> tree.Header:
-        return tree.Header("register", token_name(c[0]), span_of(meta))
+    def register(self, meta: Meta, c: list[Any]) -> tree.Header:
+        return self._header("register", meta, c)
 
-    def create(self, meta: Meta, c: list[Token]) -> tree.Header:
-        return tree.Header("create", token_name(c[0]), span_of(meta))
+    def create(self, meta: Meta, c: list[Any]) -> tree.Header:
+        return self._header("create", meta, c)
+
+    def _header(self, verb: str, meta: Meta, c: list[Any]) -> tree.Header:
+        replacing, unless, name = c
+        mode = "replace" if replacing else "unless" if unless else ""
+        return tree.Header(verb, token_name(name), span_of(meta), mode)
 
     def explain(self, meta: Meta, c: list[Token]) -> tree.Header:
         return tree.Header("explain", None, span_of(meta))
@@ -250,7 +261,7 @@ class _PatternBuilder(_ClauseBuilder):
     def event_type(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
         """Returns the types, or the sequences to choose from if they are more than types."""
         if isinstance(c[0], Token):
-            return () if c[0].type == "ANY" else (str(c[0]),)
+            return () if c[0].type == "ANY" else (token_name(c[0]).text,)
         bare = [way[0] for way in c if len(way) == 1 and isinstance(way[0], tree.ElementClause)]
         plain = all(
             len(one.types) == 1 and not (one.quantifier or one.alias or one.negated or one.optional)
@@ -329,9 +340,10 @@ class _RecognizeBuilder(_ClauseBuilder):
         return tuple(part for part in c if isinstance(part, tree.Selected))
 
     def column(self, meta: Meta, c: list[Token | None]) -> tree.Selected:
-        *names, alias = c
-        (*_, last) = (name for name in names if name is not None)
-        return tree.Selected(token_name(last), None if alias is None else token_name(alias))
+        name, attribute, alias = (None if one is None else token_name(one) for one in c)
+        assert name is not None
+        of = None if attribute is None else name
+        return tree.Selected(attribute or name, alias, of)
 
     def order(self, meta: Meta, c: list[Any]) -> tuple[tuple[s.Name, str], ...]:
         found: list[tuple[s.Name, str]] = []

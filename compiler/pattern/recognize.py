@@ -63,6 +63,7 @@ def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> 
         stream=stream,
         text=context.text(statement.span),
         span=statement.span,
+        written=context.source.text[statement.body.start : statement.body.end].strip(),
         variables=tuple(found.names),
         pattern=pattern,
         definitions=_definitions(statement, scope, context),
@@ -207,11 +208,10 @@ def _outputs(
     found: list[tuple[str, x.Expression]] = [
         (columns[name].name, _cell(name, columns)) for name in partition if name in columns
     ]
-    if give is not Give.ONE and ir.TIME not in columns:
-        # The rows of a stream have their time anyway.
-        stream = statement.header is not None and statement.header.verb == "create"
-        if statement.columns is not None or not stream:
-            found.append((ir.TIME, _cell(ir.TIME, columns)))
+    # The rows of a stream have their time anyway.
+    shown = statement.columns is not None or not statement.creates
+    if shown and give is not Give.ONE and ir.TIME not in columns:
+        found.append((ir.TIME, _cell(ir.TIME, columns)))
     binder = Binder(scope, context.problems, bars=True)
     for item in statement.measures:
         assert item.alias is not None

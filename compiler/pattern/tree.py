@@ -47,11 +47,41 @@ class ReturnItem:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The purpose of the query: `verb` is register, create or explain."""
+    """The purpose of the query: `verb` is register, create or explain, `mode` "replace" (OR
+    REPLACE), "unless" (IF NOT EXISTS) or empty."""
 
     verb: str
     name: Name | None
     span: Span
+    mode: str = ""
+
+
+class Headed:
+    """A statement that may have a header."""
+
+    __slots__ = ()
+    header: Header | None
+    span: Span
+
+    @property
+    def name(self) -> Name | None:
+        """Returns the name that the header gives."""
+        return None if self.header is None else self.header.name
+
+    @property
+    def mode(self) -> str:
+        """Returns the mode that the header gives."""
+        return "" if self.header is None else self.header.mode
+
+    @property
+    def creates(self) -> bool:
+        """Returns whether the statement defines a stream."""
+        return self.header is not None and self.header.verb == "create"
+
+    @property
+    def body(self) -> Span:
+        """Returns the place of the statement without its header."""
+        return self.span if self.header is None else Span(self.header.span.end, self.span.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Headed):
     """A PATTERN statement; `strategy` is any, any_group, any_subsets, next or strict, and
     `skip` no_skip, skip_to_next or skip_past_last. `items` is None for `*`."""
 
@@ -109,14 +139,15 @@ class Semantics(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A column after SELECT, and its name in the result."""
+    """A column after SELECT, its name in the result, and the name before its dot."""
 
     column: Name
     alias: Name | None
+    of: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Recognize:
+class Recognize(Headed):
     """A SELECT over MATCH_RECOGNIZE. `skip` is past_last, to_next, to_first or to_last, `rows`
     one_row, all_rows, omit_empty or unmatched."""
 

@@ -22,7 +22,13 @@ from seustream.compiler.logical.levels import Node, nodes, reads, used
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.xsql import intervals, tree
-from seustream.compiler.xsql.definitions import defined, statement_of
+from seustream.compiler.xsql.definitions import defined
+from seustream.compiler.xsql.descriptions import (
+    columns_of,
+    registration_of,
+    statement_of,
+    text_of,
+)
 from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement
 from seustream.compiler.xsql.relations import Relations
@@ -193,7 +199,9 @@ class Analysis:
     def _settled(self, s: Statement, mode: str, name: syntax.Name) -> bool:
         """Returns whether IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops an existing
         object, unless it is used."""
-        query = isinstance(s, tree.RegisterQuery | tree.RegisterApas | tree.DropQuery)
+        query = isinstance(s, tree.RegisterQuery | tree.RegisterApas | tree.DropQuery) or (
+            isinstance(s, pattern_tree.Headed) and not s.creates
+        )
         there = name.text.lower() in (self._names() if query else self.visible)
         if mode == "replace" and there:
             self._statement(
@@ -205,25 +213,25 @@ class Analysis:
     def _described(self, s: tree.Describe) -> list[str] | None:
         """Describes the columns of a stream or a query, or the statement that creates it."""
         folded = s.name.text.lower()
-        stream = self.visible.get(folded)
-        query = self.queries.get(folded)
-        if stream is None and query is None and folded in self._names():
-            return [
-                line for line in self._queries_shown() if line.split()[1][:-1].lower() == folded
-            ]
-        if stream is None and query is None:
-            return None if self._known_stream(s.name) is None else []
-        if not s.create:
-            if stream is not None:
-                null = {True: "", False: " NOT NULL"}
-                own = [f"{c.name} {c.type}{null[c.nullable]}" for c in stream.columns]
-                return own if stream.table else ["ts bigint NOT NULL", *own]
-            assert query is not None
-            return [f"{item.name} {item.expression.type}" for item in query.items]
-        if stream is None:
-            assert query is not None
-            return [f"REGISTER QUERY {query.name} AS {query.text}"]
-        return [statement_of(stream)]
+        query = next((q for q in self._registered() if q.name.lower() == folded), None)
+        stream = None if s.query else self.visible.get(folded)
+        if stream is not None and not s.create:
+            null = {True: "", False: " NOT NULL"}
+            own = [f"{c.name} {c.type}{null[c.nullable]}" for c in stream.columns]
+            return own if stream.table else ["ts bigint NOT NULL", *own]
+        if stream is not None:
+            return [statement_of(stream)]
+        if query is not None:
+            return [registration_of(query)] if s.create else columns_of(query)
+        if s.query:
+            self._known_query(s.name)  # which reports it
+        else:
+            self._known_stream(s.name)
+        return None
+
+    def _registered(self) -> list[Node]:
+        """Returns the queries of all three languages."""
+        return [*self.queries.values(), *self.patterns.values(), *self.apas.values()]
 
     def _streams_shown(self) -> list[str]:
         return [
@@ -232,10 +240,7 @@ class Analysis:
         ]
 
     def _queries_shown(self) -> list[str]:
-        every = [(q.name, q.text) for q in self.queries.values()]
-        every += [(p.name, p.text) for p in self.patterns.values()]
-        every += [(c.name, c.source.text) for c in self.apas.values()]
-        return [f"query {name}: {' '.join(text.split())}" for name, text in every]
+        return [f"query {q.name}: {' '.join(text_of(q).split())}" for q in self._registered()]
 
     def _names(self) -> dict[str, str]:
         """Returns every query and pattern, by its folded name."""
@@ -265,7 +270,7 @@ class Analysis:
         if compiled is None:
             self._add_stream(s.name, Stream(name, (), unknown=True))
             return
-        text = self._text(s.text)
+        text = f"APAS $${self._text(s.text)}$$"
         stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
         if self._add_stream(s.name, stream):
             self.derivations[name.lower()] = compiled
@@ -412,18 +417,17 @@ class Analysis:
         from seustream.compiler.pattern.fields import stream_of
         from seustream.compiler.pattern.statements import bind
 
-        header = s.header
+        header, given = s.header, s.name
         context = PatternContext(
             self.source, self.problems, self.timed, self.parameters, self.bounded
         )
-        if header is not None and header.verb == "create" and header.name is not None:
-            query = bind(s, header.name.text, context)
-            if self._add_stream(header.name, stream_of(query.name, query, self.problems)):
+        if s.creates and given is not None:
+            query = bind(s, given.text, context)
+            if self._add_stream(given, stream_of(query.name, query, self.problems)):
                 self.derivations[query.name.lower()] = query
             return
-        named = header is not None and header.name is not None
-        name = header.name.text if header and header.name else self._next_name()
-        self._check_name(name, header.name.span if named and header and header.name else s.span)
+        name = self._next_name() if given is None else given.text
+        self._check_name(name, s.span if given is None else given.span)
         self.patterns[name.lower()] = bind(s, name, context)
         if header is not None and header.verb == "explain":
             self.requests.append(logical.ShowRequest("explain", name, s.span))

@@ -106,20 +106,3 @@ def _time_column(
 def _no_value(setting: syntax.Option, form: str, problems: Problems) -> None:
     name = setting.name.text
     problems.add("unknown-option", f"this is no value of {name}", setting.span, form)
-
-
-def statement_of(stream: Stream) -> str:
-    """Returns the statement that defines a stream."""
-    if stream.defined_by is not None:
-        return f"CREATE STREAM {stream.name} AS {stream.defined_by}"
-    kind = "TABLE" if stream.table else "STREAM"
-    columns = (f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in stream.columns)
-    options = [] if stream.path is None else [f"path = '{stream.path}'"]
-    if stream.out_of_orderness:
-        options.append(f"max_out_of_orderness = {stream.out_of_orderness}")
-    options += [f"late = '{stream.late}'"] * (stream.late != "drop")
-    options += [f"time = '{stream.time}'"] * (stream.time is not None)
-    if stream.idle_timeout is not None:
-        options.append(f"idle_timeout = {stream.idle_timeout}")
-    said = f" WITH ({', '.join(options)})" if options else ""
-    return f"CREATE {kind} {stream.name} ({', '.join(columns)}){said}"

@@ -18,7 +18,7 @@ from lark.visitors import v_args
 
 from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.parse import span_of, token_span, whole_number
+from seustream.compiler.language.parse import span_of, token_name, whole_number
 from seustream.compiler.pattern import parse as patterns
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.xsql import tree
@@ -100,10 +100,7 @@ class _Builder(WindowBuilder):
     """Builds the nodes of `tree`, one method per grammar rule."""
 
     def name(self, meta: Meta, c: list[Token]) -> s.Name:
-        text = str(c[0])
-        if c[0].type == "QUOTED_NAME":
-            text = text[1:-1].replace(text[0] * 2, text[0])
-        return s.Name(text, token_span(c[0]))
+        return token_name(c[0])
 
     # definitions
     def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
@@ -176,6 +173,9 @@ class _Builder(WindowBuilder):
 
     def show_create(self, meta: Meta, c: list[Any]) -> tree.Describe:
         return tree.Describe(c[0], True, span_of(meta))
+
+    def show_create_query(self, meta: Meta, c: list[Any]) -> tree.Describe:
+        return tree.Describe(c[0], True, span_of(meta), True)
 
     def show(self, meta: Meta, c: list[Any]) -> tree.Show:
         return tree.Show(str(c[0]).lower().replace("tables", "streams"), span_of(meta))

@@ -64,7 +64,9 @@ def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue
-        if not piece.startswith(("--", "/*", "'", '"', "`", "$$")):
+        if piece.startswith(('"', "`")):
+            code += " _ "  # a name, whatever it is
+        elif not piece.startswith(("--", "/*", "'", "$$")):
             code += piece
         if piece == ";":
             code = ""

@@ -291,11 +291,12 @@ class DropQuery:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE name, or with `create` SHOW CREATE STREAM name."""
+    """DESCRIBE name, or with `create` SHOW CREATE STREAM name; with `query` SHOW CREATE QUERY name."""
 
     name: Name
     create: bool
     span: Span
+    query: bool = False
 
 
 @dataclass(frozen=True, slots=True)

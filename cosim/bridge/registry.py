@@ -20,6 +20,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
+from seustream.compiler.xsql.descriptions import quoted
 from seustream.compiler.xsql.intervals import tree_of
 from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
@@ -34,7 +35,6 @@ from seustream.cosim.bridge.statements import (
     Entry,
     carried_out,
     entries_of,
-    quoted,
     text_of,
 )
 from seustream.engine.analyze import analyzed

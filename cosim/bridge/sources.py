@@ -25,6 +25,7 @@ import pyarrow as pa
 from seustream.compiler.apas.tree import Node, SchemaRefused, from_lists
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Type
+from seustream.compiler.xsql.descriptions import quoted
 from seustream.compiler.xsql.intervals import END, leaves, tree_of
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.channels import LineMalformed, TcpChannel
@@ -34,7 +35,6 @@ from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.registry import Catalogue
 from seustream.cosim.bridge.security import Address, AddressRefused
 from seustream.cosim.bridge.session import Session
-from seustream.cosim.bridge.statements import quoted
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.temporal.elements import ElementKind, StreamElement
 from seustream.engine.temporal.values import NoSuchValue, taken

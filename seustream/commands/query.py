@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from seustream.commands.common import access, add_access_arguments, read_text, table
+from seustream.compiler.xsql.descriptions import quoted
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.statements import quoted
 from seustream.devices import client
 from seustream.engine.completeness import BEGINNING
 from seustream.errors import UserError

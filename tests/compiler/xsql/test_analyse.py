@@ -214,6 +214,29 @@ def test_what_is_there_is_replaced_or_left() -> None:
     ]
 
 
+QUERIES = [
+    "SELECT x FROM R",
+    "APAS $$ from n[g = agg.count($R)]; select full[$n[T]] $$",
+    "PATTERN A; B FROM R WITHIN 5 s RETURN a.x",
+    "SELECT y FROM R MATCH_RECOGNIZE (ORDER BY ts MEASURES A.x AS y PATTERN (A) WITHIN INTERVAL '5' SECOND)",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("before", QUERIES)
+@pytest.mark.parametrize(("verb", "kind"), [("CREATE", "STREAM"), ("REGISTER", "QUERY")])
+def test_queries_of_all_languages_are_replaced_or_left(
+    verb: str, kind: str, before: str, query: str
+) -> None:
+    text = f"CREATE STREAM R (type varchar, x int); {verb} {kind} m AS {before}; "
+    replaced = shown(f"{text}{verb} OR REPLACE {kind} m AS {query}; SHOW CREATE {kind} m")
+    assert replaced == [[f"{verb} {kind} m AS {query}"]]
+    left = shown(f"{text}{verb} {kind} IF NOT EXISTS M AS {query}; SHOW CREATE {kind} m")
+    assert left == [[f"{verb} {kind} m AS {before}"]]
+    fresh = shown(f"{text}{verb} {kind} IF NOT EXISTS n AS {query}; SHOW CREATE {kind} n")
+    assert fresh == [[f"{verb} {kind} n AS {query}"]]
+
+
 def test_what_is_read_is_not_replaced() -> None:
     text = "CREATE STREAM R (a int); SELECT a FROM R; CREATE OR REPLACE STREAM R (b int)"
     assert [report.kind for report in reported(text)] == ["stream-in-use"]

@@ -1,4 +1,4 @@
-"""Streams from their statements, and statements from streams."""
+"""Streams from their statements."""
 
 from __future__ import annotations
 
@@ -7,24 +7,11 @@ import pytest
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import compile_text
-from seustream.compiler.xsql.definitions import statement_of
 
 
 def stream(text: str) -> Stream:
     (one,) = compile_text(f"CREATE {text}").program.streams
     return one
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "STREAM R (a int NOT NULL, b varchar(9))",
-        "TABLE t (a int) WITH (path = 't.csv')",
-        "STREAM R (at timestamp) WITH (max_out_of_orderness = 5000, late = 'side', time = 'at')",
-    ],
-)
-def test_a_stream_is_written_as_it_was(text: str) -> None:
-    assert statement_of(stream(text)) == f"CREATE {text}"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,29 @@ def test_errors_of_a_text_keep_place_and_hint_and_change_nothing(tmp_path: Path)
         assert phases(client) == {}
 
 
+PATTERNS = (
+    "PATTERN ANY a; ANY b FROM I WHERE b.v > a.v WITHIN 5 s RETURN a.v, b.v AS w",
+    "SELECT * FROM I MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS v PATTERN (A B) WITHIN INTERVAL '5' SECOND)",
+)
+
+
+@pytest.mark.parametrize("query", PATTERNS)
+def test_patterns_are_replaced_and_left(query: str, tmp_path: Path) -> None:
+    with served(tmp_path) as (_, client):
+        say(client, STREAM)
+        say(client, "REGISTER QUERY q AS SELECT v FROM I WINDOW NOW")
+        assert say(client, f"REGISTER OR REPLACE QUERY q AS {query}")["registered"]
+        assert say(client, f"CREATE OR REPLACE STREAM m AS {query}")["created"] == ["m"]
+        assert say(client, f"CREATE OR REPLACE STREAM m AS {query}")["created"] == ["m"]
+        for nothing in ("REGISTER QUERY IF NOT EXISTS Q AS", "CREATE STREAM IF NOT EXISTS M AS"):
+            assert not any(say(client, f"{nothing} {query}").values())
+        shown = say(client, "SHOW CREATE QUERY q; SHOW CREATE STREAM m")["shown"]
+        assert shown == [f"REGISTER QUERY q AS {query}", f"CREATE STREAM m AS {query}"]
+    with served(tmp_path) as (_, client):
+        assert phases(client) == {"q": "RUNNING"}
+        assert say(client, "SHOW CREATE QUERY q; SHOW CREATE STREAM m")["shown"] == shown
+
+
 def test_show_and_explain_are_answered_and_change_nothing(tmp_path: Path) -> None:
     with served(tmp_path) as (_, client):
         say(client, STREAM)
