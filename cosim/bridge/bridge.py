@@ -196,7 +196,7 @@ class Bridge:
             "config": self.config.to_json(),
             "session": session.identity if session else None,
             "failure": session.failure if session else None,
-            "storage": self.journal.failure,
+            "storage": self.journal.trouble,
             "leased": self._leased,
             "queries": session.book.running if session else 0,
             "stopping": self.stopping.is_set(),

@@ -14,6 +14,7 @@ room. A stage is not repeated, since its rows are gone.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -242,6 +243,9 @@ class StageWriter:
     def cancel(self) -> None:
         if self._writer is not None:
             self._reader.cancel()
+            # Otherwise Arrow prints the error again when the writer is collected.
+            with contextlib.suppress(flight.FlightError, pa.ArrowException):
+                self._writer.close()
 
     def __exit__(
         self,
@@ -249,10 +253,14 @@ class StageWriter:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if error is None:
-            self.close()
-        else:
+        if error is not None:
             self.cancel()
+            return
+        try:
+            self.close()
+        except BaseException:
+            self.cancel()
+            raise
 
     def _begin(self, schema: pa.Schema | None) -> None:
         descriptor = flight.FlightDescriptor.for_command(p.write(self._stage))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.content import Content, content_of, epoch_content
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.journal import Journal, storage
+from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.sealed import Sealed, digest
 from seustream.engine.stream.merge import timestamps
@@ -287,7 +287,7 @@ class PartWriter:
         self.content, self.timeless, self.columns = Content(), 0, str(schema)
         self.highest: int | None = None
         self._partial, self._writer = journal.begin_part()
-        with storage():
+        with self.journal.staging():
             self._rows = pa.ipc.new_stream(self._writer, schema)
 
     @property
@@ -301,12 +301,12 @@ class PartWriter:
         if rows.num_rows:
             top = int(timestamps(rows).max())
             self.highest = top if self.highest is None else max(self.highest, top)
-        with storage():
+        with self.journal.staging():
             self._rows.write_table(rows)
 
     def end(self) -> Kept:
         """Ends the part: all of it is on disk, under its name."""
-        with storage():
+        with self.journal.staging():
             self._rows.close()
         meta = _meta(self.stage, self.content, self.highest)
         meta |= {"timeless": self.timeless, "columns": self.columns}

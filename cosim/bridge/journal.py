@@ -39,6 +39,7 @@ class Journal:
         self._closed, self._writing = False, 0
         self.notes: list[str] = []
         self._numbers = itertools.count()
+        self._staging_failure: str | None = None
         check_owned(self.disk, folder)
         self.disk.make(self.staged)
         try:
@@ -172,7 +173,7 @@ class Journal:
     def begin_part(self) -> tuple[Path, SealedWriter]:
         """Creates a file for a part, under a temporary name."""
         partial = self.staged / f"{next(self._numbers)}.partial"
-        with storage():
+        with self.staging():
             return partial, SealedWriter(self.disk.open(partial, fresh=True))
 
     def end_part(
@@ -180,11 +181,28 @@ class Journal:
     ) -> Sealed:
         """Completes a part on disk, under a name that no other part has."""
         self._parts.add(name)
-        with storage():
+        with self.staging():
             seal = writer.seal("part", meta)
             self.disk.rename(partial, self.staged / name)
             self.disk.sync(self.staged)
+        self._staging_failure = None
         return Sealed(meta, memoryview(b""), seal, writer.size)
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[None]:
+        """Turns a disk failure while a part is written into the error that clients get; it is told
+        as `trouble` until a part can be written again."""
+        try:
+            with storage():
+                yield
+        except BridgeError as error:
+            self._staging_failure = str(error)
+            raise
+
+    @property
+    def trouble(self) -> str | None:
+        """The reason why records or parts cannot be written, if they could not be last."""
+        return self.failure or self._staging_failure
 
     def has(self, name: str) -> bool:
         """Returns whether there is a part of this name."""

@@ -170,7 +170,7 @@ def _of_session(session: Session) -> Samples:
         report = session.run.report
         found: Samples = [
             ("failed", (), int(session.failure is not None)),
-            ("storage_failed", (), int(session.journal.failure is not None)),
+            ("storage_failed", (), int(session.journal.trouble is not None)),
             ("over", (), int(session.over)),
             ("epochs_total", (), session.committed),
             ("rows_waiting", (), session.waiting_rows),

@@ -399,4 +399,11 @@ def _bridge(
             f"going on from {folder}: {bridge.session.replayed} records to replay",
             file=sys.stderr,
         )
+        if bridge.session.load.run.strict != arguments.strict:
+            was = "with" if bridge.session.load.run.strict else "without"
+            print(
+                f"warning: its queries were begun {was} --strict, and go on so;"
+                " a journal of its own begins others",
+                file=sys.stderr,
+            )
     return bridge

@@ -90,7 +90,7 @@ def test_a_write_that_fails_counts_nothing_twice(fault: str, later: int, tmp_pat
     right after shows the same rows once."""
     rows = streams(60, 1)
     epochs, disk = cut(rows, 4), SimDisk()
-    with bridge(tmp_path, disk=disk) as (made, url), BridgeClient(url, patience=0) as client:
+    with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
         client.load(compiled())
         feed_epoch(client, 0, epochs[0])
         parts = feed_epoch(client, 1, epochs[1], commit=False)
@@ -112,14 +112,13 @@ def test_a_write_that_fails_counts_nothing_twice(fault: str, later: int, tmp_pat
             assert said.kind == "storage"
             assert said.retriable
             assert "cannot be written" in str(said)
-            if made.journal.failure is not None:
-                assert client.health()["storage"] == made.journal.failure
-                assert client.status()["storage_failed"] == 1
+            assert client.health()["storage"] is not None
+            assert client.status()["storage_failed"] == 1
         assert client.read("pairs", 0, client.latest("pairs")["end"]).num_rows >= 0
     disk.room = None
     disk.faults.clear()
     disk.restart()
-    with bridge(tmp_path, disk=disk) as (made, url), BridgeClient(url, patience=0) as client:
+    with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
         client.commit(commit)
         for epoch in (2, 3):
             feed_epoch(client, epoch, epochs[epoch], attempt="again")
