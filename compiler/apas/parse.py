@@ -119,7 +119,7 @@ def _hint(expected: set[str], found: str) -> str | None:
     if found == "==" and "EQUAL" in expected and "COMPARISON" not in expected:
         return "an attribute is assigned with ="
     names = sorted({_SHOWN[e] for e in expected if e in _SHOWN} - {"STRING"})
-    shown = (name if name[0].isalpha() else f"'{name}'" for name in names)
+    shown = (name if name[0].isalpha() or "'" in name else f"'{name}'" for name in names)
     return f"expected {' or '.join(shown)}" if names else None
 
 

@@ -10,13 +10,15 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import lark
 from lark import Lark, Token
+from lark.exceptions import UnexpectedToken
+from lark.lexer import PatternStr
 from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
@@ -44,21 +46,15 @@ TOKEN_NAMES = {
     "STRING": "a string",
     "UNIT": "a unit of time",
     "COMPARISON": "a comparison",
-    "EQUAL": "'='",
     "BITWISE": "'&' or '|'",
     "SIGN": "'+' or '-'",
-    "CONCAT": "'||'",
-    "STAR": "'*'",
     "TIMES": "'/'",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "COMMA": "','",
-    "SEMICOLON": "';'",
-    "DOT": "'.'",
-    "__ANON_0": "'::'",
+    "COLUMN": "a name",
+    "INDEX": "an index",
+    "APAS_TEXT": "'$$'",
     "$END": "the end of the statement",
 }
-"""Names of tokens in messages."""
+"""Names in messages of tokens that are neither one word nor one sign."""
 
 _TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 _OPERATORS = {"!=": "<>", "≠": "<>", "==": "=", "≤": "<=", "≥": ">=", "×": "*"}
@@ -112,6 +108,26 @@ def _kept(file: Path, make: Callable[[], Lark]) -> Lark:
     return made
 
 
+def expected(grammar: Lark, error: UnexpectedToken) -> list[str]:
+    """Returns what could be written at the place of an error: words, and signs in quotes."""
+    return sorted({_shown(grammar, name) for name in error.accepts or error.expected})
+
+
+def _shown(grammar: Lark, terminal: str) -> str:
+    if terminal in TOKEN_NAMES:
+        return TOKEN_NAMES[terminal]
+    pattern = grammar.get_terminal(terminal).pattern
+    if not isinstance(pattern, PatternStr):
+        return terminal  # such as ANY, whose expression asks for the end of the word
+    return pattern.value if pattern.value[0].isalpha() else f"'{pattern.value}'"
+
+
+def listed(written: Sequence[str]) -> str:
+    """Joins alternatives: `a, b or c`."""
+    *before, last = written
+    return f"{', '.join(before)} or {last}" if before else last
+
+
 def span_of(meta: Meta) -> Span:
     return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
 
@@ -123,7 +139,7 @@ def token_span(token: Token) -> Span:
 def token_name(token: Token) -> s.Name:
     """Returns the name in a token, without the quotes around it."""
     text = str(token)
-    if text[0] in "\"`":
+    if text[0] in '"`':
         text = text[1:-1].replace(text[0] * 2, text[0])
     return s.Name(text, token_span(token))
 

@@ -74,7 +74,7 @@ def parse_statement(source: SourceText, span: Span, problems: Problems) -> tree.
     try:
         parsed = parser(kind).parse(text)
     except UnexpectedInput as error:
-        _report(error, source, span, problems, FORM if kind == "pattern" else FORM_RECOGNIZE)
+        _report(error, source, span, problems, kind)
         return None
     builder = _PatternBuilder(problems) if kind == "pattern" else _RecognizeBuilder(problems)
     statement: tree.Statement = builder.transform(parsed)
@@ -89,23 +89,13 @@ def parser(kind: str) -> Lark:
 
 # --- errors -------------------------------------------------------------------
 
-_TOKEN_NAMES = language.TOKEN_NAMES | {
-    "COLUMN": "a name",
-    "BANG": "'!'",
-    "LEFT": "'('",
-    "LBRACE": "'{'",
-    "RBRACE": "'}'",
-    "CIRCUMFLEX": "'^'",
-    "INDEX": "an index",
-    "OPTIONAL": "'?'",
-}
 _INSTEAD = {"&": "write AND", "!": "write NOT", "|": "write OR"}
 
 
 def _report(
-    error: UnexpectedInput, source: SourceText, span: Span, problems: Problems, form: str
+    error: UnexpectedInput, source: SourceText, span: Span, problems: Problems, kind: str
 ) -> None:
-    hint = f"the form is {form}"
+    hint = f"the form is {FORM if kind == 'pattern' else FORM_RECOGNIZE}"
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
@@ -116,8 +106,7 @@ def _report(
         problems.add("P001", "P001 the statement ends too early", _end(source, span), hint)
         return
     token = error.token
-    expected = sorted({_TOKEN_NAMES.get(n, n) for n in error.accepts or error.expected})
-    wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
+    wanted = language.listed(language.expected(parser(kind), error))
     if token.type == "$END":
         text = f"P001 the statement ends too early; expected {wanted}"
         problems.add("P001", text, _end(source, span), hint)
@@ -350,7 +339,7 @@ class _RecognizeBuilder(_ClauseBuilder):
         for token in c:
             if token is None or token.type == "COMMA":
                 continue
-            if token.type == "ORDER":
+            if token.type in ("ASC", "DESC"):
                 found[-1] = (found[-1][0], str(token).lower())
             else:
                 found.append((token_name(token), "asc"))

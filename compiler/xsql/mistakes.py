@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language.elsewhere import INSTEAD
-from seustream.compiler.language.parse import TOKEN_NAMES, library_call, parser
+from seustream.compiler.language.parse import expected, library_call, listed, parser
 from seustream.compiler.xsql.statements import end_of, written
 
 MISTAKES: dict[str, list[str]] = {
@@ -98,7 +98,11 @@ MISTAKES: dict[str, list[str]] = {
         "select a from R union all (select a from S)",
         "select a from R union (select a from S)",
     ],
-    "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW, DESCRIBE or EXPLAIN": [
+    "the text of an APAS query stands between $$: APAS $$ FROM ... SELECT ... $$": [
+        "register query q as apas from a",
+        "create stream q as apas from a",
+    ],
+    "a statement begins with CREATE, DROP, SELECT, WITH, PATTERN, REGISTER, SHOW, DESCRIBE or EXPLAIN": [
         "window 1",
         "(select * from R window 1)",
     ],
@@ -199,12 +203,14 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     token = error.token
     possible = error.accepts or error.expected
     if token.type == "COMMA" and {*possible} == {"RPAR"}:
-        listed = re.compile(r"(?i)[^()]*\)\s*(not\s+)?in\s*\(\s*\(").match(
+        by_one = re.compile(r"(?i)[^()]*\)\s*(not\s+)?in\s*\(\s*\(").match(
             source.text, token.start_pos or 0
         )
-        hint = _BY_ONE if listed else _BY_EXISTS
-    expected = sorted({TOKEN_NAMES.get(name, name) for name in possible})
-    wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
+        hint = _BY_ONE if by_one else _BY_EXISTS
+    written_here = expected(sql_parser(), error)
+    if {"REGISTER", "APAS", "ANALYZE"} & {*written_here}:  # where a parser of its own takes over
+        written_here = sorted([*written_here, "PATTERN"])
+    wanted = listed(written_here)
     if token.type == "$END":
         problems.add(
             "syntax",
@@ -213,7 +219,7 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
             hint,
         )
         return
-    keywords = [name for name in possible if name not in TOKEN_NAMES]
+    keywords = [word for word in written_here if word.isupper()]
     start = token.start_pos or 0
     unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", so_far)
     if unit is not None:
