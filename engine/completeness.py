@@ -148,7 +148,7 @@ def _reach(name: str, window: Window) -> int:
     if window.kind is WindowKind.ROWS and is_plain(window):
         raise _Unknown(f"from {window.size} rows of {name} on")
     if window.kind is WindowKind.UNBOUNDED or not is_plain(window):
-        raise _Unknown(f"never: what {name} brought before is missing from {window}")
+        raise _Unknown(f"never: rows of {name} that came before are missing from {window}")
     return window.size if window.kind is WindowKind.RANGE else 0
 
 

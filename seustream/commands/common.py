@@ -71,7 +71,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="auto|N",
-        help="spread queries over so many devices (default: 1), or as many as they need",
+        help="spread queries over N devices (default: 1), or over as many as they need",
     )
     parser.add_argument(
         "--statistics",
@@ -84,7 +84,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="the value of :NAME in a pattern, a number or a text; once for each",
+        help="the value of :NAME in a query, a number or a text; once for each",
     )
     add_library_argument(parser)
 

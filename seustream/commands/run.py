@@ -64,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te), which a"
-        " table has not; once for each stream and table",
+        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te); a table has"
+        " no ts; once for each stream and table",
     )
     sites.add_arguments(parser)
     parser.add_argument(

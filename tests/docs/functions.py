@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from seustream.compiler.language.aggregates import AGGREGATES
@@ -37,12 +38,19 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _takes(parameters: Sequence[ArgumentKind], optional: int, variadic: bool = False) -> str:
-    names = [parameter.name for parameter in parameters]
-    fewest = len(names) - optional
-    shown = ", ".join(names[:fewest])
-    for name in names[fewest:]:
-        shown += f" [, {name}]" if shown else f"[{name}]"
+def _takes(lists: Sequence[Sequence[ArgumentKind]], optional: int, variadic: bool = False) -> str:
+    """Shows the arguments of a function with one or several lists of them; those of the first that
+    may be left out come last."""
+    fewest, shown = min(len(lists[0]) - optional, *map(len, lists)), ""
+    for place, kinds in enumerate(itertools.zip_longest(*lists)):
+        names = dict.fromkeys(kind.name for kind in kinds if kind is not None)
+        if "a number" in names:
+            names.pop("an integer", None)
+        name = " or ".join(names)
+        if place < fewest:
+            shown += ", " * bool(shown) + name
+        else:
+            shown += f" [, {name}]" if shown else f"[{name}]"
     return (shown or "nothing") + ", …" * variadic
 
 
@@ -53,13 +61,13 @@ def _names(entry: ScalarFunction | AggregateFunction) -> str:
 def text() -> str:
     """Returns the whole page."""
     rows = [
-        f"| {_names(f)} | {_takes(f.parameters, f.optional, f.variadic)} | {_cell(f.doc)}"
+        f"| {_names(f)} | {_takes([f.parameters, *(o.parameters for o in f.overloads)], f.optional, f.variadic)} | {_cell(f.doc)}"
         f" | `{_cell(f.example)}` |\n"
         for _, f in sorted(FUNCTIONS.items())
         if not f.hidden
     ]
     aggregates = [
-        f"| {_names(a)} | {_takes(a.parameters, a.optional)} | {_cell(a.doc)}"
+        f"| {_names(a)} | {_takes([a.parameters], a.optional)} | {_cell(a.doc)}"
         f" | {'removal' if a.remove is not None else 'merging'} | `{_cell(a.example)}` |\n"
         for a in AGGREGATES.values()
     ]
