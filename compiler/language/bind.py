@@ -29,7 +29,13 @@ from seustream.compiler.language.constants import (
 )
 from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.overloads import CONVERT, expanded_parameters, instead, signatures
+from seustream.compiler.language.overloads import (
+    CONVERT,
+    LISTS,
+    expanded_parameters,
+    instead,
+    signatures,
+)
 from seustream.compiler.language.registry import (
     AggregateFunction,
     Chosen,
@@ -96,6 +102,13 @@ class Binder(ConstantBinder):
             )
         return x.condition(bound)
 
+    def key(self, e: s.Expression, what: str) -> x.Expression:
+        """Binds a value by which rows are ordered or divided."""
+        bound = self.value(e)
+        if bound.type.kind is not Kind.LIST:
+            return bound
+        return self.fail("type-mismatch", f"a list is no key of {what}", e.span, LISTS)
+
     def _value(self, e: s.Expression) -> x.Expression:
         match e:
             case s.Reference():
@@ -131,7 +144,7 @@ class Binder(ConstantBinder):
                 return x.IsNull(self.value(e.operand), e.negated)
             case s.IsDistinct():
                 sides = (self.value(e.left), self.value(e.right))
-                found = self._choose("is_distinct", sides, e.span, e.span)
+                found = self._choose("is_distinct", sides, e.span, e.span, shown="IS DISTINCT FROM")
                 return x.Not(x.condition(found)) if e.negated else found
             case s.Like():
                 return self._like(e)
@@ -193,6 +206,8 @@ class Binder(ConstantBinder):
             return FAILED
         left, right = self._beside(left, right.type, span), self._beside(right, left.type, span)
         left, right = in_milliseconds(exact_beside((left, right)))
+        if Kind.LIST in (left.type.kind, right.type.kind):
+            return self.fail("type-mismatch", "lists are not compared", span, LISTS)
         met = t.common(left.type, right.type)
         if met is None:
             return self.fail(
@@ -242,7 +257,9 @@ class Binder(ConstantBinder):
                 "type-mismatch",
                 f"{e.function.upper()} wants a text, not {operands[0].type}",
                 e.operand.span,
-                "convert it with CAST(... AS varchar)",
+                LISTS
+                if operands[0].type.kind is Kind.LIST
+                else "convert it with CAST(... AS varchar)",
             )
         if len(operands) > 2 and not _single(operands[2]):
             return self.fail(
@@ -289,7 +306,7 @@ class Binder(ConstantBinder):
             return FAILED
         if not t.castable(operand.type, to):
             can = [other.kind.value for other in _CAST_TARGETS if t.castable(operand.type, other)]
-            hint = f"it can become {', '.join(can)}"
+            hint = f"it can become {', '.join(can)}" if can else LISTS
             if operand.type.is_integer and to.is_time:
                 hint = f"timestamp_millis(...) makes a timestamp of milliseconds; {hint}"
             return self.fail("type-mismatch", f"{operand.type} cannot become {to}", e.span, hint)
@@ -359,6 +376,8 @@ class Binder(ConstantBinder):
         """Resolves a function or operator over bound arguments, by the first signature that fits."""
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
+        if any(argument.type.kind is Kind.LIST for argument in arguments):
+            return self.fail("type-mismatch", f"{shown or name} takes no list", span, LISTS)
         entry = FUNCTIONS[name]
         if name == "-":
             arguments = in_milliseconds(arguments)
@@ -425,6 +444,8 @@ class Binder(ConstantBinder):
         if FAILED in arguments:
             return FAILED
         parameters = entry.parameters[: len(arguments)]
+        if any(argument.type.kind is Kind.LIST for argument in arguments):
+            return self.fail("type-mismatch", f"{name} takes no list", e.span, LISTS)
         chosen = choose(parameters, entry.result_type, [argument.type for argument in arguments])
         if chosen is None:
             kinds = ", ".join(str(argument.type) for argument in arguments)

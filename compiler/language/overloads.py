@@ -9,6 +9,8 @@ from seustream.compiler.language.registry import ArgumentKind, Result, ScalarFun
 from seustream.compiler.language.types import Kind, Type
 
 CONVERT = "convert with CAST(... AS ...)"
+LISTS = "of what array_agg collects, string_agg(CAST(x AS varchar), ',') makes one text"
+"""What to write instead of an operation that takes no list."""
 
 
 def instead(name: str, types: Sequence[Type]) -> str:

@@ -16,8 +16,9 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.language.options import query_options
+from seustream.compiler.language.overloads import LISTS
 from seustream.compiler.language.syntax import Name
-from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.language.types import MILLISECONDS, Kind
 from seustream.compiler.pattern import ir, tree
 from seustream.compiler.pattern.classify import classify
 from seustream.compiler.pattern.ir import Mode, Skip, Strategy
@@ -71,6 +72,8 @@ class PatternContext:
                 hint = suggest(name.text, [c.name for c in stream.columns], "attributes")
                 text = f"stream {stream.name} has no attribute {name.text}"
                 self.report("P003", text, name.span, hint)
+            elif column.type.kind is Kind.LIST:
+                self.report("P015", "a list is no key of PARTITION BY", name.span, LISTS)
             else:
                 found.append(column.name.lower())
         return tuple(found)

@@ -18,6 +18,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.bind import FAILED, Binder
 from seustream.compiler.language.elsewhere import INSTEAD
+from seustream.compiler.language.overloads import LISTS
 from seustream.compiler.language.types import BIGINT, DOUBLE, Kind, read_interval
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import CHANGE
@@ -74,7 +75,7 @@ def over(
     either = whole or of_all
     frame = logical.Frame(False, None) if either else _frame(e, window, binder, sources)
     binder.aggregating = f"OVER of {name}"  # aggregates do not nest here either
-    partition = tuple(binder.value(key) for key in window.partition)
+    partition = tuple(binder.key(key, "PARTITION BY") for key in window.partition)
     # Rows come by time, and rows equal in an order keep that sequence.
     order = order_keys(window.order_by, binder) if whole and not (name == "lead" and timely) else ()
     if of_all or (name == "lead" and timely):
@@ -122,6 +123,8 @@ def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.E
     binder.aggregating = None
     if FAILED in arguments:
         return FAILED
+    if arguments and arguments[0].type.kind is Kind.LIST and not of.order:
+        return binder.fail("over", f"{name} in the order of time takes no list", e.span, LISTS)
     frame = of.frame
     if name in (*RANKS, "lag"):  # regardless of the frame
         frame = logical.Frame(False, offset if name == "lag" else None)
@@ -140,7 +143,7 @@ def _place(e: tree.OverCall, name: str, binder: Binder, of: logical.Over) -> x.E
 def order_keys(written: Sequence[tree.OrderItem], binder: Binder) -> tuple[logical.OrderKey, ...]:
     """Binds the expressions of ORDER BY; NULL comes last unless NULLS FIRST is written."""
     return tuple(
-        logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
+        logical.OrderKey(binder.key(e.expression, "ORDER BY"), e.descending, bool(e.nulls_first))
         for e in written
     )
 

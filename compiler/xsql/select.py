@@ -15,6 +15,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.options import query_options
+from seustream.compiler.language.overloads import LISTS
+from seustream.compiler.language.types import Kind
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import (
     CHANGE,
@@ -248,7 +250,7 @@ class SelectBinder:
         """Binds the keys of groups other than a window. A windowing function in FROM requires its
         window_start and window_end there."""
         binder = self._binder(scope)
-        found = [binder.value(e) for e in select.group_by if not periods.is_window(e)]
+        found = [binder.key(e, "GROUP BY") for e in select.group_by if not periods.is_window(e)]
         keys = tuple(e for e in found if e not in _WINDOW)
         for item in tree.from_items(select.sources):
             if item.windows is None:
@@ -374,7 +376,10 @@ class SelectBinder:
 
     def _check_keys(self, window: PartitionWindow, stream: Stream, at: Span) -> None:
         for key in window.keys:
-            if stream.column(key) is None:
+            column = stream.column(key)
+            if column is not None and column.type.kind is Kind.LIST:
+                self.problems.add("type-mismatch", "a list is no key of PARTITION BY", at, LISTS)
+            if column is None:
                 self.problems.add(
                     "unknown-column",
                     f"stream {stream.name} has no column {key}",

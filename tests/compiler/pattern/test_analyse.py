@@ -6,6 +6,7 @@ import pytest
 
 from seustream.compiler.errors import CompileError
 from seustream.compiler.pattern.ir import Mode, Skip, Strategy
+from seustream.compiler.pipeline import compile_text
 from tests.compiler.pattern.queries import query
 
 
@@ -49,3 +50,9 @@ def test_defaults() -> None:
     found = query("PATTERN A; B WITHIN 1 s RETURN *")
     assert (found.strategy, found.mode, found.skip) == (Strategy.ANY, Mode.GROUP, Skip.NONE)
     assert (found.stream.name, found.type_column) == ("stock", "type")
+
+
+def test_a_list_divides_no_stream() -> None:
+    text = "CREATE STREAM R (a int); CREATE STREAM L AS SELECT 'x' AS type, array_agg(a) AS l FROM R GROUP BY TUMBLE(ts, 2);"
+    with pytest.raises(CompileError, match="P015 a list is no key of PARTITION BY"):
+        compile_text(f"{text} PATTERN x A FROM L PARTITION BY l WITHIN 1 s RETURN a.type")

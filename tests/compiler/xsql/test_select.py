@@ -6,6 +6,7 @@ import pytest
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, VARCHAR, Kind, Type
+from seustream.compiler.pipeline import compile_text
 from tests.compiler.xsql.analysed import query
 from tests.compiler.xsql.problems import STREAMS, reported
 
@@ -70,3 +71,49 @@ def test_grouping_is_typed() -> None:
 def test_a_failed_operand_is_reported_once() -> None:
     text = "SELECT nope + 1 FROM R WHERE NOT (abs(nothing) * 2 BETWEEN 1 AND 5) WINDOW 1"
     assert [r.text for r in reported(STREAMS + text)] == ["nope", "nothing"]
+
+
+LISTS = (
+    STREAMS + "CREATE STREAM L AS SELECT a, array_agg(b) AS l FROM R GROUP BY a, TUMBLE(ts, 2);\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("select", "at", "said"),
+    [
+        ("SELECT array_agg(b) AS l FROM R GROUP BY a, TUMBLE(ts, 2) ORDER BY l", "l", "ORDER BY"),
+        ("SELECT l, count(*) AS n FROM L GROUP BY l WINDOW UNBOUNDED", "l", "GROUP BY"),
+        ("SELECT count(*) OVER (PARTITION BY l ORDER BY ts) AS n FROM L", "l", "PARTITION BY"),
+        ("SELECT a FROM L WINDOW PARTITION BY l ROWS 1", "PARTITION BY l ROWS 1", "PARTITION BY"),
+        ("SELECT rank() OVER (ORDER BY l) AS r FROM L", "l", "ORDER BY"),
+        ("SELECT DISTINCT l FROM L ORDER BY l LIMIT 1 WINDOW UNBOUNDED", "l", "ORDER BY"),
+        ("SELECT lag(l) OVER (ORDER BY ts) AS p FROM L", "lag(l) OVER (ORDER BY ts)", "lag"),
+        ("SELECT first_value(l) OVER w AS p FROM L WINDOW w AS (ORDER BY ts)", "first_value(l) OVER w", ""),
+        ("SELECT x.a FROM L x JOIN L y ON x.l = y.l WINDOW RANGE 1", "x.l = y.l", "not compared"),
+        ("SELECT x.a FROM L x LEFT JOIN L y USING (l) WINDOW RANGE 1", "l", "not compared"),
+        ("SELECT a FROM L WHERE l IN (SELECT l FROM L) WINDOW RANGE 1", "l IN (SELECT l FROM L)", ""),
+        ("SELECT a FROM L WHERE l = l", "l = l", "not compared"),
+        ("SELECT coalesce(l, l) AS m FROM L", "coalesce(l, l)", "coalesce takes no list"),
+        ("SELECT CAST(l AS varchar) AS m FROM L", "CAST(l AS varchar)", "cannot become"),
+        ("SELECT count(DISTINCT l) AS n FROM L WINDOW 1", "count(DISTINCT l)", "no list"),
+        ("SELECT l LIKE 'x' AS m FROM L", "l", "LIKE"),
+    ],
+)  # fmt: skip
+def test_a_list_is_no_key(select: str, at: str, said: str) -> None:
+    (problem,) = reported(LISTS + select)
+    assert problem.text == at
+    assert said in problem.message
+    assert "string_agg" in problem.hint
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT l, l IS NULL AS none, CASE WHEN a = 1 THEN l END AS some FROM L",
+        "SELECT DISTINCT l FROM L WINDOW UNBOUNDED",
+        "SELECT l FROM L UNION SELECT l FROM L WINDOW UNBOUNDED",
+        "SELECT lead(l) OVER (ORDER BY ts) AS next, lag(l) OVER (ORDER BY a) AS last FROM L",
+    ],
+)
+def test_a_list_is_a_value(select: str) -> None:
+    compile_text(LISTS + select)
