@@ -12,6 +12,7 @@ sensor must not end a long query. The channel has no authentication, so it is re
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections import Counter
@@ -23,7 +24,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from seustream.compiler.apas.tree import Node, SchemaRefused, from_lists
-from seustream.compiler.catalogue import Stream
+from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import Type
 from seustream.compiler.xsql.descriptions import quoted
 from seustream.compiler.xsql.intervals import END, leaves, tree_of
@@ -80,19 +81,25 @@ def source_address(text: str) -> Address:
 
 @dataclass(slots=True)
 class _Entering:
-    """A stream that a source brings: the schema to check against, and the elements that wait for
-    their epoch."""
+    """A stream that a source brings: the columns to check against, the type of the ends of
+    intervals, if it has them, and the elements that wait for their epoch."""
 
     stream: Stream
-    types: tuple[Type, ...]
+    columns: tuple[Column, ...] = field(init=False)
+    end: Type | None = field(init=False)
     channel: TcpChannel | None = None
     last: tuple[int, int] | None = None
     promise: int | None = None
+    told: int | None = None  # the promise that the session knows
     stopped: bool = False
     ended: bool = False  # the session knows
     accepted: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     waiting: list[StreamElement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.columns = tuple(leaves(self.stream))
+        self.end = next((c.type for c in self.stream.columns if c.name == END), None)
 
     def checked(self, x: StreamElement) -> tuple[StreamElement | None, str]:
         """Returns the element to pass on, or the reason for dropping it."""
@@ -103,22 +110,31 @@ class _Entering:
         if x.te < x.ts:
             return None, "interval"
         if x.kind is ElementKind.INSERTION:
-            if len(x.values) != len(self.types):
-                return None, "schema"
             try:
-                values = tuple(taken(v, of) for v, of in zip(x.values, self.types, strict=True))
+                x = StreamElement(x.kind, x.ts, x.te, self._values(x))
             except NoSuchValue:
                 return None, "schema"
-            x = StreamElement(x.kind, x.ts, x.te, values)
         if self.last is not None and x.key < self.last:
             return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
         self.last = x.key
         return x, ""
 
+    def _values(self, x: StreamElement) -> tuple[Any, ...]:
+        """Returns the values as the columns hold them; raises `NoSuchValue` if one does not."""
+        if len(x.values) != len(self.columns):
+            raise NoSuchValue(f"{len(x.values)} values, want {len(self.columns)}")
+        if self.end is not None:
+            taken(x.te, self.end)
+        found = tuple(taken(v, c.type) for v, c in zip(x.values, self.columns, strict=True))
+        for value, column in zip(found, self.columns, strict=True):
+            if value is None and not column.nullable:
+                raise NoSuchValue(f"{column.name} is NULL")
+        return found
+
     def table(self, elements: list[StreamElement]) -> pa.Table:
         columns: dict[str, Any] = {"ts": [x.ts for x in elements], END: [x.te for x in elements]}
         schema = stream_schema(self.stream)
-        for number, column in enumerate(leaves(self.stream)):
+        for number, column in enumerate(self.columns):
             columns[column.name] = [x.values[number] for x in elements]
         arrays = [pa.array(columns[f.name], f.type) for f in schema]
         return pa.table(arrays, schema=schema)
@@ -143,6 +159,7 @@ class Sources:
         self._listening: list[tuple[socket.socket, threading.Thread]] = []
         self._connections: dict[TcpChannel, threading.Thread] = {}
         self._closing = threading.Event()
+        self._load: p.Load | None = None  # with which `streams` agree
         self._flusher = threading.Thread(target=self._flush_on, name="sources", daemon=True)
         self._flusher.start()
 
@@ -218,7 +235,12 @@ class Sources:
                 target=self._take, args=(channel,), name="source", daemon=True
             )
             self._connections[channel] = thread
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # there are too many threads
+                self._tell("source refused", f"{channel.address}: {error}")
+                self._connections.pop(channel, None)
+                channel.close()
 
     def _take(self, channel: TcpChannel) -> None:
         """Takes everything that one source sends."""
@@ -244,6 +266,9 @@ class Sources:
                 self._offer(one, x)
         except (LineMalformed, BridgeError, SchemaRefused) as error:
             self._tell("source refused", f"{channel.address}: {error}")
+        except Exception as error:
+            # A fault of the bridge, which ends this source alone.
+            self._tell("source failed", f"{channel.address}: {type(error).__name__}: {error}")
         finally:
             channel.close()
             with self._changed:
@@ -266,7 +291,7 @@ class Sources:
                 raise LineMalformed(f"there are {len(self.streams):,} streams of sources already")
             stream = self._stream(name, tree)
             if one is None or one.stream != stream:
-                one = _Entering(stream, tuple(column.type for column in leaves(stream)))
+                one = _Entering(stream)
                 one.stopped = one.ended = name in self.bridge.session.ended
                 self.streams[name] = one
             one.channel = channel
@@ -321,22 +346,51 @@ class Sources:
     # --- epochs ---------------------------------------------------------------
 
     def _flush_on(self) -> None:
-        told: dict[str, int] = {}
-        while True:
-            pause = collecting(self._behind(), self.bridge.limits.max_latency)
+        pause, last = _SOON, False
+        while not last:
             last = self._closing.wait(pause / 1000)
-            for name, one in list(self.streams.items()):
-                try:
-                    self._flush(one, told)
-                except BridgeError as error:
-                    if not error.retriable:
-                        with self._changed:
-                            one.rejected[error.kind] += len(one.waiting)
-                            one.waiting.clear()
-                            told[name] = one.promise or 0
-                        self._tell("rejected", f"stream {name}: {error}")
-            if last:
+            try:
+                self._leave_dropped()
+                self._flush_all()
+                pause = collecting(self._behind(), self.bridge.limits.max_latency)
+            except Exception as error:
+                # A fault of the bridge: rows are lost from here on, which every client must learn.
+                with contextlib.suppress(BridgeError):
+                    self.bridge.session.fail(error)
+                self._tell("failed", f"{type(error).__name__}: {error}")
+
+    def _flush_all(self) -> None:
+        for one in list(self.streams.values()):
+            try:
+                self._flush(one)
+            except BridgeError as error:
+                if not error.retriable:
+                    self._reject(one, error.kind, str(error))
+
+    def _reject(self, one: _Entering, kind: str, why: str) -> None:
+        """Drops and counts the elements that wait."""
+        with self._changed:
+            one.rejected[kind] += len(one.waiting)
+            one.waiting.clear()
+            one.told = one.promise
+            self._changed.notify_all()
+        self._tell("rejected", f"stream {one.stream.name}: {why}")
+
+    def _leave_dropped(self) -> None:
+        """Closes the channels of streams that are no longer in the catalogue."""
+        with contextlib.suppress(BridgeError), self._changed:
+            session = self.bridge.session  # there is none yet, or no longer: BridgeError
+            load = session.latest_load
+            if load is self._load:
                 return
+            base = {stream.name: stream for stream in session.compiled(load).program.base}
+            for name, one in list(self.streams.items()):
+                if base.get(name) != one.stream:
+                    del self.streams[name]
+                    if one.channel is not None:
+                        one.channel.close()
+                    self._reject(one, "unknown", "it is dropped")
+            self._load = load
 
     def _behind(self) -> int:
         """Returns the milliseconds that rows have waited to be processed."""
@@ -345,13 +399,14 @@ class Sources:
         except BridgeError:  # no session yet, or no longer
             return 0
 
-    def _flush(self, one: _Entering, told: dict[str, int]) -> None:
+    def _flush(self, one: _Entering) -> None:
         """Commits the waiting elements of a stream as an epoch; a retriable error leaves them
         waiting."""
         session, name = self.bridge.session, one.stream.name
         with self._changed:
             elements, promise, stopped = list(one.waiting), one.promise, one.stopped
-        if promise is not None and (elements or told.get(name) != promise):
+        if promise is not None and (elements or one.told != promise):
+            session.check_running()
             writer = f"source {name}"
             epoch = session.epochs.last(writer) + 1
             parts: tuple[p.StagedPart, ...] = ()
@@ -362,12 +417,17 @@ class Sources:
                     staged = session.keep(part)
                 parts = (p.StagedPart(staged.staging, staged.rows),)
             # The rows arrive in order, so there is no slack to allow for.
-            seen = {name: promise + session.runner.run.gates[name].slack}
+            slack = session.load.run.slack
+            seen = {name: promise + (one.stream.out_of_orderness if slack is None else slack)}
             session.commit(p.Commit(writer, epoch, parts, seen))
-            told[name] = promise
+            one.told = promise
             with self._changed:
                 del one.waiting[: len(elements)]
                 self._changed.notify_all()
         if stopped and not one.ended and not one.waiting:
-            session.end(p.End((name,)))
-            one.ended = True
+            try:
+                session.end(p.End((name,)))
+                one.ended = True
+            except BridgeError as error:
+                one.ended = not error.retriable
+                raise

@@ -11,7 +11,7 @@ import struct
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from seustream.compiler.language.convert import converter
+from seustream.compiler.language.exact import fitted
 from seustream.compiler.language.types import Kind, Type, integer_range, read_time
 from seustream.engine.temporal.elements import EPOCH, milliseconds
 
@@ -45,7 +45,7 @@ def _taken(value: Any, of: Type) -> Any:
         case Kind.REAL:
             return _single(_float(value)) if number else _NO
         case Kind.VARCHAR | Kind.CHAR:
-            return value if isinstance(value, str) else _NO
+            return _text(value, of) if isinstance(value, str) else _NO
         case Kind.TIMESTAMP:
             if isinstance(value, datetime.datetime):
                 return value
@@ -64,6 +64,14 @@ def _taken(value: Any, of: Type) -> Any:
             return value if isinstance(value, wanted) else _NO
         case _:
             return _NO
+
+
+def _text(value: str, of: Type) -> Any:
+    try:
+        value.encode()  # JSON can spell half of a character, which no column holds
+    except UnicodeEncodeError:
+        return _NO
+    return value if of.length is None or len(value) <= of.length else _NO
 
 
 def _float(value: float) -> Any:
@@ -105,8 +113,7 @@ def _decimal(value: Any, of: Type) -> Any:
         return _NO
     if not exact.is_finite():
         return _NO
-    change = converter(Type(Kind.DECIMAL, 38, max(-int(exact.as_tuple().exponent), 0)), of)
-    found = exact if change is None else change(exact)
+    found = fitted(exact, of)
     return found if found is not None and found == exact else _NO
 
 

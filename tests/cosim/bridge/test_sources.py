@@ -21,7 +21,7 @@ from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.security import Address, AddressRefused
-from seustream.cosim.bridge.sources import collecting, source_address
+from seustream.cosim.bridge.sources import _Entering, collecting, source_address
 from tests.cosim.bridge.serving import bridge
 
 HEADER = {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"]]}
@@ -149,6 +149,85 @@ def test_each_bad_element_is_counted_under_its_reason(tmp_path: Path) -> None:
         assert any(line.startswith("header refused: stream I") for line in told)
         assert made.session.failure is None
         source.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "type", "bad"),
+    [
+        ("v varchar", "STRING", "\ud800"),
+        ("v varchar(3)", "STRING", "four"),
+        ("v decimal(38,0)", "DECIMAL(38,0)", str(10**38)),
+        ("v int NOT NULL", "INTEGER", None),
+        ("te int, v int", "INTEGER", 1),
+    ],
+)
+def test_a_value_that_no_column_holds_ends_its_tuple_alone(
+    column: str, type: str, bad: object, tmp_path: Path
+) -> None:
+    """The stream of the tuple goes on, and so do the other ones."""
+    good = "x" if type == "STRING" else 1
+    with served(tmp_path) as (made, at, client):
+        queries = "REGISTER QUERY q AS SELECT v FROM I; REGISTER QUERY r AS SELECT v FROM J"
+        text = f"CREATE STREAM I ({column}); CREATE STREAM J (v int); {queries}"
+        client.act("statement", p.Statement(text))
+        source = send(at, {**HEADER, "schema": [["v", type]]}, insert(1, good))
+        more(source, insert(2, bad, te=1 << 40), insert(3, good), {"type": "BOUNDARY", "ts": 99})
+        other = send(at, {**HEADER, "stream": "J"}, insert(5, 7), insert(6, 7))
+        until(lambda: client.latest("q")["end"] == 2 and client.latest("r")["end"] == 2)
+        more(other, insert(7, 8))
+        until(lambda: client.latest("r")["end"] == 3)
+        assert stream(client)["rejected"] == {"schema": 1}
+        assert made.session.failure is None
+        source.close()
+        other.close()
+
+
+def test_a_fault_of_the_sources_is_a_failure_that_clients_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sources' thread goes on: a session that is begun anew is fed."""
+    with served(tmp_path) as (made, at, client):
+        assert made.sources is not None
+        source = send(at, HEADER)
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        with monkeypatch.context() as patched:
+            patched.setattr(_Entering, "table", lambda *_: 1 // 0)
+            more(source, insert(1, 1))
+            until(lambda: client.health()["failure"])
+        assert client.health()["failure"].startswith("ZeroDivisionError: ")
+        assert made.sources.events["failed"] == 1
+        until(lambda: made.sources and made.sources.states()["I"]["rejected"] == {"failed": 1})
+        client.act("reset")
+        assert hung_up(source)
+        client.act("query-register", p.Register("q", "select [x = $I.v]"))
+        source = send(at, HEADER, insert(1, 1), {"type": "BOUNDARY", "ts": 9})
+        until(lambda: client.latest("q")["end"] == 1)
+        source.close()
+
+
+def test_a_stream_that_is_dropped_ends_its_source_alone(tmp_path: Path) -> None:
+    with served(tmp_path) as (made, at, client):
+        one = send(at, HEADER, insert(1, 1))
+        two = send(at, {**HEADER, "stream": "J"}, insert(1, 1))
+        until(lambda: stream(client)["state"] == stream(client, "J")["state"] == "CONNECTED")
+        client.act("query-register", p.Register("r", "select [x = $J.v]"))
+        client.act("statement", p.Statement("DROP STREAM I"))
+        with contextlib.suppress(OSError):  # the bridge may have hung up already
+            more(one, insert(2, 2))
+        assert hung_up(one)
+        more(two, insert(2, 2), insert(3, 3), {"type": "BOUNDARY", "ts": 4})
+        until(lambda: [value for *_, value in rows(client, "r")][-2:] == [2, 3])
+        assert made.sources is not None
+        assert [*made.sources.states()] == ["J"]
+        one = send(at, {**HEADER, "schema": [["w", "STRING"]]})
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        client.act("query-register", p.Register("q", "select [x = $I.w]"))
+        more(one, insert(1, "new"), {"type": "STOP"})
+        until(lambda: client.latest("q")["end"] == 1)
+        assert rows(client) == [(1, 2, "new")]
+        assert made.session.failure is None
+        one.close()
+        two.close()
 
 
 @pytest.mark.acceptance(3)

@@ -3,15 +3,19 @@ refused."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Type
+from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.values import NoSuchValue, shown_value, taken
 
 VALUES: list[tuple[Type, Any, Any]] = [
@@ -27,6 +31,8 @@ VALUES: list[tuple[Type, Any, Any]] = [
     (t.INTERVAL, -300_000, datetime.timedelta(minutes=-5)),
     (t.decimal(5, 2), "3.25", Decimal("3.25")),
     (t.decimal(5, 2), 7, Decimal(7)),
+    (t.decimal(38, 0), 10**38 - 1, Decimal(10**38 - 1)),
+    (Type(t.Kind.VARCHAR, 2), "öö", "öö"),
 ]
 
 
@@ -53,6 +59,10 @@ WRONG: list[tuple[Type, Any]] = [
     (t.REAL, 1e300),
     (t.BOOLEAN, 1),
     (t.VARCHAR, 1),
+    (t.VARCHAR, "\ud800"),
+    (t.VARCHAR, "a\udc00b"),
+    (Type(t.Kind.VARCHAR, 2), "abc"),
+    (Type(t.Kind.CHAR, 1), "ab"),
     (t.TIMESTAMP, 2**62),
     (t.TIMESTAMP, "2024-02-29"),
     (t.DATE, "2023-02-29"),
@@ -62,6 +72,10 @@ WRONG: list[tuple[Type, Any]] = [
     (t.decimal(5, 2), "x"),
     (t.decimal(5, 2), "NaN"),
     (t.decimal(5, 2), 1.5),
+    (t.decimal(38, 0), 10**38),
+    (t.decimal(38, 0), -(10**40)),
+    (t.decimal(38, 0), "1e999999"),
+    (t.decimal(38, 38), "1"),
 ]
 
 
@@ -69,3 +83,31 @@ WRONG: list[tuple[Type, Any]] = [
 def test_what_the_type_does_not_have(of: Type, value: Any) -> None:
     with pytest.raises(NoSuchValue):
         taken(value, of)
+
+
+def test_what_is_taken_is_held_by_a_column() -> None:
+    """Whatever a source sends, a value that is not refused fits Arrow's column of its type."""
+    types = [of for of, *_ in VALUES] + [of for of, _ in WRONG]
+    numbers = [sign * 2**n + more for sign in (-1, 1) for n in (0, 31, 63, 126) for more in (-1, 0)]
+    tens = [10**n for n in (3, 37, 38, 39, 4000)]
+    texts = [
+        "",
+        "\0",
+        "\ud800",
+        "24:00",
+        "9999-12-31",
+        "0e100",
+        "0e-100",
+        "1e38",
+        "1e-999999",
+        "inf",
+    ]
+    values = [*numbers, *tens, *texts, 1e308, math.inf, 1e-320, 86_399_999_999_999_999, [], {}]
+    held = 0
+    for of in dict.fromkeys(types):
+        for value in values:
+            with contextlib.suppress(NoSuchValue):
+                found = taken(value, of)
+                assert pa.array([found], arrow_type(of)).to_pylist() == [found], (of, value)
+                held += 1
+    assert held > 100
