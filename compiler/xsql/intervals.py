@@ -73,12 +73,23 @@ def compile_apas(
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
     try:
-        return compile_query(text, catalogue, name, libraries, source.name, parameters)
+        found = compile_query(text, catalogue, name, libraries, source.name, parameters)
     except CompileError as error:
         for problem in error.problems:
             place = max(problem.span, Span(span.start, span.start + 1))
             problems.add(problem.kind, problem.message, place, problem.hint)
         return None
+    for stream in known:
+        end = next((column for column in stream.columns if column.name == END), None)
+        if end is not None and stream.name in found.versions and not end.type.is_integer:
+            problems.add(
+                "type-mismatch",
+                f"column {END} of stream {stream.name} is {end.type}, and intervals end at a bigint",
+                span,
+                f"CREATE STREAM {stream.name} ({END} bigint, …), in milliseconds; or another name",
+            )
+            return None
+    return found
 
 
 def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems) -> Stream:

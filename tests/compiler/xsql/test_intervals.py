@@ -75,3 +75,11 @@ def test_mistakes_have_their_place_in_the_file(query: str, kind: str) -> None:
 def test_apas_is_a_name_elsewhere() -> None:
     found = compile_text("CREATE STREAM apas (apas int); SELECT apas FROM apas WINDOW 1;")
     assert found.program.names == ["q0"]
+
+
+def test_the_end_of_an_interval_is_an_integer() -> None:
+    """Otherwise tuples would silently be points."""
+    text = "CREATE STREAM i (te timestamp, v int); CREATE STREAM j (te timestamp, v int);"
+    with pytest.raises(CompileError, match="column te of stream i is timestamp, and") as caught:
+        compile_text(f"{text} REGISTER QUERY q AS APAS $$where $i.v > 0 select m[v = $i.v]$$;")
+    assert len(caught.value.problems) == 1
