@@ -56,6 +56,11 @@ def match(
             f"query {query.name}: a stateful operator needs keys",
             "PARTITION BY a column: each of its values is matched by itself",
         )
+    if ir.TIME in query.partition:
+        raise PatternError(
+            f"query {query.name}: the time is no key of a stateful operator",
+            "PARTITION BY a column, whose values come again",
+        )
     if query.window is None:
         raise PatternError(
             f"query {query.name}: a stream has no end to wait for", "add WITHIN to the query"

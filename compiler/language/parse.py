@@ -18,8 +18,8 @@ from typing import Any
 import lark
 from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
-from lark.lexer import PatternStr
 from lark.lark import PostLex
+from lark.lexer import PatternStr
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 

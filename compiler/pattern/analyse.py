@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import Stream
+from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
@@ -75,7 +75,7 @@ class PatternContext:
             elif column.type.kind is Kind.LIST:
                 self.report("P015", "a list is no key of PARTITION BY", name.span, LISTS)
             else:
-                found.append(column.name.lower())
+                found.append(ir.TIME if column is TIME_COLUMN else column.name.lower())
         return tuple(found)
 
     def window(self, within: tree.Within | None, span: Span) -> int | None:

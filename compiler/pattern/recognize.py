@@ -205,13 +205,15 @@ def _outputs(
     of PARTITION BY, with all rows the time, then the measures, and with all rows the row's other
     columns."""
     columns = {column.name.lower(): column for column in scope.stream.columns}
-    found: list[tuple[str, x.Expression]] = [
-        (columns[name].name, _cell(name, columns)) for name in partition if name in columns
-    ]
+    keys = [*partition, ir.TIME] if give is not Give.ONE else partition
     # The rows of a stream have their time anyway.
     shown = statement.columns is not None or not statement.creates
-    if shown and give is not Give.ONE and ir.TIME not in columns:
-        found.append((ir.TIME, _cell(ir.TIME, columns)))
+    found: list[tuple[str, x.Expression]] = []
+    for name in dict.fromkeys(keys):
+        if name in partition and name in columns:
+            found.append((columns[name].name, _cell(name, columns)))
+        elif name not in columns and shown:
+            found.append((name, _cell(name, columns)))
     binder = Binder(scope, context.problems, bars=True)
     for item in statement.measures:
         assert item.alias is not None

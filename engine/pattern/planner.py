@@ -7,6 +7,7 @@ always neighbours. An order is a list of anchor positions, such as (1, 2, 3, 0).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,8 +51,10 @@ class CostEstimate:
         regardless of conditions."""
         span = max(self.span, 1.0)
         windows = max(span / self.window, 1.0) if self.window else 1.0
-        rate = [count / windows for count in self.counts]
-        return windows * math.prod(rate[low : high + 1]) / math.factorial(high - low)
+        # Divided factor by factor, since neither the product nor the factorial may fit.
+        rates = (count / windows for count in self.counts[low : high + 1])
+        raw = windows * math.prod(rate / max(place, 1) for place, rate in enumerate(rates))
+        return min(raw, sys.float_info.max)
 
     def passing(self, low: int, high: int) -> float:
         """Returns the share of these combinations that all conditions among low..high let

@@ -120,6 +120,9 @@ def test_restarts_find_what_one_run_finds(spark: Any, tmp_path: Path, text: str)
 def test_keys_and_a_window_are_needed() -> None:
     with pytest.raises(PatternError, match="keys"):
         match(None, compile_pattern("PATTERN A; B WITHIN 1 s RETURN *", STREAM))  # type: ignore[arg-type]
+    text = "PATTERN A PARTITION BY k, ts WITHIN 1 s RETURN *"
+    with pytest.raises(PatternError, match="the time is no key"):
+        match(None, compile_pattern(text, STREAM))  # type: ignore[arg-type]
     text = "PATTERN A; B PARTITION BY k RETURN *"
     with pytest.raises(PatternError, match="no end"):
         match(None, compile_pattern(text, STREAM, bounded=True))  # type: ignore[arg-type]

@@ -48,7 +48,10 @@ class Oracle:
         return found
 
     def _by_key(self, events: Sequence[Event]) -> Found:
-        keys = [tuple(e.attrs.get(name) for name in self.query.partition) for e in events]
+        keys = [
+            tuple(e.ts if name == ir.TIME else e.attrs.get(name) for name in self.query.partition)
+            for e in events
+        ]
         found: Found = {}
         for key in set(keys):
             alone = Oracle(self.query)

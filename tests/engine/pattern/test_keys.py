@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 from seustream.compiler.language.types import DOUBLE, VARCHAR
 from seustream.engine.pattern.batch import of_events
 from seustream.engine.pattern.event import Event
 from seustream.engine.pattern.keys import PartitionKeys
+from tests.compiler.pattern.queries import query
+from tests.engine.pattern.oracle import Oracle
+from tests.engine.pattern.running import in_turns, operate
 
 
 def test_a_key_has_one_number_however_the_rows_come() -> None:
@@ -30,3 +34,39 @@ def test_a_key_has_one_number_however_the_rows_come() -> None:
         numbers = np.concatenate(found).tolist()
         wanted = [tuple(e.ts if n == "ts" else e.attrs[n] for n in partition) for e in events]
         assert len({*zip(wanted, numbers, strict=True)}) == len({*numbers}) == len({*wanted})
+
+
+@pytest.mark.parametrize("key", ["ts", "TimeStamp", "TS, volume", "volume, ts"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A a; B b",
+        "PATTERN ANY a",
+        "PATTERN A+ a USING ANY SUBSETS",
+        "PATTERN ANY+ a USING NEXT",
+        "PATTERN A a; !B; C+ c",
+        "PATTERN !B; A a",
+        "PATTERN A a USING STRICT",
+    ],
+)
+def test_the_time_is_a_key(text: str, key: str) -> None:
+    sequence, using, strategy = text.partition(" USING")
+    by_time = query(
+        f"{sequence} PARTITION BY {key} WHERE a.price > 2 WITHIN 5 ms{using}{strategy} RETURN *"
+    )
+    chance = random.Random(text)
+    events, now = [], 0
+    for seq in range(30):
+        now += chance.choice((0, 0, 1))
+        attrs = {
+            "type": chance.choice("ABC"),
+            "price": chance.randint(0, 9),
+            "volume": chance.randint(0, 1),
+        }
+        events.append(Event(now, seq, attrs["type"], attrs))
+    want = Oracle(by_time).matches(events)
+    for cuts in ([], [3, 5], [*range(now)]):
+        assert {match.ids for match in operate(by_time, events, cuts=cuts)} == set(want)
+        assert {match.ids for match in in_turns(by_time, events, chance, cuts)} == set(want)
+    follows = "B b" in text or "C+" in text  # no event does, at its own time
+    assert bool(want) != follows

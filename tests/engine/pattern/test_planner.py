@@ -93,6 +93,16 @@ def test_cost_order_is_the_cheapest(counts: tuple[int, ...]) -> None:
     assert cost_of(estimate, order) == pytest.approx(best[0])
 
 
+@pytest.mark.parametrize("count", [0, 1, 1_000_000])
+def test_the_cost_of_many_elements_is_a_number(count: int) -> None:
+    estimate = CostEstimate((count,) * 180, 0, 40, (((0, 1), 0.0),))
+    cost, order = cost_order(estimate)
+    assert cost >= count
+    assert sorted(order) == list(range(180))
+    few = CostEstimate((6,) * 4, 40, 40)
+    assert few.raw(0, 3) == pytest.approx(6**4 / 6)
+
+
 @pytest.mark.parametrize("order", ["fast", (0, 2, 1), (0, 1), (1, 1, 0), (0, 1, 2, 3)])
 def test_orders_that_are_none(order: object) -> None:
     with pytest.raises(EngineRefused):

@@ -126,6 +126,7 @@ class Case:
     give: str  # one, all, omit, unmatched
     skip: tuple[str, str]  # past, next, first or last; and its variables
     within: int | None = None
+    key: str = "k"  # of the partition
 
     def ways(
         self, p: Pattern, rows: list[Row], start: int, labels: list[str], number: int
@@ -197,7 +198,7 @@ class Case:
                     continue
                 view = View(rows, start, plain, hand, number)
                 row = rows[start + max(hand - 1, 0)]
-                own = {"k": row["k"]} if self.give == "one" else row
+                own = {self.key: row[self.key]} if self.give == "one" else row
                 found.append(own | {name: of(view) for name, of in self.measures.items()})
             covered = max(covered, start + len(labels))
             start = self._next(start, plain)

@@ -61,8 +61,8 @@ def in_cuts(query: RowQuery, rows: pa.Table, chance: random.Random) -> list[dict
 def expected(reference: Case, rows: pa.Table) -> list[dict[str, Any]]:
     every = rows.to_pylist()
     found = []
-    for key in dict.fromkeys(row["k"] for row in every):
-        found += reference.results([row for row in every if row["k"] == key])
+    for key in dict.fromkeys(row[reference.key] for row in every):
+        found += reference.results([row for row in every if row[reference.key] == key])
     return found
 
 
@@ -70,8 +70,9 @@ def plain(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
 
 
-def check(seed: int) -> int:
+def check(seed: int, key: str = "k") -> int:
     sql, reference, rows = case(seed)
+    sql, reference.key = sql.replace("PARTITION BY k", f"PARTITION BY {key}"), key
     print(f"seed {seed}\n{sql}\n{rows.to_pylist()}")
     query = compiled(sql)
     try:
@@ -88,6 +89,13 @@ def check(seed: int) -> int:
 @pytest.mark.parametrize("block", range(20))
 def test_random_queries(block: int) -> None:
     found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
+    assert sum(found) > 25, "the cases find something"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_queries_by_time(block: int) -> None:
+    """Every stream has its time, so each time can be a partition."""
+    found = [check(seed, "ts") for seed in range(25 * block, 25 * block + 25)]
     assert sum(found) > 25, "the cases find something"
 
 
