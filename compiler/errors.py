@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from seustream.compiler.cells import width_of
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -60,9 +62,10 @@ class SourceText:
         """
         line, column = self.position(problem.span.start)
         shown = self.line(line)
-        marked = min(max(problem.span.end - problem.span.start, 1), max(len(shown) - column + 1, 1))
+        begin = column - 1
+        marked = max(width_of(shown[begin : begin + problem.span.end - problem.span.start]), 1)
         # Tabs stay tabs, so that the caret stands under its text at any tab width.
-        lead = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
+        lead = "".join("\t" if c == "\t" else " " * width_of(c) for c in shown[:begin])
         rows = [
             f"{self.name}:{line}:{column}: {problem.message}",
             f"  {shown}",

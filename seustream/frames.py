@@ -96,7 +96,9 @@ def stream_of(name: str, rows: Rows) -> Stream:
         other = separator_hint(names)
         raise InputError(
             f"{name}: no time column, expected one named ts, there are {', '.join(names)}",
-            other or "CREATE STREAM … WITH (time = 'column') names another one",
+            other
+            or "integer milliseconds or timestamps; CREATE STREAM … WITH (time = 'column')"
+            " names another column",
         )
     return Stream(name, tuple(columns))
 

@@ -6,6 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from seustream.compiler.cells import padded, width_of
+
 WIDTH = 80
 """Columns a line may take; wider cells are wrapped."""
 
@@ -71,7 +73,7 @@ def table(
     cells = [[row[i] for i in kept] for row in cells]
     head = [head[i] for i in kept]
     if (
-        indent + sum(max(map(len, column)) + gap for column in zip(head, *cells, strict=True))
+        indent + sum(max(map(width_of, column)) + gap for column in zip(head, *cells, strict=True))
         > WIDTH
     ):
         gap = 2
@@ -82,11 +84,8 @@ def table(
         wrapped = [wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, wrapped))):
             parts = [lines[number] if number < len(lines) else "" for lines in wrapped]
-            padded = (
-                part.rjust(width) if to_right else part.ljust(width)
-                for part, width, to_right in zip(parts, widths, right, strict=True)
-            )
-            yield (" " * indent + (" " * gap).join(padded)).rstrip()
+            columns = map(padded, parts, widths, right)
+            yield (" " * indent + (" " * gap).join(columns)).rstrip()
 
     rules = (
         "─" * width if title else " " * width for title, width in zip(head, widths, strict=True)
@@ -104,7 +103,7 @@ def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
     """Returns natural widths, the widest narrowed until the table fits; words are cut only if
     necessary."""
     columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(width_of, column)) for column in columns]
     words = [
         min(max((len(w) for cell in column for w in cell.split()), default=0), _WORD)
         for column in columns

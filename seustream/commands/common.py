@@ -11,6 +11,7 @@ from pathlib import Path
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.cells import padded, width_of
 from seustream.compiler.errors import CompileError, nearest, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import (
@@ -409,14 +410,11 @@ def answer_requests(c: Compilation) -> None:
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:
     """Formats rows under a head, with numbers right-aligned; folds them on a narrower terminal."""
     cells = [[f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows]
-    widths = [max(len(r[i]) for r in [list(head), *cells]) for i in range(len(head))]
+    widths = [max(width_of(r[i]) for r in [list(head), *cells]) for i in range(len(head))]
     right = [all(isinstance(row[i], int) for row in rows) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(
-            cell.rjust(width) if numeric else cell.ljust(width)
-            for cell, width, numeric in zip(row, widths, right, strict=True)
-        ).rstrip()
+        return "  ".join(map(padded, row, widths, right)).rstrip()
 
     if sys.stdout.isatty() and sum(widths) + 2 * len(head) - 2 > shutil.get_terminal_size().columns:
         return _folded(cells, head, right)

@@ -123,10 +123,23 @@ def test_every_type_comes_as_it_is_declared() -> None:
         (5, "int is no table"),
         ("none.csv", "no such file"),
         ("none.txt", "unknown format"),
+        ("semicolons.csv", "no time column, expected one named ts, there are ts;a"),
+        ("short.csv", "short.csv:3: 2 cells, the header has 3"),
+        ("latin.csv", "latin.csv:2: not UTF-8 text, at byte 14"),
+        ("list.json", "list.json: a list"),
+        ("torn.parquet", "torn.parquet: "),
         ({"ts": [1], 'a"b': [1]}, "cannot name"),
     ],
 )
-def test_what_is_no_stream(rows: Any, message: str) -> None:
+def test_what_is_no_stream(
+    rows: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("semicolons.csv").write_text("ts;a\n1;2\n")
+    Path("short.csv").write_text("ts,a,b\n1,2,3\n1,2\n")
+    Path("latin.csv").write_bytes(b"ts,a,b\n1,2,caf\xe9\n")
+    Path("list.json").write_text('[{"ts": 1}]')
+    Path("torn.parquet").write_text("PAR1")
     with pytest.raises(InputError, match=message):
         declared(stream_of("R", rows))
 

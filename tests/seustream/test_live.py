@@ -261,3 +261,13 @@ def test_a_table_is_read_from_the_file_it_names(tmp_path: Path) -> None:
         con.sql(table)
         with pytest.raises(ss.Error, match="no query reads table t yet"):
             con.push("t", [{"a": 1, "n": "uno"}])
+
+
+def test_what_is_no_text_and_no_time() -> None:
+    with ss.connect(slack="2s") as con:
+        with pytest.raises(ss.Error, match="not NoneType"):
+            con.sql(None)  # type: ignore[arg-type]  # as users may
+        con.sql("CREATE STREAM R (a int); SELECT a FROM R")
+        with pytest.raises(ss.Error, match="'2026-01-01' is no time") as caught:
+            con.watermark("R", "2026-01-01")  # type: ignore[arg-type]  # as users may
+        assert "datetime" in (caught.value.hint or "")

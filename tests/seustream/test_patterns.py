@@ -204,7 +204,7 @@ def test_requests_in_the_text(capfd: pytest.CaptureFixture[str]) -> None:
     )
     err = capfd.readouterr().err
     assert "pattern q0" in err
-    assert "query q0: EXPLAIN PATTERN A WITHIN 1 s RETURN *" in err
+    assert "query q0: PATTERN A WITHIN 1 s RETURN *" in err
 
 
 def test_trace_of_lists_by_key(capfd: pytest.CaptureFixture[str]) -> None:

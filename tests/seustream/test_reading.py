@@ -310,7 +310,7 @@ def test_parquet_wrong_types() -> None:
     pq.write_table(pa.table({"ts": [1.0], "a": ["1"], "b": [[1]]}), "r.parquet")
     assert errors(Path("r.parquet")) == [
         "r.parquet: column ts has type double, "
-        "expected a time (integer milliseconds or an ISO timestamp)",
+        "expected integers, in milliseconds, or a type for timestamps",
         "r.parquet: column a has type string, expected an int",
         "r.parquet: column b has type list<element: int64>, expected a varchar",
     ]

@@ -6,6 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pyarrow as pa
+import pytest
 
 import seustream as ss
 from seustream.results import QueryResult
@@ -44,3 +45,12 @@ def test_an_explanation_of_each_kind_of_query() -> None:
             assert json.dumps(found.json())
             assert ElementTree.fromstring(found.svg()).tag.endswith("svg")
             assert "<svg" in found._repr_html_()
+
+
+def test_a_name_that_is_not_there_is_a_mistake_with_a_hint() -> None:
+    found = ss.run("REGISTER QUERY low AS SELECT a FROM R", R={"ts": [1], "a": [5]})
+    with pytest.raises(ss.Error, match="there is no query lo") as caught:
+        found["lo"]
+    assert isinstance(caught.value, KeyError)
+    assert caught.value.hint == "did you mean low?"
+    assert found.get("lo") is None

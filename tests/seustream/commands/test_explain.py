@@ -53,7 +53,18 @@ def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "q.xsql", "--input", "t=nope.csv"]) == 2
     Path("q.xsql").write_text(TICKS + "SELECT x FROM t WINDOW 1;")
     assert main(["explain", "q.xsql", "--input", "t=t.csv"]) == 2
-    assert "--input is for APAS and patterns" in capfd.readouterr().err
+    assert "--input has no use here" in capfd.readouterr().err
+
+
+def test_files_describe_the_streams_that_a_text_does_not_create(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    table = "CREATE TABLE k (type varchar, n int) WITH (path = 'k.csv');"
+    for text in ("SELECT x FROM t", f"{table} SELECT x, n FROM t, k WHERE t.type = k.type"):
+        assert main(["explain", "-c", text, "--input", "t=t.csv"]) == 0
+        assert "t" in capfd.readouterr().out
+    assert main(["explain", "-c", f"{table} SELECT x FROM t", "--input", "u=t.csv"]) == 2
+    assert "there is no stream t" in capfd.readouterr().err
 
 
 def test_explain_shows_patterns_whose_results_queries_read(
@@ -72,7 +83,7 @@ def test_explain_shows_patterns_whose_results_queries_read(
         (["--record", "r.json"], "--record is for --stage sites"),
         (["--stage", "sites", "--record", "none.json"], "none.json: cannot be read"),
         (["--format", "json", "-o", "q.xsql"], "q.xsql would be overwritten"),
-        (["--input", "R=r.csv"], "--input is for APAS and patterns"),
+        (["--input", "R=r.csv"], "--input has no use here"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_written(

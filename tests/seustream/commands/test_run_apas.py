@@ -148,7 +148,7 @@ REFUSED = {
     "compile": (["compile", "road.apas"], "does not say what columns"),
     "stage": (["explain", "road.apas", *INPUTS, "--stage", "tree"], "--stage"),
     "schema": (["explain", "road.apas", "--input", "I=bad.json"], "no type 'FLOAT'"),
-    "xsql": (["explain", "q.xsql", "--input", "R=I.csv"], "--input is for APAS"),
+    "xsql": (["explain", "q.xsql", "--input", "R=I.csv"], "--input has no use here"),
 }
 
 

@@ -46,6 +46,15 @@ def test_through_a_pipe(tmp_path: Path) -> None:
     assert any(line[:2] == ["large", "RUNNING"] for line in lines)
 
 
+def test_a_column_that_no_stream_has_is_told_as_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("ts,a,more\n1,7,x\n")
+    text = "CREATE STREAM R (a int);\nSELECT a FROM R;\n"
+    status, out, error = said(text, "--input", f"R={tmp_path / 'r.csv'}")
+    assert (status, "q0: 1 row\n" in out) == (0, True)
+    assert error.startswith("warning: ")
+    assert error.rstrip().endswith("column 'more' is not in stream R and ignored")
+
+
 def test_a_table_has_the_rows_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("ts,a\n1,7\n2,3\n")
     (tmp_path / "t.csv").write_text("a,n\n7,seven\n")

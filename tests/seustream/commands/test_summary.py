@@ -33,3 +33,17 @@ def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]
     assert "q0 has no results: R ends at 3 ms, before S begins at 1,767,600,030,000 ms" in (
         capfd.readouterr().err
     )
+
+
+def test_losses_are_told_without_a_summary(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("r.csv").write_text("ts,a\n3,1\n2,2\n4,3\n")
+    text = "SELECT a, 1 / (a - 3) AS x FROM R WINDOW NOW"
+    given = ["run", "-c", text, "--input", "R=r.csv", "-o", "-"]
+    assert main([*given, "--quiet"]) == 0
+    late, fault = capfd.readouterr().err.splitlines()
+    assert late.startswith("warning: stream R: 1 late tuple, not processed")
+    assert fault.startswith("warning: 1 fault in q0: division by zero")
+    assert main(given) == 0
+    assert [late, fault] == [
+        line for line in capfd.readouterr().err.splitlines() if line.startswith("warning")
+    ]
