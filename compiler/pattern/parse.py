@@ -303,11 +303,13 @@ class _PatternBuilder(_ClauseBuilder):
 @v_args(meta=True)
 class _RecognizeBuilder(_ClauseBuilder):
     def start(self, meta: Meta, c: list[Any]) -> tree.Recognize:
-        header, columns, stream, partition, order, measures, rows, after, *rest = c[:12]
+        header, (columns, selected), stream, *clauses, alias, options = c
+        partition, order, measures, rows, after, *rest = clauses
         pattern, within, subsets, define = rest
         return tree.Recognize(
             header,
             columns,
+            selected,
             token_name(stream),
             () if partition is None else partition[1],
             order or (),
@@ -318,15 +320,16 @@ class _RecognizeBuilder(_ClauseBuilder):
             within,
             subsets or (),
             define or (),
-            c[-1] or (),
+            options or (),
             span_of(meta),
+            None if alias is None else token_name(alias),
         )
 
-    def everything(self, meta: Meta, c: list[Any]) -> None:
-        return None
+    def everything(self, meta: Meta, c: list[Any]) -> tuple[None, Span]:
+        return None, span_of(meta)
 
-    def columns(self, meta: Meta, c: list[Any]) -> tuple[tree.Selected, ...]:
-        return tuple(part for part in c if isinstance(part, tree.Selected))
+    def columns(self, meta: Meta, c: list[Any]) -> tuple[tuple[tree.Selected, ...], Span]:
+        return tuple(part for part in c if isinstance(part, tree.Selected)), span_of(meta)
 
     def column(self, meta: Meta, c: list[Token | None]) -> tree.Selected:
         name, attribute, alias = (None if one is None else token_name(one) for one in c)

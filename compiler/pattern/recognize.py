@@ -224,11 +224,18 @@ def _outputs(
     if give is not Give.ONE:
         taken = {name.lower() for name, _ in found}
         found += [(c.name, _cell(own, columns)) for own, c in columns.items() if own not in taken]
+    if not found:
+        hint = "add MEASURES count(*) AS n before PATTERN, or PARTITION BY a column"
+        context.report("P003", "a match has no columns", statement.selected, hint)
     if statement.columns is None:
         return tuple(ir.OutputColumn(name, e, None) for name, e in found)
     by_name = {name.lower(): e for name, e in found}
     selected = []
+    called = statement.alias or statement.stream
     for one in statement.columns:
+        if one.of is not None and one.of.text.lower() != called.text.lower():
+            hint = f"the matches are called {called.text}: {called.text}.{one.column.text}"
+            context.report("P006", f"there is no {one.of.text} in FROM", one.of.span, hint)
         e = by_name.get(one.column.text.lower())
         if e is None:
             hint = suggest(one.column.text, [name for name, _ in found], "columns")

@@ -148,11 +148,12 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Recognize(Headed):
-    """A SELECT over MATCH_RECOGNIZE. `skip` is past_last, to_next, to_first or to_last, `rows`
-    one_row, all_rows, omit_empty or unmatched."""
+    """A SELECT over MATCH_RECOGNIZE. `columns` is None for `*`, `selected` their place. `skip` is
+    past_last, to_next, to_first or to_last, `rows` one_row, all_rows, omit_empty or unmatched."""
 
     header: Header | None
     columns: tuple[Selected, ...] | None
+    selected: Span
     stream: Name
     partition: tuple[Name, ...]
     order: tuple[tuple[Name, str], ...]
@@ -165,6 +166,7 @@ class Recognize(Headed):
     definitions: tuple[tuple[Name, Expression], ...]
     options: tuple[Option, ...]
     span: Span
+    alias: Name | None = None
 
 
 Statement = Pattern | Recognize

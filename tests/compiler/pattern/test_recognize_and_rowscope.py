@@ -61,8 +61,32 @@ def test_05_match_recognize(code: str, inside: str) -> None:
     assert code in {kind for kind, _ in found}
 
 
+@pytest.mark.parametrize("header", ["", "CREATE STREAM m AS "])
+def test_a_match_without_columns_is_refused(header: str) -> None:
+    text = f"{header}SELECT «* FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A))"
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text.replace("«", ""), T, bounded=True)
+    (problem,) = error.value.problems
+    assert (problem.kind, problem.span.start) == ("P003", text.index("«"))
+    assert "MEASURES" in str(problem.hint)
+    rows_of = "ORDER BY ts ALL ROWS PER MATCH PATTERN (A)"
+    compile_pattern(RECOGNIZE.format(rows_of), T, bounded=True)
+
+
+@pytest.mark.parametrize(("alias", "good"), [("AS m", "m"), ('"my m"', '"My M"'), ("", "T")])
+def test_columns_are_qualified_by_the_name_of_the_matches(alias: str, good: str) -> None:
+    inside = "ORDER BY ts MEASURES A.price AS p PATTERN (A)"
+    text = f"SELECT {{}}.p, p FROM t MATCH_RECOGNIZE ({inside}) {alias}"
+    compile_pattern(text.format(good), T, bounded=True)
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text.format("x"), T, bounded=True)
+    (problem,) = error.value.problems
+    assert (problem.kind, problem.span.start) == ("P006", 7)
+    assert f"{good.strip(chr(34)).lower()}.p" in str(problem.hint).lower()
+
+
 def row_query(inside: str) -> rows.RowQuery:
-    found = compile_pattern(RECOGNIZE.format(inside), T, bounded=True)
+    found = compile_pattern(RECOGNIZE.format(f"PARTITION BY kind {inside}"), T, bounded=True)
     assert isinstance(found, rows.RowQuery)
     return found
 

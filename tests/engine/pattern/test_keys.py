@@ -58,12 +58,9 @@ def test_the_time_is_a_key(text: str, key: str) -> None:
     events, now = [], 0
     for seq in range(30):
         now += chance.choice((0, 0, 1))
-        attrs = {
-            "type": chance.choice("ABC"),
-            "price": chance.randint(0, 9),
-            "volume": chance.randint(0, 1),
-        }
-        events.append(Event(now, seq, attrs["type"], attrs))
+        kind = chance.choice("ABC")
+        attrs = {"type": kind, "price": chance.randint(0, 9), "volume": chance.randint(0, 1)}
+        events.append(Event(now, seq, kind, attrs))
     want = Oracle(by_time).matches(events)
     for cuts in ([], [3, 5], [*range(now)]):
         assert {match.ids for match in operate(by_time, events, cuts=cuts)} == set(want)

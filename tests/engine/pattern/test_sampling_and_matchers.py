@@ -80,7 +80,7 @@ def test_the_share_of_pairs_that_pass_is_counted_within_the_window(limit: int) -
 
 
 def test_each_language_has_its_operator() -> None:
-    row = "SELECT * FROM stock MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B) DEFINE A AS TRUE)"
+    row = "SELECT * FROM stock MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) AS n PATTERN (A B) DEFINE A AS TRUE)"
     assert isinstance(operator_of(compile_pattern(row, STOCK, bounded=True)), RowOperator)
     plain, either = "PATTERN A; B WITHIN 1 s RETURN *", "PATTERN A; B?; C WITHIN 1 s RETURN *"
     assert isinstance(operator_of(query(plain)), PatternOperator)

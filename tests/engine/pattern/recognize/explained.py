@@ -19,5 +19,5 @@ def facts(of: MatchQuery) -> Any:
 
 
 def query(pattern: str, define: str) -> MatchQuery:
-    text = f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN ({pattern}) DEFINE {define})"
+    text = f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) AS n PATTERN ({pattern}) DEFINE {define})"
     return compile_pattern(text, S, bounded=True)
