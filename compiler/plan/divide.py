@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from seustream.compiler.errors import Span
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.types import Type
+from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.plan.encoding import Codec, Encoding, as_compared, as_real
 from seustream.compiler.plan.layout import Layout, uses_device
@@ -193,7 +193,7 @@ class _Divider:
             doubts.append(f"{left.type}: a {encoding.codec.value} decides no {condition.symbol}")
             return ALWAYS
         if not encoding.is_exact:
-            doubts.append(f"{left.type} is wider than an attribute ({encoding})")
+            doubts.append(_inexact(left.type, encoding))
         a = Attribute(self.slots[left.source], left.name)
         b = Attribute(self.slots[right.source], right.name)
         if b < a:
@@ -222,7 +222,7 @@ class _Divider:
             doubts.append(
                 f"{x.show(constant)} is no {column.type}"
                 if encoding.is_exact
-                else f"{column.type} is wider than an attribute ({encoding})"
+                else _inexact(column.type, encoding)
             )
         slot = self.slots[column.source]
         tests = (Test(column.name, condition, code),)
@@ -231,6 +231,18 @@ class _Divider:
 
 def _spans(e: x.Compare) -> tuple[Span, ...]:
     return () if e.span is None else (e.span,)
+
+
+_NARROW = {Kind.BOOLEAN: 1, Kind.SMALLINT: 16, Kind.INT: 32, Kind.REAL: 32, Kind.DATE: 32}
+"""The bits of types that an attribute can hold."""
+
+
+def _inexact(of: Type, encoding: Encoding) -> str:
+    """Says why codes alone do not decide: the type is too wide, or the code is that of a wider type
+    with which the column, or one compared with it, is compared somewhere."""
+    if _NARROW.get(of.kind, 64) <= encoding.width:
+        return f"{of} has the code of a wider type that it is compared with ({encoding})"
+    return f"{of} is wider than an attribute ({encoding})"
 
 
 def _no_code(left: Type, right: Type) -> str:
