@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # imported only by a run across sites
     from seustream.engine.sites.exchange import SiteExchange
     from seustream.engine.sites.explain import Block
     from seustream.engine.sites.layout import Strategy
+    from seustream.engine.sites.shared import SharedLayout
 
 HERE = "here"
 RETRY = 60_000.0
@@ -289,6 +290,8 @@ def _setup(exchange: SiteExchange, sites: Sites, slack: int) -> Setup:
     layout = SharedLayout(
         exchange.sites, exchange.joins, costs, len(processes), retry=RETRY, strategy=sites.strategy
     )
+    if sites.strategy == "planned":
+        _check_reach(layout, exchange)
     return Setup(
         layout,
         where,
@@ -298,6 +301,24 @@ def _setup(exchange: SiteExchange, sites: Sites, slack: int) -> Setup:
         sites.token,
         sites.certificate,
     )
+
+
+def _check_reach(layout: SharedLayout, exchange: SiteExchange) -> None:
+    """Raises `BadCosts` if the rows of a site cannot go through all others and come here: its
+    blocks would wait for other costs, which a run does not get."""
+    from seustream.engine.sites.errors import BadCosts
+    from seustream.engine.sites.planner import PLANNERS, Task, plan
+
+    for group, own in zip(layout.groups, layout.layouts, strict=True):
+        for source, site in enumerate(group.sites):
+            task = Task(len(group.sites), source, lambda visited: 1.0, own.costs, own.query_node)
+            if plan(task, PLANNERS["auto"]) is None:
+                others = ", ".join(exchange.of[k].name for k in group.sites if k != site)
+                raise BadCosts(
+                    f"no way leads from the site of {exchange.of[site].name} through those of"
+                    f" {others} to here: some costs are infinite",
+                    'give other costs, or strategy = "auto"',
+                )
 
 
 def _lines(

@@ -213,3 +213,20 @@ def test_a_bad_file_at_a_site_is_told_here(
     said = capsys.readouterr().err
     assert "site R at grpc://127.0.0.1" in said
     assert "R.csv:2" in said
+
+
+def test_costs_that_lead_nowhere_are_refused(
+    folder: Path, served: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run would wait for others for ever; by the strategy `auto` rows can go another way."""
+    described = folder / "sites.toml"
+    text = "".join(
+        f'[site.{name.lower()}]\naddress = "{served[name]}"\nstreams = ["{name}"]\n'
+        for name in "RS"
+    )
+    described.write_text(f"{text}[cost.r]\ns = inf\n")
+    assert run(folder, "--sites", str(described), *inputs(folder, "L")) == 2
+    said = capsys.readouterr().err
+    assert "no way leads from the site of R through those of S to here" in said
+    described.write_text(f'strategy = "auto"\n{text}[cost.r]\ns = inf\n')
+    assert run(folder, "--sites", str(described), *inputs(folder, "L")) == 0
