@@ -9,6 +9,10 @@ from seustream.compiler.language.types import BIGINT, ERROR, Type
 TIMESTAMP_NAMES = ("timestamp", "ts")
 """Names of every stream's implicit time column, in integer milliseconds."""
 
+NO_STREAM = "is a table, whose rows have no times"
+STREAM_OF_TABLE = "SELECT joins a table with a stream; what reads streams can read a CREATE STREAM name AS SELECT ..."
+"""The message and the hint where a table is read in the place of a stream."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowEnd:

@@ -328,6 +328,8 @@ class Binder(ConstantBinder):
             return self.fail(
                 "type-mismatch", f"{e.name}(...) has no attributes", e.attribute.span, None
             )
+        if e.extracts and name == "exists":
+            return self.fail("syntax", "a subquery stands in a SELECT", e.span, INSTEAD[name])
         if e.extracts and name != "extract":
             return self.fail(
                 "syntax",

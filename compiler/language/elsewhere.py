@@ -9,6 +9,7 @@ _TEXT_OF_TIME = (
 _LATER = "add an interval: t + INTERVAL '1' DAY"
 _APART = "the difference of two times is an interval: extract(day FROM b - a)"
 _SEVERAL = "several groupings are a UNION ALL of SELECTs"
+_ROWS_ELSEWHERE = "a SELECT looks for rows of another stream: CREATE STREAM j AS SELECT * FROM R WHERE EXISTS (SELECT ...), and read j"
 _ONE_VALUE = "a column has one value a row; regexp_extract(x, 'pattern') takes a part of a text"
 
 _INSTEAD = {
@@ -42,6 +43,7 @@ _INSTEAD = {
     ("on",): "QUALIFY row_number() OVER (PARTITION BY k ORDER BY ts) = 1 keeps the first row of each k",
     ("all",): "name the columns",
     ("top",): "LIMIT 3, behind ORDER BY, takes the first rows",
+    ("exists",): _ROWS_ELSEWHERE,
     ("symmetric",): "BETWEEN least(x, y) AND greatest(x, y)",
     ("row",): "compare one by one: a = 1 AND b = 2",
 }  # fmt: skip

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import TIME_COLUMN, Stream
+from seustream.compiler.catalogue import NO_STREAM, STREAM_OF_TABLE, TIME_COLUMN, Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
@@ -57,12 +57,19 @@ class PatternContext:
     def stream(self, name: Name) -> Stream:
         """Returns the stream of this name; an unknown one has every column."""
         found = self.streams.get(name.text.lower())
-        if found is not None:
+        if found is not None and not found.table:
             return found
-        known = [stream.name for stream in self.streams.values()]
-        hint = suggest(name.text, known, "streams")
-        self.report("P002", f"there is no stream {name.text}", name.span, hint)
+        if found is not None:
+            self.report("P002", f"{found.name} {NO_STREAM}", name.span, STREAM_OF_TABLE)
+        else:
+            hint = suggest(name.text, [stream.name for stream in self.timed], "streams")
+            self.report("P002", f"there is no stream {name.text}", name.span, hint)
         return Stream(name.text, (), unknown=True)
+
+    @property
+    def timed(self) -> list[Stream]:
+        """Returns the streams except tables."""
+        return [stream for stream in self.streams.values() if not stream.table]
 
     def partition(self, names: Sequence[Name], stream: Stream) -> tuple[str, ...]:
         found = []
@@ -196,12 +203,12 @@ def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, s
         at = type_by.span if type_by is not None else statement.source.stream.span
     else:
         type_by, at = None, statement.span
-        if len(context.streams) != 1:
-            known = ", ".join(s.name for s in context.streams.values())
+        if len(context.timed) != 1:
+            known = ", ".join(s.name for s in context.timed)
             hint = f"say FROM one of {known}" if known else "CREATE STREAM name (type text, ...)"
             context.report("P002", "FROM is missing", statement.span, hint)
             return Stream("?", (), unknown=True), None
-        (stream,) = context.streams.values()
+        (stream,) = context.timed
     name = type_by.text if type_by is not None else DEFAULT_TYPE_COLUMN
     column = next((c for c in stream.columns if c.name.lower() == name.lower()), None)
     if column is not None and column.type.is_text:

@@ -15,6 +15,7 @@ from lark.visitors import v_args
 from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import parse as language
 from seustream.compiler.language import syntax as s
+from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
 from seustream.compiler.pattern import tree
 
@@ -89,6 +90,11 @@ def parser(kind: str) -> Lark:
 
 # --- errors -------------------------------------------------------------------
 
+_BEHIND = "define a stream, CREATE STREAM m AS SELECT * FROM ... MATCH_RECOGNIZE (...), and select from it"
+_CLAUSE = re.compile(
+    r"\)\s*(WHERE|UNION|WINDOW|GROUP|HAVING|QUALIFY|ORDER|LIMIT|JOIN)\s+$", re.IGNORECASE
+)
+_SUBQUERY = re.compile(r"\(\s*SELECT\b[^()]*$", re.IGNORECASE)
 _INSTEAD = {"&": "write AND", "!": "write NOT", "|": "write OR"}
 
 
@@ -112,12 +118,23 @@ def _report(
         problems.add("P001", text, _end(source, span), hint)
         return
     start = token.start_pos or 0
+    so_far = source.text[span.start : token.end_pos or start]
+    possible = {*(error.accepts or error.expected)}
+    selecting = "FROM" in possible and "MATCH_RECOGNIZE" not in so_far.upper()
+    if kind == "match_recognize" and (selecting or "$END" in possible):
+        # A clause that cannot stand behind the parenthesis may have been read as the matches' name.
+        clause = _CLAUSE.search(so_far, 0, start - span.start)
+        if clause is not None:
+            start, token = span.start + clause.start(1), Token("NAME", clause[1])
+        hint = _BEHIND
+    elif _SUBQUERY.search(so_far):
+        hint = INSTEAD["exists"]
     if token == "(" and (library := language.library_call(source.text, start)):
         problems.add("P001", f"P001 {library.message}", library.span, library.hint)
         return
     text = f"P001 {str(token)!r} is unexpected; expected {wanted}"
     hint = _INSTEAD.get(str(token), hint)
-    problems.add("P001", text, Span(start, token.end_pos or start + 1), hint)
+    problems.add("P001", text, Span(start, start + len(token)), hint)
 
 
 def _end(source: SourceText, span: Span) -> Span:
@@ -264,7 +281,10 @@ class _PatternBuilder(_ClauseBuilder):
         return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
-        return tree.Within(Fraction(str(c[0])), token_name(c[1]), span_of(meta))
+        sign, number, unit = c
+        size = language.fraction(number)
+        negative = sign is not None and str(sign) == "-"
+        return tree.Within(-size if negative else size, token_name(unit), span_of(meta))
 
     def using(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
         return c[0]  # type: ignore[no-any-return]  # lark gives Any
@@ -419,8 +439,8 @@ class _RecognizeBuilder(_ClauseBuilder):
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
         text = str(c[0]).strip("'")
         try:
-            size = Fraction(text)
-        except ValueError:
+            size = language.fraction(Token("DECIMAL", text))
+        except (ValueError, ZeroDivisionError):
             self._problems.add(
                 "P011", f"P011 {c[0]} is no number", token_span(c[0]), "INTERVAL '10' MINUTE"
             )

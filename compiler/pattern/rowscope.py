@@ -16,6 +16,7 @@ from seustream.compiler.pattern.scope import BY_NAME, CODES, fail
 
 _PHYSICAL = {"prev": -1, "next": 1}
 _LOGICAL = ("first", "last")
+_FARTHEST = (1 << 31) - 1
 
 
 @dataclass
@@ -228,8 +229,9 @@ def _offset(e: s.FunctionCall, name: str, binder: Binder) -> int | None:
     if len(e.arguments) == 1:
         return 1 if name in _PHYSICAL else 0
     offset = e.arguments[1]
-    if isinstance(offset, s.Constant) and type(offset.value) is int and offset.value < 1 << 31:
+    if isinstance(offset, s.Constant) and type(offset.value) is int and offset.value <= _FARTHEST:
         return offset.value
     hint = "count the rows with a constant: 0, 1, 2"
-    fail(binder, "P015", "the number of rows is a whole number", offset.span, hint)
+    text = f"the number of rows is a whole number from 0 to {_FARTHEST:,}"
+    fail(binder, "P015", text, offset.span, hint)
     return None

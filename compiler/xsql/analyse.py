@@ -73,11 +73,6 @@ class Analysis:
         """Returns the streams that a text can name: all but the hidden ones."""
         return {folded: s for folded, s in self.streams.items() if folded not in self.owners}
 
-    @property
-    def timed(self) -> dict[str, Stream]:
-        """Returns the visible streams except tables, for languages that only know streams."""
-        return {folded: s for folded, s in self.visible.items() if not s.table}
-
     def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
             self._statement(statement)
@@ -277,7 +272,7 @@ class Analysis:
 
     def _apas(self, name: str, text: Span) -> Compiled | None:
         return compile_apas(
-            self.source, text, name, self.timed, self.problems, self.libraries, self.parameters
+            self.source, text, name, self.visible, self.problems, self.libraries, self.parameters
         )
 
     def _add_stream(self, name: syntax.Name, stream: Stream) -> bool:
@@ -419,7 +414,7 @@ class Analysis:
 
         header, given = s.header, s.name
         context = PatternContext(
-            self.source, self.problems, self.timed, self.parameters, self.bounded
+            self.source, self.problems, self.visible, self.parameters, self.bounded
         )
         if s.creates and given is not None:
             query = bind(s, given.text, context)

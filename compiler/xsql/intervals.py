@@ -16,7 +16,13 @@ from seustream.compiler.apas.compile import Compiled, compile_query
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import RESERVED, Node, group, leaf
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.catalogue import (
+    NO_STREAM,
+    STREAM_OF_TABLE,
+    TIMESTAMP_NAMES,
+    Column,
+    Stream,
+)
 from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.language import types
 from seustream.compiler.language.bind import ParameterValue
@@ -69,7 +75,7 @@ def compile_apas(
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled | None:
     """Compiles the query at `span`; reports its problems and returns None if it has any."""
-    known = [stream for stream in streams.values() if not stream.unknown]
+    known = [stream for stream in streams.values() if not (stream.unknown or stream.table)]
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
     try:
@@ -77,7 +83,12 @@ def compile_apas(
     except CompileError as error:
         for problem in error.problems:
             place = max(problem.span, Span(span.start, span.start + 1))
-            problems.add(problem.kind, problem.message, place, problem.hint)
+            message, hint = problem.message, problem.hint
+            named = source.text[place.start : place.end].removeprefix("$").partition(".")[0]
+            read = streams.get(named.lower())
+            if problem.kind == "UnknownStream" and read is not None and read.table:
+                message, hint = f"{read.name} {NO_STREAM}", STREAM_OF_TABLE
+            problems.add(problem.kind, message, place, hint)
         return None
     for stream in known:
         end = next((column for column in stream.columns if column.name == END), None)

@@ -39,6 +39,8 @@ PATTERNS = [
     ("P009", "PATTERN A; B«{3,2} FROM s WITHIN 1 s RETURN *"),
     ("P010", "PATTERN A; B FROM s RETURN «*"),
     ("P010", "PATTERN A; B FROM s «WITHIN 0 s RETURN *"),
+    ("P010", "PATTERN A; B FROM s «WITHIN -1 s RETURN *"),
+    ("P011", "PATTERN A; B FROM s «WITHIN 1e999999999 s RETURN *"),
     ("P011", "PATTERN A; B FROM s WITHIN 3 «parsecs RETURN *"),
     ("P011", "PATTERN A; B FROM s «WITHIN 0.5 ms RETURN *"),
     ("P012", "PATTERN A; !B; !C; D FROM s WHERE «b.x > c.x WITHIN 1 s RETURN *"),
@@ -91,6 +93,80 @@ def test_all_mistakes_are_reported_together() -> None:
         compile_pattern(text, S, T)
     kinds = [problem.kind for problem in error.value.problems]
     assert kinds == ["P008", "P009", "P006", "P003", "P011", "P013"]
+
+
+MATCHES = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.price AS k PATTERN (A){})"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        " «WHERE k > 1",
+        " AS m «where k > 1",
+        " «UNION ALL SELECT * FROM s",
+        " «WINDOW NOW",
+        " m «JOIN s ON m.k = s.x",
+        " «ORDER BY k",
+        "«, s",
+    ],
+)
+def test_what_stands_behind_the_matches_is_for_a_stream_of_them(behind: str) -> None:
+    text, at = place_of(MATCHES.format("") + behind)
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text, S, T, bounded=True)
+    (problem,) = error.value.problems
+    assert (problem.kind, problem.span.start) == ("P001", at)
+    assert str(problem.hint).startswith("define a stream")
+
+
+def test_an_expression_of_a_match_is_for_a_stream_of_them() -> None:
+    with pytest.raises(CompileError) as error:
+        compile_pattern(MATCHES.format("").replace("*", "k + 1"), S, T, bounded=True)
+    (problem,) = error.value.problems
+    assert str(problem.hint).startswith("define a stream")
+
+
+@pytest.mark.parametrize("rows", ["SELECT 1 FROM s", "SELECT a.x FROM s", "SELECT * FROM s"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN A; B FROM s WHERE EXISTS ({}) WITHIN 1 s RETURN a.x",
+        "PATTERN A; B FROM s WHERE NOT a.x IN ({}) WITHIN 1 s RETURN a.x",
+        MATCHES.format(" DEFINE A AS EXISTS ({})"),
+    ],
+)
+def test_a_subquery_is_for_a_select(text: str, rows: str) -> None:
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text.format(rows), S, T, bounded=True)
+    (problem, *_) = error.value.problems
+    assert "CREATE STREAM j AS SELECT" in str(problem.hint)
+
+
+@pytest.mark.parametrize(
+    "text", ["PATTERN A FROM «k WITHIN 1 s RETURN *", MATCHES.replace("t M", "«k M").format("")]
+)
+def test_a_table_is_no_stream(text: str) -> None:
+    text, at = place_of(text)
+    table = Stream("k", (Column("type", VARCHAR), Column("price", INT)), table=True)
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text, S, table, bounded=True)
+    (problem, *_) = error.value.problems
+    assert (problem.kind, problem.span.start) == ("P002", at)
+    assert problem.message == "P002 k is a table, whose rows have no times"
+    compile_pattern("PATTERN A WITHIN 1 s RETURN *", S, table)  # the one stream
+
+
+@pytest.mark.parametrize("number", ["9999999999", "-1", "1.5", "A.price"])
+def test_the_bound_of_a_number_of_rows_is_said(number: str) -> None:
+    text = MATCHES.format("").replace("A.price AS", f"PREV(A.price, {number}) AS")
+    with pytest.raises(CompileError, match=r"whole number from 0 to 2,147,483,647"):
+        compile_pattern(text, S, T, bounded=True)
+
+
+@pytest.mark.parametrize("length", ["1/0", "x", "1e999999999"])
+def test_an_interval_that_is_none(length: str) -> None:
+    with pytest.raises(CompileError, match="P011"):
+        compile_pattern(MATCHES.format(f" WITHIN INTERVAL '{length}' SECOND"), S, T)
 
 
 def test_each_has_a_hint_or_says_enough() -> None:

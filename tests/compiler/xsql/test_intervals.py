@@ -83,3 +83,11 @@ def test_the_end_of_an_interval_is_an_integer() -> None:
     with pytest.raises(CompileError, match="column te of stream i is timestamp, and") as caught:
         compile_text(f"{text} REGISTER QUERY q AS APAS $$where $i.v > 0 select m[v = $i.v]$$;")
     assert len(caught.value.problems) == 1
+
+
+def test_a_table_is_no_stream() -> None:
+    text = "CREATE TABLE t (v int); CREATE STREAM i (v int);"
+    query = "REGISTER QUERY q AS APAS $$where $t.v > 0 select m[v = $t.v]$$;"
+    with pytest.raises(CompileError) as caught:
+        compile_text(f"{text} {query}")
+    assert "t is a table, whose rows have no times" in {p.message for p in caught.value.problems}
