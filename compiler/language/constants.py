@@ -89,7 +89,9 @@ class ConstantBinder:
 
     def _parameter(self, e: s.Placeholder) -> x.Expression:
         if e.name not in self.scope.parameters:
-            hint = f"--param {e.name}=VALUE gives it one"
+            hint = (
+                f'--param {e.name}=VALUE gives it one, in Python parameters={{"{e.name}": value}}'
+            )
             return self.fail("no-parameter", f"parameter :{e.name} has no value", e.span, hint)
         value = self.scope.parameters[e.name]
         if isinstance(value, float):

@@ -18,6 +18,8 @@ from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.language.parse import expected, library_call, listed, parser
 from seustream.compiler.xsql.statements import end_of, written
 
+_WITHOUT_PARENTHESES = "leave the parentheses around SELECT out"
+
 MISTAKES: dict[str, list[str]] = {
     "say which streams the columns come from: FROM name": [
         "select * where a = 1 window 1",
@@ -92,11 +94,17 @@ MISTAKES: dict[str, list[str]] = {
         "select k from (select a from R) as t (k)",
         "select k from (select a from R) t (k)",
     ],
-    "leave the parentheses around SELECT out": [
+    _WITHOUT_PARENTHESES: [
         "register query q as (select a from R)",
         "create stream q as (select a from R)",
         "select a from R union all (select a from S)",
         "select a from R union (select a from S)",
+    ],
+    "leave REGISTER QUERY name AS out: the query has its name, such as the one given before its file": [
+        "register query q as register query p as select a from R",
+    ],
+    "a query stands here; statements that it needs stand before it": [
+        "register query q as create stream R (a int)",
     ],
     "the text of an APAS query stands between $$: APAS $$ FROM ... SELECT ... $$": [
         "register query q as apas from a",
@@ -186,7 +194,8 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
         or _of_a_word(error, source, span)
         or _of_an_example(error, source, span)
     )
-    if hint is None:
+    # The parser's state is the same before whatever else stands there.
+    if hint is None or (hint == _WITHOUT_PARENTHESES and source.text[at : at + 1] != "("):
         first = next(written(source, span)).group().split()[0].upper()
         hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
     if isinstance(error, UnexpectedCharacters):

@@ -26,6 +26,8 @@ _FOR = re.compile(
     re.IGNORECASE,
 )
 
+_LONGER = "a whole number of milliseconds above 0, such as FOR 1 hour"
+
 
 def durations(text: str, problems: Problems, start: int = 0) -> tuple[str, dict[str, int]]:
     """Returns a text with its FOR clauses blanked, and the milliseconds for which each such query
@@ -40,11 +42,12 @@ def durations(text: str, problems: Problems, start: int = 0) -> tuple[str, dict[
         length_of = f"{match['size']} {match['unit']}".replace("'", "").strip()
         length = read_interval(length_of)
         if length is None or length <= timedelta(0):
+            unknown = length is None and match["unit"].lower() not in MILLISECONDS
             problems.add(
                 "unknown-unit",
                 f"FOR {length_of} is no time a query can last",
                 Span(match.start("size"), match.end("unit")),
-                suggest(match["unit"], MILLISECONDS, "units"),
+                suggest(match["unit"], MILLISECONDS, "units") if unknown else _LONGER,
             )
             length = timedelta(0)
         name = match["name"]

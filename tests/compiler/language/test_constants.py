@@ -103,7 +103,11 @@ def test_texts_are_times_where_times_are_wanted() -> None:
         ("TIMESTAMP '2006-13-01'", "constant-range", "write it as '2006-03-01 12:30:00'"),
         ("INTERVAL 'soon'", "constant-range", "write it as '1 hour 30 min'"),
         ("DATE '2006-03-01' DAY", "constant-range", "only an INTERVAL has one"),
-        (":none", "no-parameter", "--param none=VALUE gives it one"),
+        (
+            ":none",
+            "no-parameter",
+            '--param none=VALUE gives it one, in Python parameters={"none": value}',
+        ),
     ],
 )
 def test_what_is_no_constant_says_how_one_is_written(text: str, kind: str, hint: str) -> None:

@@ -43,6 +43,14 @@ def test_a_file_says_how_long_a_query_lasts(query: str) -> None:
     assert compilation.source.text == text
 
 
+@pytest.mark.parametrize("written", ["0 seconds", "0.5 ms", "'0 s'", "99999999999999 weeks"])
+def test_a_length_of_no_time(written: str) -> None:
+    problems = Problems()
+    durations(f"REGISTER QUERY q FOR {written} AS SELECT a FROM R", problems)
+    (problem,) = problems.found
+    assert problem.hint == "a whole number of milliseconds above 0, such as FOR 1 hour"
+
+
 def test_what_is_no_length() -> None:
     text = "CREATE STREAM R (a int);\nREGISTER QUERY q FOR 3 yaers AS SELECT a FROM R"
     with pytest.raises(CompileError) as caught:
