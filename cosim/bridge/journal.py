@@ -190,8 +190,8 @@ class Journal:
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[None]:
-        """Turns a disk failure while a part is written into the error that clients get; it is told
-        as `trouble` until a part can be written again."""
+        """Turns a disk failure while a part is written into the error that clients get; `trouble` has
+        it until a part can be written again."""
         try:
             with storage():
                 yield
