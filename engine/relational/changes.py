@@ -3,6 +3,9 @@
 At each arrival, and at each time at which tuples leave a window of time, rows that are gone are
 given out with `-` and new ones with `+`; a group whose row changes gives both. At the end of the
 streams, time goes on until all windows of time are empty.
+
+The changes of one moment are in the order of their tuples, or of the keys of their groups. This
+order does not depend on when groups or combinations came, which a restart does not know.
 """
 
 from __future__ import annotations
@@ -14,20 +17,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT
-from seustream.compiler.logical.joins import ChangeLog
+from seustream.compiler.logical.joins import ChangeLog, JoinKind
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.answers import Blaming
 from seustream.engine.host.grouping import Form
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
 from seustream.engine.host.words import KeyNumbers
-from seustream.engine.relational.combinations import NEVER, Ints, TreeSources
+from seustream.engine.relational.closed import ranks
+from seustream.engine.relational.combinations import NEVER, NOTHING, Ints, TreeSources
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
-from seustream.engine.relational.spans import Moments, TupleSpans, spans_of
+from seustream.engine.relational.spans import JoinSpans, Moments, TupleSpans, spans_of
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, fault_report, restore
@@ -125,10 +130,14 @@ class ChangeOperator:
         came = np.flatnonzero(shown & (spans.begin > 0))
         left = np.flatnonzero(shown & (spans.end < NEVER))
         if self.groups is not None:
+            came = came[np.lexsort((*_tuples(spans.rows[came]), spans.begin[came]))]
             rows = self._columns(spans.rows[came]), self.frame.oldest(spans.rows[came])
-            # Members are numbered as they come, in the order of the spans that are shown.
+            place = np.cumsum(shown) - 1
             changed = self.groups.changes(
-                rows, spans.begin[came], _ranks(shown)[left], spans.end[left], self.own_faults
+                rows,
+                (place[came], spans.begin[came]),
+                (place[left], spans.end[left]),
+                self.own_faults,
             )
             changes = iter(list(changed))
             self.groups.keep(spans.stays[shown])
@@ -161,7 +170,7 @@ class ChangeOperator:
             for of in (True, False)
         )
         same = {True: arriving & leaving, False: arriving & leaving}
-        for place in np.lexsort((both, plus, number)).tolist():
+        for place in np.lexsort((*_tuples(rows[both]), plus, number)).tolist():
             sign = bool(plus[place])
             if same[sign][named[place]] > 0:
                 same[sign][named[place]] -= 1
@@ -215,6 +224,8 @@ class ChangeOperator:
         tables = self.rows.tables() | kept
         if self.groups is not None:
             tables["told"] = self.groups.table()
+            if any(_comes_again(one) for one in self.root.nodes()):
+                tables["order"] = self._order(self.groups)
         return Snapshot("changes", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
@@ -235,8 +246,30 @@ class ChangeOperator:
         self._step(None, state.plain["until"])
         if self.groups is not None:
             self.groups.restore(state.tables["told"])
+            if "order" in state.tables:
+                self._put_in_order(self.groups, state.tables["order"])
         self.rows.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
+
+    def _order(self, groups: _Groups) -> pa.Table:
+        """Returns the members of groups in the order in which they came, each by the places of its
+        tuples among those that are kept."""
+        rows = self.root.present[self.shown][np.argsort(groups.members)]
+        columns = {}
+        for source in range(rows.shape[1]):
+            there = rows[:, source] != NOTHING
+            place = np.where(there, self.frame.store(source).index(rows[:, source]), NOTHING)
+            columns[f"s{source}"] = pa.array(place)
+        return pa.table(columns)
+
+    def _put_in_order(self, groups: _Groups, order: pa.Table) -> None:
+        """Renumbers the members of groups. The sequence numbers of restored tuples are the places
+        that they had."""
+        came = np.column_stack([np.asarray(column) for column in order.columns])
+        rows = self.root.present[self.shown]
+        mine, known = np.lexsort((*_tuples(rows),)), np.lexsort((*_tuples(came),))
+        if np.array_equal(rows[mine], came[known]):
+            groups.renew(mine[np.argsort(known)])
 
 
 class _Groups:
@@ -258,30 +291,36 @@ class _Groups:
             ordered=False,
         )
         self.members = np.empty(0, np.int64)
-        """The present members, by their numbers among all that came."""
+        """The present members, by their numbers in the order in which all came."""
 
     def changes(
-        self, came: tuple[Rows, Ints], begin: Ints, left: Ints, end: Ints, faults: Faults
+        self,
+        rows: tuple[Rows, Ints],
+        come: tuple[Ints, Ints],
+        leave: tuple[Ints, Ints],
+        faults: Faults,
     ) -> Iterator[Change]:
-        """Yields the changes of groups whose members come, or leave, given by their places among
-        the members."""
-        rows, oldest = came
+        """Yields the changes of groups whose members come, in this order with these rows and their
+        oldest times, and leave. Both are given by their places among the members, and the numbers
+        of their moments."""
+        (columns, oldest), (new, begin), (left, end) = rows, come, leave
         count, first = len(begin), len(self.aggregates)
-        leaf = leaves(rows)
-        keys = [evaluate(e, leaf, count, faults) for e in self.node.group_by]
+        leaf = leaves(columns)
+        keys = [_one_zero(evaluate(e, leaf, count, faults)) for e in self.node.group_by]
         values = [evaluate(e, leaf, count, faults) for e in self.form.arguments]
         group = self.keys.numbers(keys, count)
         self.aggregates.add([*values, pa.array(oldest)], group)
-        self.members = np.concatenate((self.members, first + np.arange(count)))
-        out = self.members[left]
-        who = np.concatenate((first + np.arange(count), out))
+        self.members = np.concatenate((self.members, np.empty(count, np.int64)))
+        self.members[new] = first + np.arange(count)
+        who = np.concatenate((self.members[new], self.members[left]))
         when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
         order = np.lexsort((who, ~leaving, when))
         events = np.where(leaving, ~who, who)[order]
-        of = self.aggregates.group.view[who]
-        span = len(self.keys) + 1
-        points = np.unique(when * span + of)
-        number, at = points // span, points % span
+        groups, of = np.unique(self.aggregates.group.view[who], return_inverse=True)
+        ranked = self._by_key(groups)
+        span = len(groups) + 1
+        points = np.unique(when * span + np.argsort(ranked)[of])
+        number, at = points // span, groups[ranked[points % span]]
         until = np.searchsorted(when[order], number, side="right")
         *found, since, size = self.aggregates.at(Turns(events, until, at), faults)
         some = {(0, f"g{n}"): one.take(at) for n, one in enumerate(self.keys.columns)}
@@ -292,8 +331,8 @@ class _Groups:
             kept[np.flatnonzero(holds(self.form.having, leaves(some), len(at), faults))] = True
             there &= kept
         items = [item.expression for item in self.form.answers.items[1:]]
-        columns = [evaluate(e, leaves(some), len(at), faults).to_pylist() for e in items]
-        cells = zip(*columns, since.to_pylist(), strict=True)
+        found = [evaluate(e, leaves(some), len(at), faults).to_pylist() for e in items]
+        cells = zip(*found, since.to_pylist(), strict=True)
         for n, g, present, row in zip(
             number.tolist(), at.tolist(), there.tolist(), cells, strict=True
         ):
@@ -306,21 +345,32 @@ class _Groups:
                 self.told[g] = row
                 yield n, True, row
 
+    def _by_key(self, groups: Ints) -> Ints:
+        """Returns the places of groups in the order of their keys."""
+        if len(groups) < 2:
+            return np.arange(len(groups))
+        keys = [ranks(words.take(groups), False, False) for words in self.keys.columns]
+        return np.lexsort((*reversed(keys),))
+
     def keep(self, stays: npt.NDArray[np.bool_]) -> None:
         """Forgets the members that have left; rebuilds the state from the others once most have
         left."""
         self.members = self.members[stays]
-        if len(self.aggregates) <= 2 * len(self.members) + _FEW:
-            return
-        values = [words.take(self.members) for words in self.aggregates.columns]
-        before = self.aggregates.group.view[self.members]
+        if len(self.aggregates) > 2 * len(self.members) + _FEW:
+            self.renew(np.argsort(self.members))
+
+    def renew(self, order: Ints) -> None:
+        """Rebuilds the state from the members, which are numbered anew in this order."""
+        members = self.members[order]
+        values = [words.take(members) for words in self.aggregates.columns]
+        before = self.aggregates.group.view[members]
         keys, told = [words.take(before) for words in self.keys.columns], self.told
         self._begin()
         group = self.keys.numbers(keys, len(before))
         self.aggregates.add(values, group)
-        self.members = np.arange(len(before))
-        nothing = np.empty(0, np.int64)
-        self.aggregates.at(Turns(self.members, nothing, nothing), Faults())
+        came, nothing = np.arange(len(order)), np.empty(0, np.int64)
+        self.members = np.argsort(order)
+        self.aggregates.at(Turns(came, nothing, nothing), Faults())
         now = dict(zip(before.tolist(), group.tolist(), strict=True))
         self.told = {now[of]: row for of, row in told.items()}
 
@@ -346,5 +396,20 @@ class _Groups:
         self.told = dict(zip(groups, rows, strict=True))
 
 
-def _ranks(shown: npt.NDArray[np.bool_]) -> Ints:
-    return np.cumsum(shown) - 1
+def _tuples(rows: Ints) -> Ints:
+    """Returns the tuples of combinations as keys of a sort, the first source last, because it
+    counts most."""
+    return rows.T[::-1]
+
+
+def _comes_again(node: TupleSpans | JoinSpans) -> bool:
+    """Returns whether combinations may come later than their tuples: when a match leaves, or one
+    that came before."""
+    return isinstance(node, JoinSpans) and node.join.kind is not JoinKind.INNER
+
+
+def _one_zero(keys: pa.Array) -> pa.Array:
+    """Returns keys without -0.0: a group shows one zero, whichever came first."""
+    if not pa.types.is_floating(keys.type):
+        return keys
+    return pc.add(keys, pa.scalar(0.0, keys.type))

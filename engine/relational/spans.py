@@ -74,6 +74,11 @@ class TupleSpans:
     def nodes(self) -> Iterator[TupleSpans | JoinSpans]:
         yield self
 
+    @property
+    def present(self) -> Ints:
+        """The tuples that are in the window, between two steps."""
+        return self.rows
+
     def arrive(self, new: Ints) -> None:
         """Takes new tuples, by their sequence numbers."""
         of, store = self.frame.sources[self.source], self.frame.store(self.source)
@@ -128,6 +133,11 @@ class JoinSpans(JoinStep):
         for side in self.parts:
             yield from side.nodes()
         yield self
+
+    @property
+    def present(self) -> Ints:
+        """The combinations that others see, between two steps."""
+        return self.rows[self._seen()]
 
     def step(self, moments: Moments, until: int) -> Spans:  # type: ignore[override]
         left, right = (side.step(moments, until) for side in self.parts)
