@@ -202,27 +202,84 @@ def over_rows(
     """Builds the rows of a SELECT with functions over frames or in an order; the query becomes a
     stream of the columns that all of it reads. `is_end` recognises the columns that hold the end of
     a window."""
-    query, qualify, order_by = select.query, select.qualify, select.order_by
-    if select.limit is not None:
-        # LIMIT counts all rows, in their ORDER BY or by time.
-        frame = logical.Frame(False, None)
-        number = logical.Over("row_number", None, (), 1, (), frame, BIGINT, order_by)
-        few = x.Compare(Condition.LE, number, x.Literal(select.limit, BIGINT), BIGINT)
-        qualify = few if qualify is None else x.conjunction((qualify, few))
-    parts = [item.expression for item in query.items]
-    parts += [] if qualify is None else [qualify]
-    found = [leaf for part in parts for leaf in overs(part)]
-    for leaf in found:
+    if not _is_one(select):
+        return _ordered(select, hide, is_end)
+    parts = [*_parts(select), *(key.expression for key in select.order_by)]
+    for leaf in [leaf for part in parts for leaf in overs(part)]:
         parts += [*leaf.arguments, *leaf.partition, *(key.expression for key in leaf.order)]
         parts += [] if leaf.aggregate is None else [leaf.aggregate]
-    parts += [key.expression for key in order_by]
     parts += [] if select.signed is None else [select.signed]
     read = {leaf for part in parts for leaf in x.columns(part)}
     columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
     items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
+    return _rows(select, hide(replace(select.query, items=items)), columns, is_end)
+
+
+def _is_one(select: BoundSelect) -> bool:
+    """Returns whether one operation computes the functions and the order: functions of whole
+    partitions before an ORDER BY, and before a LIMIT only those in its own order."""
+    keys, leaves = select.order_by, [leaf for part in _parts(select) for leaf in overs(part)]
+    if any(overs(key.expression) for key in keys):
+        return False
+    if select.limit is None:
+        return not keys or all(leaf.order for leaf in leaves)
+    alike = all((leaf.partition, leaf.order) == ((), keys) for leaf in leaves)
+    return alike and select.qualify is None
+
+
+def _ordered(
+    select: BoundSelect,
+    hide: Callable[[logical.Relation], Stream],
+    is_end: Callable[[x.Expression], bool],
+) -> logical.OverRows:
+    """Builds the rows of a SELECT as a stream, and orders that.
+
+    before  SELECT a, sum(b) OVER (ORDER BY ts) AS s FROM R QUALIFY s > 3 ORDER BY b DESC LIMIT 2
+    after   SELECT a, s FROM (SELECT a, sum(b) OVER (ORDER BY ts) AS s, b FROM R QUALIFY s > 3)
+            ORDER BY b DESC LIMIT 2
+    """
+    query, keys = select.query, select.order_by
+    ranks = any(leaf.order for part in _parts(select) for leaf in overs(part))
+    if select.changes and ranks:
+        # A row whose rank changes is added again, and keeps its place among rows of equal keys.
+        keys = (*keys, logical.OrderKey(_row_number(_AS_THEY_COME), False, False))
+    of_keys = [logical.Item("key", key.expression) for key in keys]
+    whole = replace(query, items=(*query.items, *of_keys))
+    inner = over_rows(replace(select, query=whole, order_by=(), limit=None), hide, is_end)
+    stream = hide(inner)
+    columns = tuple(
+        x.ColumnReference(0, column.name, column.type, column.nullable, stream.name)
+        for column in stream.columns[: len(whole.items)]
+    )
+    named = zip(query.items, columns, strict=False)
+    by = zip(keys, columns[len(query.items) :], strict=True)
+    outer = replace(
+        select,
+        query=replace(query, items=tuple(replace(i, expression=column) for i, column in named)),
+        order_by=tuple(replace(key, expression=column) for key, column in by),
+        qualify=None,
+        signed=columns[0] if isinstance(inner, logical.RankChanges) else None,
+    )
+    return _rows(outer, stream, columns, lambda _: False)
+
+
+def _rows(
+    select: BoundSelect,
+    stream: Stream,
+    columns: tuple[x.ColumnReference, ...],
+    is_end: Callable[[x.Expression], bool],
+) -> logical.OverRows:
+    """Builds the operation over a stream of the columns that a SELECT reads."""
+    query, qualify, order_by = select.query, select.qualify, select.order_by
+    if select.limit is not None:
+        # LIMIT counts all rows, in their ORDER BY or by time.
+        number = _row_number(order_by)
+        few = x.Compare(Condition.LE, number, x.Literal(select.limit, BIGINT), BIGINT)
+        qualify = few if qualify is None else x.conjunction((qualify, few))
+    found = [leaf for part in _parts(replace(select, qualify=qualify)) for leaf in overs(part)]
     made = logical.OverRows(
         name=query.name,
-        inputs=(hide(replace(query, items=items)),),
+        inputs=(stream,),
         items=query.items,
         text=query.text,
         span=query.span,
@@ -248,6 +305,17 @@ def over_rows(
     if same and ahead and ranked[0].order == _AS_THEY_COME and not order_by:
         return replace(whole, ahead=max(leaf.offset for leaf in ranked))
     return best_of(whole, qualify) if same and qualify is not None else whole
+
+
+def _parts(select: BoundSelect) -> list[x.Expression]:
+    """Returns the expressions that may hold functions OVER frames, apart from the order."""
+    items = [item.expression for item in select.query.items]
+    return items if select.qualify is None else [*items, select.qualify]
+
+
+def _row_number(order: tuple[logical.OrderKey, ...]) -> logical.Over:
+    """Returns the number of a row among all rows, in an order or by time."""
+    return logical.Over("row_number", None, (), 1, (), logical.Frame(False, None), BIGINT, order)
 
 
 def changing(of: logical.RankedRows, signed: x.ColumnReference | None) -> logical.RankChanges:

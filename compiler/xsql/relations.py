@@ -307,7 +307,9 @@ class Relations:
             return select
         parts = [item.expression for item in query.items]
         parts += [] if select.qualify is None else [select.qualify]
-        ranks = select.order_by or any(leaf.order for part in parts for leaf in overs(part))
+        leaves = [leaf for part in parts for leaf in overs(part)]
+        # Frames look back on the rows as the groups give them; an order is one around that.
+        ranks = any(leaf.order for leaf in leaves) or (select.order_by and not leaves)
         of = {stream.name: relation for stream, relation in self.hidden}
         inner = of.get(query.sources[0].stream.name)
         groups = isinstance(inner, logical.PeriodGroups) and not inner.changes

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.logical.program import Frame, OverRows, RankedRows
+from seustream.compiler.pipeline import compile_text
 from seustream.compiler.xsql.overs import overs
-from tests.compiler.xsql.relations import relation, wrong
+from tests.compiler.xsql.relations import STREAMS, relation, wrong
 
 
 def over(call: str) -> object:
@@ -81,6 +82,29 @@ def test_a_bound_on_a_rank_says_how_many_rows_count(qualify: str, best: int | No
     )
     assert isinstance(found, RankedRows)
     assert (None if found.best is None else found.best[1]) == best
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("SELECT a, sum(b) OVER (ORDER BY ts) AS s FROM R ORDER BY b", [OverRows, RankedRows]),
+        ("SELECT a, sum(b) OVER (ORDER BY ts) AS s FROM R QUALIFY s > 3 LIMIT 2", [OverRows] * 2),
+        ("SELECT a, rank() OVER (ORDER BY b) AS r FROM R QUALIFY r < 3 LIMIT 2", [RankedRows, OverRows]),
+        ("SELECT a, rank() OVER (ORDER BY b) AS r FROM R QUALIFY r < 3 ORDER BY a", [RankedRows]),
+        ("SELECT a, rank() OVER (ORDER BY b) AS r FROM R ORDER BY b LIMIT 2", [RankedRows]),
+        ("SELECT a, b FROM R ORDER BY b LIMIT 2", [RankedRows]),
+    ],
+)  # fmt: skip
+def test_an_order_is_around_the_functions_unless_one_operation_does_both(
+    text: str, kinds: list[type]
+) -> None:
+    program = compile_text(STREAMS + text, stop_after="tree").program
+    assert [type(operation) for operation in program.operations] == kinds
+    last = program.operations[-1]
+    if text.endswith("ORDER BY b LIMIT 2"):
+        assert isinstance(last, RankedRows)
+        assert last.best is not None
+        assert last.best[1] == 2
 
 
 @pytest.mark.parametrize(

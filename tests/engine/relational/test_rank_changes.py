@@ -29,6 +29,19 @@ TIMES = "(SELECT R.*, t FROM R JOIN (SELECT DISTINCT ts AS t FROM R) ON ts <= t)
 """The rows up to each time t."""
 
 
+def _check(found: pa.Table | None, sql: str, rows: dict[str, pa.Table]) -> None:
+    """Checks changes against what DuckDB has up to each time; the time comes first in `sql`."""
+    want, before = list[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+    by_time: dict[int, Counter[tuple[Any, ...]]] = {ts.as_py(): Counter() for ts in rows["R"]["ts"]}
+    for time, *row in judged(sql, R=rows["R"]):
+        by_time[time][tuple(row)] += 1
+    for time, now in sorted(by_time.items()):
+        want += [("-", *row, time) for row in (before - now).elements()]
+        want += [("+", *row, time) for row in (now - before).elements()]
+        before = now
+    same([(*row[:-2], row[-1]) for row in rows_of(found)], want)
+
+
 def check(seed: int) -> None:
     """Checks a random query that ranks, in one of the possible forms."""
     chance = random.Random(seed)
@@ -87,21 +100,41 @@ def check(seed: int) -> None:
     text = f"{DEFINITIONS}REGISTER QUERY q AS {mine} EMIT CHANGES"
     print(f"seed {seed}\n{text}")
     found = at_once(text, rows).get("q")
-    want, before = list[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
-    by_time: dict[int, Counter[tuple[Any, ...]]] = {ts.as_py(): Counter() for ts in rows["R"]["ts"]}
-    for time, *row in judged(other, R=rows["R"]):
-        by_time[time][tuple(row)] += 1
-    for time, now in sorted(by_time.items()):
-        want += [("-", *row, time) for row in (before - now).elements()]
-        want += [("+", *row, time) for row in (now - before).elements()]
-        before = now
-    same([(*row[:-2], row[-1]) for row in rows_of(found)], want)
+    _check(found, other, rows)
     same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_changes_of_ranks(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_changes_of_the_first_rows_that_functions_and_qualify_give(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(1, 40))}
+    key = chance.choice(["", "a"])
+    ours, theirs = chance.choice(
+        [
+            ("sum(b) OVER ({} ORDER BY ts ROWS 1 PRECEDING)", "sum(b) OVER ({} ORDER BY rn ROWS 1 PRECEDING)"),
+            ("count(*) OVER ({} ORDER BY ts)", "count(*) OVER ({} ORDER BY ts)"),
+            ("rank() OVER ({} ORDER BY b DESC)", "rank() OVER ({} ORDER BY b DESC)"),
+            ("row_number() OVER ({} ORDER BY b)", "row_number() OVER ({} ORDER BY b, rn)"),
+            ("count(*) OVER ({})", "count(*) OVER ({})"),
+        ]
+    )  # fmt: skip
+    ours = ours.format(f"PARTITION BY {key}" * bool(key))
+    theirs = theirs.format(f"PARTITION BY t{', ' * bool(key)}{key}")
+    asked = chance.choice(["", "QUALIFY f <= 2", "QUALIFY f > 1"])
+    by, most = chance.choice(["", order(chance), "f", "f DESC, a"]), chance.randint(0, 4)
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, b, {ours} AS f FROM R {asked}
+    {"ORDER BY" * bool(by)} {by} LIMIT {most} EMIT CHANGES"""
+    print(f"seed {seed}\n{text}")
+    place = f"row_number() OVER (PARTITION BY t ORDER BY {by}{', ' * bool(by)}rn)"
+    inner = f"SELECT *, {theirs} AS f FROM {TIMES} {asked}"
+    found = at_once(text, rows).get("q")
+    _check(found, f"SELECT t, a, b, f FROM ({inner}) QUALIFY {place} <= {most}", rows)
+    same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,14 @@ import pytest
 from seustream.compiler.logical import program as logical
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.graph import GraphRun
-from tests.engine.relational.generate import DEFINITIONS, judged, r_stream, rows_of, same
+from tests.engine.relational.generate import (
+    DEFINITIONS,
+    judged,
+    r_stream,
+    rows_of,
+    s_stream,
+    same,
+)
 from tests.engine.relational.running import at_once, in_pieces
 
 RANKS = ("row_number", "rank", "dense_rank")
@@ -132,6 +139,86 @@ def check_whole(seed: int) -> None:
     found = at_once(text, rows).get("q")
     same(rows_of(found), judged(f"SELECT b, {theirs}, ts, ts FROM R", R=rows["R"]))
     same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
+
+
+FRAMES = (
+    ("sum(b) OVER ({} ORDER BY ts ROWS 1 PRECEDING)", "sum(b) OVER ({} ORDER BY rn ROWS 1 PRECEDING)"),
+    ("count(*) OVER ({} ORDER BY ts RANGE 3 PRECEDING)",
+     "count(*) OVER ({} ORDER BY ts RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)"),
+    ("max(a) OVER ({} ORDER BY ts)", "max(a) OVER ({} ORDER BY ts)"),
+    ("first_value(a) OVER ({} ORDER BY ts ROWS 2 PRECEDING)",
+     "first_value(a) OVER ({} ORDER BY rn ROWS 2 PRECEDING)"),
+    ("last_value(b) OVER ({} ORDER BY ts ROWS 2 PRECEDING)",
+     "last_value(b) OVER ({} ORDER BY rn ROWS 2 PRECEDING)"),
+    ("lag(a, 2) OVER ({} ORDER BY ts)", "lag(a, 2) OVER ({} ORDER BY rn)"),
+    ("row_number() OVER ({} ORDER BY ts)", "row_number() OVER ({} ORDER BY rn)"),
+)  # fmt: skip
+WHOLES = (
+    ("rank() OVER ({} ORDER BY b DESC)", "rank() OVER ({} ORDER BY b DESC)"),
+    ("row_number() OVER ({} ORDER BY a)", "row_number() OVER ({} ORDER BY a, rn)"),
+    ("count(*) OVER ({})", "count(*) OVER ({})"),
+    ("lead(a) OVER ({} ORDER BY ts)", "lead(a) OVER ({} ORDER BY rn)"),
+)
+"""Functions of frames and of whole partitions, in X-SQL and in DuckDB's SQL."""
+
+
+def check_ordered(seed: int) -> None:
+    """Checks ORDER BY and LIMIT of a query with functions and QUALIFY, which they come after."""
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(1, 40))}
+    family = chance.choice([FRAMES, WHOLES])
+    functions = chance.sample(family, chance.randint(1, 3))
+    key = chance.choice(["", "a", "window_end"])
+    mine, other = "TUMBLE(TABLE R, DESCRIPTOR(ts), 5)", "(floor(ts / 5)::bigint + 1) * 5"
+    other = f"(SELECT *, {other} AS window_end FROM R)"
+    own = f"PARTITION BY {key}" * bool(key)
+    ours = [f.format(own) for f, _ in functions]
+    theirs = [f.format(own) for _, f in functions]
+    most = f"<= {chance.choice([1, 2, 4])}"
+    asked = chance.choice(["", f"QUALIFY f0 {most}", f"QUALIFY {{}} {most} AND b > -1"])
+    by = chance.choice(["", order(chance), "f0 DESC, b", "ts DESC", "-f0, ts"])
+    limit = chance.choice(["LIMIT 1", "LIMIT 3", "LIMIT 9", "" if by else "LIMIT 5"])
+    listed = [", ".join(f"{f} AS f{n}" for n, f in enumerate(of)) for of in (ours, theirs)]
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT b, {listed[0]} FROM {mine} AS w
+    {asked.format(ours[0])} {"ORDER BY" if by else ""} {by} {limit}"""
+    print(f"seed {seed}\n{text}")
+    want = judged(
+        f"""SELECT b, {listed[1]}, ts, ts FROM {other} {asked.format(theirs[0])}
+        ORDER BY {f"{by}, rn" if by else "rn"} {limit}""",
+        R=rows["R"],
+    )
+    found = at_once(text, rows).get("q")
+    if by:
+        assert rows_of(found) == want
+    same(rows_of(found), want)
+    same(rows_of(in_pieces(text, rows, seed).get("q")), want)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_order_is_one_of_the_rows_that_functions_and_qualify_give(seed: int) -> None:
+    check_ordered(seed)
+
+
+@pytest.mark.parametrize("join", ["", "LEFT"])
+def test_an_order_around_frames_of_a_join(join: str) -> None:
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, 40), "S": s_stream(chance, 30)}
+    joined = f"FROM R {join} JOIN S ON R.a = S.k"
+    text = f"""{DEFINITIONS}
+    REGISTER QUERY j AS SELECT a AS a, v AS v {joined} WINDOW RANGE 9;
+    REGISTER QUERY q AS SELECT a AS a, v AS v,
+    count(v) OVER (PARTITION BY a ORDER BY ts_newest RANGE 20 PRECEDING) AS n {joined}
+    QUALIFY n > 1 ORDER BY v DESC, n, a LIMIT 9 WINDOW RANGE 9"""
+    found = at_once(text, rows)
+    want = judged(
+        """SELECT a, v, count(v) OVER (PARTITION BY a ORDER BY ts RANGE BETWEEN 20 PRECEDING AND CURRENT ROW)
+        AS n, oldest, ts FROM J QUALIFY n > 1 ORDER BY v DESC, n, a, rn LIMIT 9""",
+        J=found["j"].rename_columns(["a", "v", "oldest", "ts"]),
+    )
+    assert [row[:3] for row in rows_of(found.get("q"))] == [row[:3] for row in want]
+    assert in_pieces(text, rows, 1).get("q") == found.get("q")
 
 
 @pytest.mark.parametrize("seed", range(20))
