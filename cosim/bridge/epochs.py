@@ -144,6 +144,11 @@ class Epochs:
                     "go on from that writer's checkpoint, or reset the session",
                 )
 
+    def leave(self, streams: set[str]) -> None:
+        """Frees streams that are gone from their writers."""
+        for one in self.writers.values():
+            one.streams -= streams
+
     def is_in(self, commit: p.Commit) -> bool:
         """Returns whether an epoch was committed before; raises for one that is out of sequence, or
         differs from the committed one."""

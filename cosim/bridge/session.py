@@ -141,6 +141,10 @@ class Session:
         known = ", ".join(stream.name for stream in streams)
         raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
 
+    def _base(self) -> set[str]:
+        """Returns the names of the base streams as they will be once all records are processed."""
+        return {stream.name for stream in self.compiled(self.latest_load).program.base}
+
     def compiled(self, load: p.Load) -> Compilation:
         """Compiles a load for the devices and libraries that are here."""
         return compile_load(load, len(self.devices), self.libraries)
@@ -433,7 +437,12 @@ class Session:
         elif record["kind"] == "shed":
             self.book.give_way(record["shed"], record["time"])
         elif record["kind"] == "swap":
+            before = self._base()
             self.latest_load, time = self._standing(record["load"]), record.get("time", 0)
+            # A stream that is created under the name of one that is gone is another stream.
+            gone = before - self._base()
+            self.ended -= gone
+            self.epochs.leave(gone)
             if "living" in record:
                 self.book.take(record)
             else:

@@ -290,9 +290,10 @@ class Sources:
             if one is None and len(self.streams) >= self.bridge.limits.sources:
                 raise LineMalformed(f"there are {len(self.streams):,} streams of sources already")
             stream = self._stream(name, tree)
-            if one is None or one.stream != stream:
+            ended = name in self.bridge.session.ended
+            if one is None or one.stream != stream or (one.ended and not ended):
                 one = _Entering(stream)
-                one.stopped = one.ended = name in self.bridge.session.ended
+                one.stopped = one.ended = ended
                 self.streams[name] = one
             one.channel = channel
             return one

@@ -250,3 +250,37 @@ def test_results_of_a_query_swapped_out_hold_up_no_other(
         assert client.latest("small")["first"] == 0
         client.end()
         assert multiset(client.read("small", 0, client.latest("small")["end"])).total() > 3
+
+
+@pytest.mark.parametrize("journal_bytes", [1, 1 << 30])
+@pytest.mark.parametrize("column", ["a int", "b varchar(9)"])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_stream_under_the_name_of_one_that_is_dropped_is_a_new_one(
+    journal_bytes: int, column: str, lasts: bool, tmp_path: Path
+) -> None:
+    """It has not ended, and belongs to no writer, also after a restart."""
+    limits = replace(USUAL, journal_bytes=journal_bytes)
+    query = "REGISTER QUERY q AS SELECT {} FROM R WINDOW NOW"
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=2) as client:
+        keeper = "CREATE STREAM S (a int); REGISTER QUERY s AS SELECT a FROM S WINDOW NOW"
+        text = f"CREATE STREAM R (a int); {query.format('a')}; {keeper * lasts}"
+        client.act("statement", p.Statement(text))
+        feed_epoch(client, 0, {"R": pa.table({"ts": [1], "a": pa.array([1], pa.int32())})})
+        client.end("R")
+        client.act("statement", p.Statement("DROP QUERY q; DROP STREAM R"))
+        client.act("statement", p.Statement(f"CREATE STREAM R ({column})"))
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=2) as client:
+        name, of = column.split()
+        assert client.act("query-list")["streams"][-1]["state"] == "UNCONNECTED"
+        client.act("statement", p.Statement(query.format(name)))
+        cell = pa.array([7], pa.int32()) if of == "int" else pa.array(["x"])
+        feed_epoch(client, 0, {"R": pa.table({"ts": [0], name: cell})}, writer="other")
+        client.end()
+        client.flush()
+        got = client.read("q", 0, client.latest("q")["end"]).column(0).to_pylist()
+        assert got == cell.to_pylist()
+        assert made.session.failure is None
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=2) as client:
+        client.flush()
+        assert client.read("q", 0, client.latest("q")["end"]).column(0).to_pylist() == got
+        assert "R" in made.session.ended

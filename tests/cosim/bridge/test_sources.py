@@ -230,6 +230,24 @@ def test_a_stream_that_is_dropped_ends_its_source_alone(tmp_path: Path) -> None:
         two.close()
 
 
+@pytest.mark.parametrize("schema", [[["v", "INTEGER"]], [["w", "STRING"]]])
+def test_a_stream_that_has_ended_is_dropped_and_announced_anew(
+    schema: list[list[str]], tmp_path: Path
+) -> None:
+    with served(tmp_path) as (_, at, client):
+        with send(at, HEADER, insert(1, 1), {"type": "STOP"}):
+            until(lambda: stream(client)["state"] == "STOPPED")
+        client.act("statement", p.Statement("DROP STREAM I"))
+        source = send(at, {**HEADER, "schema": schema})
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        client.act("query-register", p.Register("q", f"select [x = $I.{schema[0][0]}]"))
+        value = 7 if schema[0][1] == "INTEGER" else "x"
+        more(source, insert(0, value), {"type": "STOP"})
+        until(lambda: client.latest("q")["over"])
+        assert rows(client) == [(0, 1, value)]
+        source.close()
+
+
 @pytest.mark.acceptance(3)
 def test_strangers_cannot_make_streams_without_end(tmp_path: Path) -> None:
     before = threading.active_count()
