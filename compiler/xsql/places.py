@@ -16,14 +16,14 @@ from seustream.compiler.xsql import tree
 
 
 def spelt_out(select: tree.Select, sources: Sequence[Source], problems: Problems) -> tree.Select:
-    """Replaces references in GROUP BY and ORDER BY by the items themselves. A column of a stream
-    takes precedence over an item of its name, as in PostgreSQL."""
+    """Replaces references in GROUP BY and ORDER BY by the items themselves. In GROUP BY a column of
+    a stream takes precedence over an item of its name, as in PostgreSQL."""
 
     def meant(e: syntax.Expression, clause: str) -> syntax.Expression:
         if isinstance(e, syntax.Constant) and type(e.value) is int:
             return _numbered(e, e.value, select, clause, problems)
         if clause != "GROUP BY" or not isinstance(e, syntax.Reference) or len(e.parts) != 1:
-            return e  # an ORDER BY sees the names of SELECT anyway
+            return e  # an ORDER BY sees the names of the result anyway
         name = e.path[0].lower()
         if any(source.stream.column(name) or source.stream.unknown for source in sources):
             return e

@@ -190,7 +190,7 @@ class QueryScope:
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
         if isinstance(e, tree.OverCall):
-            within = None if self.within in ("SELECT", "QUALIFY") else self.within
+            within = None if self.within in ("SELECT", "QUALIFY", "ORDER BY") else self.within
             sources = [self.sources[at] for at in self.timing]
             return over(e, binder, sources, within, self.named)
         return binder.fail(

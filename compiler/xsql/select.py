@@ -6,7 +6,7 @@ after   a logical `Query` over the streams of FROM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
@@ -66,7 +66,7 @@ class SelectBinder:
         """Binds a SELECT as the query of this name; also returns its clauses beyond one."""
         sources, lasting = self._sources(select)
         found = len(self.problems.found)
-        select = spelt_out(select, sources, self.problems)
+        written, select = select, spelt_out(select, sources, self.problems)
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
 
@@ -103,9 +103,15 @@ class SelectBinder:
         if select.qualify is not None:
             qualify = self._binder(replace(over, within="QUALIFY")).condition(select.qualify)
             parts.append((qualify, select.qualify.span))
+        ordering = replace(over, within="ORDER BY")
+        results = [_result(key.expression, derived) for key in written.order_by]
         timely = every is None and not aggregated and by_time(select.order_by, seen)
-        ordering = self._binder(replace(over, within="ORDER BY"))
-        order_by = () if timely else order_keys(select.order_by, ordering)
+        timely = timely and all(e is None or _is_time(e, newest) for e in results)
+        order_by: tuple[logical.OrderKey, ...] = ()
+        for key, e in () if timely else zip(select.order_by, results, strict=True):
+            # The name of a result column means no column of a stream.
+            names = ordering if e is None else replace(ordering, levels=((),))
+            order_by += order_keys((key,), self._binder(names))
         parts += [
             (k.expression, o.expression.span)
             for k, o in zip(order_by, select.order_by, strict=False)
@@ -457,6 +463,19 @@ class SelectBinder:
 
 
 _WINDOW = (logical.WINDOW_START, logical.WINDOW_END)
+
+
+def _result(e: syntax.Expression, results: Mapping[str, x.Expression]) -> x.Expression | None:
+    """Returns the result column that a key of ORDER BY names, if the key is a mere name."""
+    if not isinstance(e, syntax.Reference) or len(e.parts) != 1 or e.everything:
+        return None
+    return results.get(e.path[0].lower())
+
+
+def _is_time(e: x.Expression, newest: Sequence[int]) -> bool:
+    """Returns whether a value is the time of its row, which is that of the newest of these
+    sources."""
+    return isinstance(e, x.ColumnReference) and e.timed and [*newest] == [e.source]
 
 
 def _aggregates(parts: list[tuple[x.Expression, Span]]) -> bool:

@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT after UNION and DISTINCT, judged by DuckDB."""
+"""ORDER BY and LIMIT after UNION and DISTINCT, and the names in ORDER BY, judged by DuckDB."""
 
 from __future__ import annotations
 
@@ -48,3 +48,60 @@ def test_the_order_is_of_the_whole(form: str, seed: int) -> None:
     rows = [tuple(row.values())[:2] for row in found.to_pylist()]
     assert Counter(rows) == Counter(wanted)
     assert len(rows) == len(wanted)
+
+
+NAMED = (
+    "SELECT a, -b AS b FROM r",
+    "SELECT a AS b, b AS a FROM r",
+    "SELECT a + b AS a, b, n AS ts FROM r",
+    "SELECT b AS x, -a AS a, r.b FROM r",
+    "SELECT *, 3 - b AS x, -a AS y FROM r",
+    "SELECT a, sum(-b) OVER (ORDER BY n ROWS 1 PRECEDING) AS b FROM r",
+    "SELECT n, max(-b) AS b, sum(a) AS a FROM r GROUP BY n",
+)
+KEYS = ("b DESC, a", "a, b", "2 DESC, 1", "1, b DESC", "b NULLS FIRST, 1 DESC")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("form", NAMED)
+def test_a_name_is_first_that_of_a_result_column(form: str, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(f"{seed} {form}")
+    size = chance.randint(1, 20)
+    cells = {c: [chance.choice([None, *range(5)]) for _ in range(size)] for c in "ab"}
+    rows = pa.table(
+        {
+            "ts": range(size),
+            **{c: pa.array(v, pa.int32()) for c, v in cells.items()},
+            "n": pa.array(range(size), pa.int32()),
+        }
+    )
+    keys = chance.choice(KEYS if "*" not in form else ("b DESC, a", "x, y", "y DESC, b"))
+    last = f" ORDER BY {keys}, r.n LIMIT {chance.randint(1, 20)}"
+    with duckdb.connect() as judge:
+        judge.register("r", rows.drop_columns(["ts"]))
+        wanted = judge.sql(form + last).fetchall()
+    ours = form.replace("ORDER BY n", "ORDER BY ts").replace(
+        "GROUP BY n", "GROUP BY n, TUMBLE(ts, 99)"
+    )
+    ours = f"CREATE STREAM r (a int, b int, n int); REGISTER QUERY q AS {ours}{last};"
+    found = seustream.run(ours, r=rows)["q"].arrow()
+    assert [tuple(row.values())[: len(wanted[0])] for row in found.to_pylist()] == wanted
+
+
+def order_of(last: str, select: str = "a, -b AS b") -> list[object]:
+    rows = pa.table({"ts": [1, 2, 3], "a": [1, 2, 3], "b": [5, 7, 6]})
+    text = f"CREATE STREAM r (a int, b int); REGISTER QUERY q AS SELECT {select} FROM r {last};"
+    return seustream.run(text, r=rows)["q"].arrow()["a"].to_pylist()  # type: ignore[no-any-return]  # of pyarrow
+
+
+def test_a_name_within_an_expression_is_first_that_of_a_stream() -> None:
+    assert order_of("ORDER BY b") == [2, 3, 1]
+    assert order_of("ORDER BY r.b") == [1, 3, 2]
+    assert order_of("ORDER BY b + 0") == [1, 3, 2]
+
+
+def test_the_time_is_not_that_of_a_result_column_that_is_called_so() -> None:
+    assert order_of("ORDER BY ts", "a, -b AS ts") == [2, 3, 1]
+    assert order_of("ORDER BY ts DESC", "a, ts") == [3, 2, 1]
+    assert order_of("ORDER BY 2", "a, -b AS ts") == [2, 3, 1]
