@@ -8,10 +8,13 @@ import functools
 import os
 import re
 import shutil
+import ssl
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+import pyarrow as pa
 
 from seustream.boards import SHAPES
 from seustream.commands.common import (
@@ -53,6 +56,10 @@ _LEAST = 256 << 20
 """The least number of bytes with which the server can work."""
 _GRACE = 5.0
 """Seconds for calls and exchanges to end when the bridge shuts down, and then for its session."""
+_NOTED = (
+    "source refused", "header refused", "source failed", "failed", "shed", "back", "late", "stuck",
+)  # fmt: skip
+"""The events that are printed."""
 
 
 EXAMPLES = """\
@@ -216,8 +223,8 @@ def run(arguments: argparse.Namespace) -> int:
         stack.callback(bridge.close)
         try:
             service = Service(bridge, str(address), token, tls, arguments.idle_timeout, client_ca)
-        except OSError as error:
-            raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
+        except (OSError, pa.ArrowException):
+            raise _no_start(arguments, address) from None
         if metrics is not None:
             try:
                 server = MetricsServer(
@@ -270,8 +277,8 @@ def _serve_site(
     sources = site_sources(arguments.site)
     try:
         service = SiteService(str(address), sources, token, tls)
-    except OSError as error:
-        raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
+    except (OSError, pa.ArrowException):
+        raise _no_start(arguments, address) from None
     with service, EndSignal() as end:
         at = Address(address.host, service.port, address.tls)
         print(f"serving stream {', '.join(sources)} on {at}", flush=True)
@@ -344,6 +351,24 @@ def _tls(arguments: argparse.Namespace, address: Address) -> tuple[bytes, bytes]
         raise UserError([f"{error.filename}: {error.strerror}"]) from None
 
 
+def _no_start(arguments: argparse.Namespace, address: Address) -> UserError:
+    """Returns the reason why a service does not start, which Flight keeps to itself."""
+    cert, key, authority = arguments.tls_cert, arguments.tls_key, arguments.tls_client_ca
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        if cert is not None:
+            context.load_cert_chain(cert, key, password=lambda: "")  # asks nobody
+    except (OSError, ValueError):
+        hint = "want PEM, the key that belongs to the certificate, and no password"
+        return UserError([f"{cert}, {key}: no certificate and its key"], hint=hint)
+    try:
+        if authority is not None:
+            context.load_verify_locations(authority)
+    except (OSError, ValueError):
+        return UserError([f"{authority}: no certificate"], hint="want PEM")
+    return UserError([f"{address}: nothing can listen there"], hint="is the port taken?")
+
+
 def _metrics_address(text: str | None, token: str | None) -> Address | None:
     if text is None:
         return None
@@ -353,8 +378,9 @@ def _metrics_address(text: str | None, token: str | None) -> Address | None:
 
 
 def _note(event: str, detail: str) -> None:
-    """Prints refused sources, which get no reason themselves, and queries that give way."""
-    if event in ("source refused", "header refused", "shed", "back", "late", "stuck"):
+    """Prints refused sources, which get no reason themselves, what fails, and queries that give
+    way."""
+    if event in _NOTED:
         print(f"{event}: {detail}", file=sys.stderr, flush=True)
 
 

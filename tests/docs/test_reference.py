@@ -29,6 +29,7 @@ from seustream.compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
 from seustream.compiler.pattern.statements import compile_pattern
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.wjasip.assembler import assemble, disassemble
+from seustream.cosim.bridge.mark import FORMAT
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.pattern import explain as pattern_explain
@@ -476,6 +477,11 @@ def test_nesting_limits() -> None:
         compile_text(f"{stream}{condition(most)} WINDOW 1", options=Options())
         with pytest.raises(CompileError, match=r"stand within|are open"):
             compile_text(f"{stream}{condition(most + 1)} WINDOW 1")
+
+
+def test_the_format_of_the_journal() -> None:
+    said = (ROOT / "docs/reference/bridge.md").read_text()
+    assert f"names the format, {FORMAT}," in said
 
 
 def test_pages_are_all_linked_from_the_index() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import threading
 import time
 from pathlib import Path
 
 import pyarrow.flight as flight
 import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
 
 from seustream.cli import main
 from seustream.cosim.bridge import protocol as p
@@ -81,6 +84,43 @@ def test_what_serve_refuses(
 ) -> None:
     assert main(["serve", *options]) == 2
     assert complaint in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("bad", ["cert", "key", "ca", "locked"])
+@pytest.mark.parametrize("site", [[], ["--site", "R=r.csv"]])
+def test_files_of_tls_that_are_bad_are_named(
+    bad: str, site: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback, and no question for a password."""
+    if site and bad == "ca":
+        pytest.skip("a site takes no certificates of clients")
+    issued = trustme.CA().issue_cert("127.0.0.1")
+    files = {"cert": issued.cert_chain_pems[0].bytes(), "key": issued.private_key_pem.bytes()}
+    files |= {} if site else {"ca": files["cert"]}
+    if bad == "locked":
+        key = serialization.load_pem_private_key(files["key"], None)
+        lock = serialization.BestAvailableEncryption(b"secret")
+        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        files["key"] = key.private_bytes(*form, lock)
+    options = ["--listen", "grpc+tls://127.0.0.1:0", *site]
+    for name, content in files.items():
+        Path(name).write_bytes(b"x\n" if name == bad else content)
+        options += ["--tls-client-ca" if name == "ca" else f"--tls-{name}", name]
+    assert main(["serve", *options]) == 2
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert (
+        "ca: no certificate" if bad == "ca" else "cert, key: no certificate and its key"
+    ) in said
+
+
+def test_an_address_that_is_taken_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["serve", "--listen", address]) == 2
+    said = capfd.readouterr().err
+    assert f"{address}: nothing can listen there" in said
+    assert "Traceback" not in said
 
 
 def test_a_signal_ends_it_whatever_clients_do(tmp_path: Path) -> None:
