@@ -102,6 +102,8 @@ class SelectBinder:
         qualify = None
         if select.qualify is not None:
             qualify = self._binder(replace(over, within="QUALIFY")).condition(select.qualify)
+            if not aggregated:
+                qualify = self._of_rows(qualify, select.qualify.span, "QUALIFY")
             parts.append((qualify, select.qualify.span))
         ordering = replace(over, within="ORDER BY")
         results = [_result(key.expression, derived) for key in written.order_by]
@@ -112,6 +114,8 @@ class SelectBinder:
             # The name of a result column means no column of a stream.
             names = ordering if e is None else replace(ordering, levels=((),))
             order_by += order_keys((key,), self._binder(names))
+            if not aggregated:
+                self._of_rows(order_by[-1].expression, key.expression.span, "ORDER BY")
         parts += [
             (k.expression, o.expression.span)
             for k, o in zip(order_by, select.order_by, strict=False)
@@ -308,6 +312,19 @@ class SelectBinder:
             )
         if said:
             self.problems.add("changes", said, select.changes, hint)
+
+    def _of_rows(self, e: x.Expression, span: Span, within: str) -> x.Expression:
+        """Returns an expression of a query without groups; reports an aggregate in it."""
+        call = next((part for part in x.walk(e) if isinstance(part, x.AggregateCall)), None)
+        if call is None:
+            return e
+        self.problems.add(
+            "aggregate-here",
+            f"{call.function} cannot stand in {within} of a query without groups",
+            call.at or span,
+            f"{call.function}(...) OVER (PARTITION BY k) has a value in each row; GROUP BY TUMBLE(ts, 1 minute) makes groups",
+        )
+        return FAILED
 
     def _unordered(self, select: tree.Select) -> None:
         """Reports an ORDER BY or LIMIT over groups that keep changing."""

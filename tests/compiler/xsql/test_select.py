@@ -73,6 +73,25 @@ def test_a_failed_operand_is_reported_once() -> None:
     assert [r.text for r in reported(STREAMS + text)] == ["nope", "nothing"]
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("SELECT a FROM R ORDER BY count(*)", "count"),
+        ("SELECT a FROM R ORDER BY a, 1 + sum(a) FILTER (WHERE b > 3) DESC LIMIT 2", "sum"),
+        ("SELECT a FROM R ORDER BY max(a) LIMIT 2 EMIT CHANGES", "max"),
+        ("SELECT DISTINCT a FROM R ORDER BY count(*) WINDOW UNBOUNDED", "count"),
+        ("SELECT a FROM R UNION ALL SELECT b FROM R ORDER BY count(DISTINCT a) LIMIT 3", "count"),
+        ("SELECT a FROM R QUALIFY count(*) > 3", "count"),
+        ("SELECT row_number() OVER (ORDER BY ts) AS n FROM R QUALIFY n > 3 AND min(a) IS NULL", "min"),
+        ("SELECT x.a FROM R x, R y WHERE x.a = y.a ORDER BY count(*) WINDOW 5", "count"),
+    ],
+)  # fmt: skip
+def test_an_aggregate_in_an_order_or_qualify_needs_groups(text: str, at: str) -> None:
+    (problem,) = reported(STREAMS + text)
+    assert (problem.kind, problem.text) == ("aggregate-here", at)
+    assert "OVER (PARTITION BY k)" in problem.hint
+
+
 LISTS = (
     STREAMS + "CREATE STREAM L AS SELECT a, array_agg(b) AS l FROM R GROUP BY a, TUMBLE(ts, 2);\n"
 )
