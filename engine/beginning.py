@@ -21,7 +21,7 @@ from seustream.engine.host.answers import selection_of
 from seustream.engine.host.driver import DEVICE_JOIN
 from seustream.engine.host.stages import SOFTWARE_JOIN
 from seustream.engine.host.state import KeptRows, united
-from seustream.engine.stream.merge import Merger
+from seustream.engine.stream.merge import END_OF_STREAM, Merger, timestamps
 from seustream.engine.stream.operator import Operator
 from seustream.engine.stream.snapshot import plain_of, unpack
 
@@ -100,7 +100,18 @@ def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:
                     if (stream := run.defined.get(query)) is not None:
                         push(stream, run.as_stream(stream, rows))
         for stream in run.defines[own]:
-            advance(stream, operator.watermark)
+            advance(stream, min(operator.watermark, _let_in(run, stream, kept)))
+
+
+def _let_in(run: Graph, stream: str, kept: Mapping[str, KeptRows]) -> int:
+    """Returns the time up to which a join has let in the rows of which a stream is made. Rows that
+    waited for streams that it no longer reads come with the next step."""
+    node = run.definitions[stream]
+    read = reads(node) if isinstance(node, Query) else set()
+    waiting = [kept[name].waiting for name in read if name in kept]
+    return min(
+        (int(timestamps(rows)[0]) - 1 for rows in waiting if rows.num_rows), default=END_OF_STREAM
+    )
 
 
 def _past(

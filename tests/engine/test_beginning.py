@@ -206,3 +206,40 @@ def test_streams_that_a_late_query_reads_may_be_far_behind(seed: int, device: bo
     assert wanted
     assert pairs("T", "U")
     assert any(y < 5_000 for _, y in given("mixed"))
+
+
+@pytest.mark.parametrize("devices", [0, 1])
+@pytest.mark.parametrize("form", ["over", "changes", "join"])
+def test_rows_that_waited_for_a_join_that_ends_come_to_a_query_that_begins(
+    devices: int, form: str
+) -> None:
+    """One step drops the last join that waits for S, and begins a query of R."""
+    late = {
+        "over": "SELECT a, sum(b) OVER (ORDER BY ts RANGE 40 PRECEDING) AS s FROM R WHERE b < 3",
+        "changes": "SELECT a, count(*) AS n FROM R WHERE b < 3 GROUP BY a WINDOW RANGE 40 EMIT CHANGES",
+        "join": "SELECT J.a, count(*) AS n FROM J GROUP BY J.a, TUMBLE(ts, 9)",
+    }[form]
+    stays = "CREATE STREAM J AS SELECT x.a FROM R x, R y WHERE x.a = y.b WINDOW RANGE 40;"
+    text = f"{STREAMS}{stays} REGISTER QUERY l AS SELECT J.a FROM J;"
+    options = Options(devices=devices)
+    before = compile_text(text + KEEPERS["join"], options=options)
+    after = compile_text(f"DROP QUERY k; REGISTER QUERY q AS {late};", after=before)
+    always = compile_text(f"{text}REGISTER QUERY q AS {late};", options=options)
+    chance = random.Random(devices)
+    tables = {ts: rows(chance, ts)["R"] for ts in range(2 * BEGIN)}
+    run, whole = run_of(before), run_of(always)
+    found: list[list[dict[str, Any]]] = [[], []]
+    run.push("S", rows(chance, BEGIN - 9)["S"])
+    for ts, some in tables.items():
+        if ts == BEGIN:
+            assert run.waiting["R"]
+            state, run = run.state(), run_of(after)
+            run.resume(state)
+        for one, results in zip((run, whole), found, strict=True):
+            one.push("R", some)
+            results += [row for name, t in one.advance() if name == "q" for row in t.to_pylist()]
+    for one, results in zip((run, whole), found, strict=True):
+        results += [row for name, t in one.finish() if name == "q" for row in t.to_pylist()]
+    want = [row for row in found[1] if row["ts_newest"] >= BEGIN]
+    assert want
+    assert [row for row in found[0] if row["ts_newest"] >= BEGIN] == want
