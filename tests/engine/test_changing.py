@@ -19,6 +19,10 @@ OPERATIONS = {
     "over": "R.k, sum(R.v) OVER (PARTITION BY R.k ORDER BY ts RANGE 5 PRECEDING) AS s FROM R WHERE {}",
     "distinct": "DISTINCT R.v FROM R WHERE {} WINDOW RANGE 6",
     "outer": "R.v, S.w FROM R LEFT JOIN S ON R.k = S.k AND {} WINDOW RANGE 6",
+    "changes": "R.k, count(*) AS n FROM R WHERE {} GROUP BY R.k WINDOW RANGE 6 EMIT CHANGES",
+    "joined changes": "R.v, S.w FROM R LEFT JOIN S ON R.k = S.k AND {} WINDOW RANGE 6 EMIT CHANGES",
+    "grouped changes": "R.k, first(S.w) AS f, count(*) AS n FROM R LEFT JOIN S ON R.k = S.k AND {}"
+    " GROUP BY R.k WINDOW RANGE 6 EMIT CHANGES",
 }
 """Statements that become operators of their own."""
 Found = dict[str, list[tuple[Any, ...]]]
