@@ -58,9 +58,18 @@ class _AroundGroups:
             tree.SelectItem(self._of(item.expression), name, item.span)
             for item, name in zip(select.items, named, strict=True)
         )
-        qualify = None if select.qualify is None else self._of(select.qualify)
         over = tuple((name, self._of(window)) for name, window in select.named_windows)
         keys = tuple(self._key(e) for e in select.group_by)
+        # QUALIFY names the functions themselves, unless a column of the groups has the name.
+        columns = {
+            _shape(key.parts[-1]) for key in keys if isinstance(key, Reference) and key.parts
+        }
+        self.names |= {
+            _shape(Reference((name,), at)): name
+            for item, name in zip(select.items, named, strict=True)
+            if _looks(item.expression) and _shape(name) not in columns
+        }
+        qualify = None if select.qualify is None else self._of(select.qualify)
         inner = replace(
             select, items=tuple(self.items), group_by=keys, qualify=None, named_windows=()
         )

@@ -25,6 +25,11 @@ FORMS = (
     " FROM r GROUP BY a % 2, {w}",
     "SELECT sum(b) AS a, rank() OVER (PARTITION BY window_end ORDER BY a) AS x FROM r GROUP BY a, {w}",
     "SELECT a AS b, rank() OVER (PARTITION BY window_end ORDER BY b) AS x FROM r GROUP BY a, b, {w}",
+    "SELECT a, count(*) AS n, rank() OVER (PARTITION BY window_end ORDER BY count(*) DESC) AS x FROM r GROUP BY a, {w}"
+    " QUALIFY x = 1",
+    "SELECT a, sum(b) AS y, dense_rank() OVER w AS x, rank() OVER w - 1 AS z FROM r GROUP BY a, {w}"
+    " WINDOW w AS (PARTITION BY window_end ORDER BY sum(b)) QUALIFY x <= 2 AND z < 2 AND y > 1",
+    "SELECT b, rank() OVER (PARTITION BY window_end ORDER BY sum(a)) AS a FROM r GROUP BY a, b, {w} QUALIFY a > 1",
     "SELECT count(*) AS n, first_value(count(*)) OVER (ORDER BY ts ROWS 2 PRECEDING) AS x FROM r GROUP BY {w}",
 )
 
