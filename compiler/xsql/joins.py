@@ -241,7 +241,7 @@ class JoinBinder:
                 "select the column to compare with; for several write EXISTS",
             )
             return FAILED
-        binder = Binder(self.scope((visible(inner), *levels), "SELECT"), self.problems)
+        binder = Binder(self.scope((visible(inner), *levels), "the SELECT of IN"), self.problems)
         value = binder.value(one)
         if FAILED in (operand, value):
             return FAILED

@@ -14,7 +14,7 @@ from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.elsewhere import INSTEAD
 from seustream.compiler.logical.program import WINDOW_END, WINDOW_START, Source
 from seustream.compiler.xsql import tree
-from seustream.compiler.xsql.overs import over
+from seustream.compiler.xsql.overs import over, overs
 from seustream.compiler.xsql.periods import Every, edge, is_window, read
 
 _WINDOWS = ("window", "session_window")
@@ -143,13 +143,18 @@ class QueryScope:
 
     def _derived(self, name: s.Name, span: Span, binder: Binder) -> x.Expression:
         found = self.derived[name.text.lower()]
-        if binder.aggregating and any(isinstance(part, x.AggregateCall) for part in x.walk(found)):
+        looks = bool(overs(found))
+        if binder.aggregating and (
+            looks or any(isinstance(part, x.AggregateCall) for part in x.walk(found))
+        ):
             return binder.fail(
-                "aggregate-here",
+                "over" if looks else "aggregate-here",
                 f"{name.text}, which is {x.show(found)}, cannot stand in the argument of"
                 f" {binder.aggregating}",
                 span,
-                "aggregates do not nest",
+                "write the other function in a SELECT around this one"
+                if looks
+                else "aggregates do not nest",
             )
         return found
 

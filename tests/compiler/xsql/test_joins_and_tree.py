@@ -73,6 +73,8 @@ def test_a_from_is_a_tree(text: str, joins: str, where: str) -> None:
          "CREATE STREAM"),
         ("SELECT a FROM R WHERE a NOT IN (SELECT d FROM S) WINDOW 9", "not-in-null", "NOT EXISTS"),
         ("SELECT R.a FROM R JOIN S USING (nope) WINDOW 9", "unknown-column", None),
+        ("SELECT a FROM R WHERE a IN (SELECT rank() OVER (ORDER BY ts) FROM S) WINDOW 9", "over", None),
+        ("SELECT a FROM R WHERE EXISTS (SELECT rank() OVER (ORDER BY ts) FROM S) WINDOW 9", "over", None),
         ("SELECT R.a FROM R WHERE EXISTS (SELECT nope FROM S) WINDOW 9", "unknown-column", None),
     ],
 )  # fmt: skip

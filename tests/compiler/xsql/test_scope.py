@@ -392,3 +392,12 @@ def test_a_parameter_is_a_constant_of_its_own_type() -> None:
     text = f"{STREAMS}SELECT a FROM R WHERE a > :least AND s = :who AND a < :share% WINDOW 1"
     where = compile_text(text, options=options, stop_after="tree").written.queries[0].where
     assert x.show(where) == "R.a > 1.5 AND R.s = 'x' AND R.a < 0.4"
+
+
+@pytest.mark.parametrize(
+    "qualify", ["sum(n) OVER (ORDER BY ts) > 1", "rank() OVER (ORDER BY n) > 1", "lag(n) OVER (ORDER BY ts) > 1"]
+)  # fmt: skip
+def test_functions_over_frames_do_not_nest_by_name_either(qualify: str) -> None:
+    text = f"SELECT sum(a) OVER (ORDER BY ts) AS n FROM R QUALIFY {qualify}"
+    (problem,) = reported(STREAMS + text)
+    assert (problem.kind, problem.text) == ("over", "n")
