@@ -132,7 +132,9 @@ class _Entering:
         return found
 
     def table(self, elements: list[StreamElement]) -> pa.Table:
-        columns: dict[str, Any] = {"ts": [x.ts for x in elements], END: [x.te for x in elements]}
+        columns: dict[str, Any] = {"ts": [x.ts for x in elements]}
+        if self.end is not None:
+            columns[END] = [taken(x.te, self.end) for x in elements]
         schema = stream_schema(self.stream)
         for number, column in enumerate(self.columns):
             columns[column.name] = [x.values[number] for x in elements]

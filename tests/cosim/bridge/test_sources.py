@@ -182,6 +182,23 @@ def test_a_value_that_no_column_holds_ends_its_tuple_alone(
         other.close()
 
 
+@pytest.mark.parametrize(
+    ("type", "held"),
+    [("bigint", (1 << 63) - 1), ("double precision", 2.0**63), ("int", None), ("timestamp", None)],
+)
+def test_the_end_of_an_interval_in_a_column_of_any_type(
+    type: str, held: object, tmp_path: Path
+) -> None:
+    with served(tmp_path) as (made, at, client):
+        text = f"CREATE STREAM I (v int, te {type}); REGISTER QUERY q AS SELECT te FROM I"
+        client.act("statement", p.Statement(text))
+        with send(at, HEADER, {**insert(1, 1), "te": "inf"}, {"type": "STOP"}):
+            until(lambda: client.latest("q")["over"])
+        assert [row[0] for row in rows(client)] == ([] if held is None else [held])
+        assert stream(client)["rejected"] == ({"schema": 1} if held is None else {})
+        assert made.session.failure is None
+
+
 def test_a_fault_of_the_sources_is_a_failure_that_clients_see(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
