@@ -35,6 +35,8 @@ from seustream.compiler.xsql.relations import Relations
 from seustream.compiler.xsql.select import SelectBinder
 from seustream.compiler.xsql.times import timed, with_ends
 
+_LATE = "late."
+"""The beginning of the names of late rows, among those of queries."""
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
 
 
@@ -397,6 +399,13 @@ class Analysis:
                 f"there is already a query {known}",
                 at,
                 f"DROP QUERY {known} first, or choose another name",
+            )
+        if name.lower().startswith(_LATE):
+            self.problems.add(
+                "bad-name",
+                f"{name!r} is the name of late rows",
+                at,
+                f"only names that do not begin with {_LATE}",
             )
         if not _FILE_NAME.fullmatch(name) or name.strip(". ") == "":
             self.problems.add(
