@@ -14,17 +14,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seustream.api import DataWarning, run
-    from seustream.errors import Error
+    from seustream.errors import Error, QueryError
     from seustream.live import LiveQueries, connect
     from seustream.results import Explanation, QueryResult
 
-__all__ = ["DataWarning", "Error", "Explanation", "LiveQueries", "QueryResult", "connect", "run"]
+__all__ = [
+    "DataWarning",
+    "Error",
+    "Explanation",
+    "LiveQueries",
+    "QueryError",
+    "QueryResult",
+    "connect",
+    "run",
+]
 
 _PLACES = {
     "DataWarning": "api",
     "Error": "errors",
     "Explanation": "results",
     "LiveQueries": "live",
+    "QueryError": "errors",
     "QueryResult": "results",
     "connect": "live",
     "run": "api",

@@ -29,7 +29,22 @@ class Error(Exception):
 
 
 class QueryError(Error):
-    """A mistake in a query, or a failure while it ran."""
+    """A mistake in a query, or a failure while it ran. A query of `connect` that fails takes no
+    other with it: the error comes once, behind the results of the others.
+
+    >>> import seustream as ss
+    >>> with ss.connect(strict=True) as con:
+    ...     con.push("R", {"ts": [1], "a": [0]})
+    ...     con.sql("REGISTER QUERY part AS SELECT 6 / a AS b FROM R; REGISTER QUERY whole AS SELECT a FROM R")
+    ...     con.push("R", {"ts": [2], "a": [0]})
+    ...     try:
+    ...         for name, rows in con.finish():
+    ...             print(name, rows.rows())
+    ...     except ss.QueryError:
+    ...         print([query["phase"] for query in con.queries()])
+    whole [(0, 2, 2)]
+    ['FAILED', 'RUNNING']
+    """
 
     def __init__(
         self,

@@ -88,6 +88,8 @@ class LiveQueries(ABC):
         self._compiled: Compilation | None = None
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
+        self._raised: dict[str, str] = {}
+        """The failures of queries that `results` or `finish` has raised."""
 
     def sql(self, text: str | Path) -> str | None:
         """Executes statements, given as a text or as the `Path` of a file: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
@@ -113,6 +115,8 @@ class LiveQueries(ABC):
             shown = self._install(c, text, asked)
             if standing.strip():
                 self._compiled = c
+            # A query that is registered anew may fail anew.
+            self._raised = {n: why for n, why in self._raised.items() if n in self._failures()}
             return "\n".join(shown) or None
 
     def push(self, stream: str, rows: Rows) -> None:
@@ -178,7 +182,9 @@ class LiveQueries(ABC):
 
     def results(self) -> Iterator[tuple[str, QueryResult]]:
         """Yields query and rows for all results that are certain by now and were not returned
-        before.
+        before. A query that fails takes no other with it: behind the results of the others, a
+        `QueryError` is raised, once for each failure. Take them in a loop: the error also ends a
+        `list(con.results())`. Later calls give the results of the other queries.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -192,9 +198,11 @@ class LiveQueries(ABC):
         with translated():
             found = list(self._results())
         yield from self._timed(found)
+        self._raise_failures()
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
-        """Ends all streams and yields the remaining results.
+        """Ends all streams and yields the remaining results; behind these it raises a `QueryError`
+        for queries that have failed, as `results` does.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -208,6 +216,7 @@ class LiveQueries(ABC):
             self._finished = True
             found = list(self._finish())
         yield from self._timed(found)
+        self._raise_failures()
 
     def subscribe(self, query: str) -> None:
         """Includes in `results` a query that another client registered at the bridge, from its
@@ -309,6 +318,21 @@ class LiveQueries(ABC):
     @abstractmethod
     def _finish(self) -> Iterator[tuple[str, pa.Table]]: ...
 
+    @abstractmethod
+    def _failures(self) -> dict[str, str]:
+        """Returns what is known of the queries that have failed."""
+
+    def _raise_failures(self) -> None:
+        """Raises the failures that were not raised before."""
+        failed, before = self._failures(), self._raised
+        self._raised = dict(failed)
+        fresh = [why for name, why in failed.items() if before.get(name) != why]
+        if fresh:
+            hint = (
+                "DROP QUERY ends it, REGISTER OR REPLACE QUERY registers it anew; the others go on"
+            )
+            raise QueryError("\n".join(fresh), hint)
+
     def _open(self) -> None:
         if self._finished:
             raise QueryError("the streams have ended", "connect again")
@@ -372,6 +396,7 @@ class EngineQueries(LiveQueries):
                 slack=self._slack,
                 on_late=aside(self._late),
                 strict=self._strict,
+                contained=True,
                 living=True,
                 meters=self._meters,
             )
@@ -401,6 +426,13 @@ class EngineQueries(LiveQueries):
             {"name": name, "phase": "FAILED" if name in failed else "RUNNING", "results": count}
             for name, count in found.items()
         ]
+
+    def _failures(self) -> dict[str, str]:
+        failed = {} if self._run is None else self._run.failed
+        return {
+            name: f"query {name} has failed: {why.removeprefix(f'query {name}: ')}"
+            for name, why in failed.items()
+        }
 
     def _push(self, stream: str, rows: pa.Table) -> None:
         if self._run is not None:

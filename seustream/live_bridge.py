@@ -46,6 +46,7 @@ class BridgeQueries(LiveQueries):
         self._standing: Compilation | None = None  # the catalogue as it was last seen
         self._loaded: set[str] = set()  # queries whose results wait for readers
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
+        self._failed: dict[str, str] = {}
         with translated():
             self._catch_up()
 
@@ -78,6 +79,7 @@ class BridgeQueries(LiveQueries):
         found = self._client.act("statement", p.Statement(text, NAME), patience=0)
         for name in found["dropped"]:
             self._read.pop(name, None)
+            self._failed.pop(name, None)
         self._read |= {one["name"]: _UNREAD for one in found["registered"]}
         self._loaded -= {*found["dropped"], *(one["name"] for one in found["registered"])}
         return list(found["shown"])
@@ -128,6 +130,7 @@ class BridgeQueries(LiveQueries):
                 if error.kind != "unknown":
                     raise
                 self._read.pop(name)  # another client has dropped it
+                self._failed.pop(name, None)
                 continue
             if found["run"] != run:  # or replaced it
                 start = 0
@@ -138,6 +141,22 @@ class BridgeQueries(LiveQueries):
             if end > first:
                 yield name, self._client.read(name, first, end)
             self._read[name] = found["run"], end
+            self._failed.pop(name, None)
+            if found["over"] and (why := self._why(name, end)):
+                self._failed[name] = why
+
+    def _why(self, query: str, end: int) -> str | None:
+        """Returns why a query gives no results beyond these, if it has failed."""
+        try:
+            self._client.latest(query, end)
+        except BridgeError as error:
+            if error.kind == "failed":
+                return str(error)
+            raise
+        return None
+
+    def _failures(self) -> dict[str, str]:
+        return self._failed
 
     def _finish(self) -> Iterator[tuple[str, pa.Table]]:
         if self._has_session:

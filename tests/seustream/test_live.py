@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -271,3 +272,107 @@ def test_what_is_no_text_and_no_time() -> None:
         with pytest.raises(ss.Error, match="'2026-01-01' is no time") as caught:
             con.watermark("R", "2026-01-01")  # type: ignore[arg-type]  # as users may
         assert "datetime" in (caught.value.hint or "")
+
+
+HEALTHY = """
+CREATE STREAM R (a int, b int);
+REGISTER QUERY all_rows AS SELECT a FROM R WINDOW NOW;
+REGISTER QUERY sums AS SELECT sum(b) AS s FROM R WINDOW 3;
+REGISTER QUERY runs AS SELECT a, sum(b) OVER (ORDER BY ts) AS s FROM R;
+"""
+FAILING = {
+    "fault": "REGISTER QUERY bad AS SELECT 1 / a AS x FROM R WINDOW NOW WITH (strict);",
+    "frame": "REGISTER QUERY bad AS SELECT 1 / a AS x, rank() OVER (ORDER BY ts) AS r FROM R WITH (strict);",
+    "groups": "REGISTER QUERY bad AS SELECT a, sum(1 / a) AS x FROM R GROUP BY a, TUMBLE(ts, 2) WITH (strict);",
+    "reader": "CREATE STREAM D AS SELECT 1 / a AS x FROM R WITH (strict); REGISTER QUERY bad AS SELECT x FROM D;",
+    "join": "REGISTER QUERY bad AS SELECT 1 / x.a AS s FROM R x, R y WHERE x.a = y.a WINDOW 5 WITH (strict);",
+}
+
+
+def taken(
+    results: Iterator[tuple[str, ss.QueryResult]], found: dict[str, list[object]]
+) -> list[str]:
+    """Adds results to those found before; returns what is raised behind them."""
+    try:
+        for name, part in results:
+            found.setdefault(name, []).extend(part.rows())
+    except ss.QueryError as error:
+        return [str(error)]
+    return []
+
+
+def some_fail(con: ss.LiveQueries, failing: str) -> tuple[list[str], dict[str, list[object]]]:
+    """Returns the failures and the results of queries one of which fails."""
+    con.sql(HEALTHY + failing)
+    said, found = list[str](), dict[str, list[object]]()
+    for start in range(0, 40, 5):
+        ts = list(range(start, start + 5))
+        con.push("R", {"ts": ts, "a": [(t % 7) - 3 for t in ts], "b": ts})
+        con.watermark("R", start + 5)
+        said += taken(con.results(), found)
+    assert {one["name"]: one["phase"] for one in con.queries()} == dict.fromkeys(
+        ("all_rows", "sums", "runs"), "RUNNING"
+    ) | ({"bad": "FAILED"} if failing else {})
+    said += taken(con.finish(), found)
+    found.pop("bad", None)
+    return said, found
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("failing", FAILING)
+def test_a_query_that_fails_takes_no_other_with_it(failing: str, strict: bool) -> None:
+    text = FAILING[failing].replace(" WITH (strict)", "") if strict else FAILING[failing]
+    with ss.connect(strict=strict) as con:
+        said, found = some_fail(con, text)
+    with ss.connect() as con:
+        assert some_fail(con, "") == ([], found)
+    assert [len(rows) for rows in found.values()] == [40, 40, 40]
+    (why,) = said
+    assert why.startswith("query bad has failed: ")
+    assert "division by zero" in why
+
+
+def test_a_failed_query_at_a_bridge(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        said, found = some_fail(con, FAILING["fault"])
+    with ss.connect() as con:
+        assert some_fail(con, "") == ([], found)
+    (why,) = said
+    assert why.startswith("query bad has failed: ")
+
+
+def test_a_failed_query_is_registered_anew_and_may_fail_anew() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int);" + FAILING["fault"])
+        con.push("R", {"ts": [1], "a": [0]})
+        with pytest.raises(ss.QueryError, match="query bad has failed"):
+            list(con.results())
+        con.sql("REGISTER QUERY good AS SELECT a FROM R WINDOW NOW")
+        con.push("R", {"ts": [2], "a": [0]})
+        con.watermark("R", 3)
+        assert [(name, part.rows()) for name, part in con.results()] == [("good", [(0, 2, 2)])]
+        for ts in (3, 4):
+            con.sql("DROP QUERY bad")
+            con.sql(FAILING["fault"])
+            con.push("R", {"ts": [ts], "a": [0]})
+            con.watermark("R", ts + 1)
+            with pytest.raises(ss.QueryError, match="query bad has failed"):
+                list(con.results())
+        con.sql("REGISTER OR REPLACE QUERY bad AS SELECT a + 1 AS b FROM R WINDOW NOW")
+        con.push("R", {"ts": [5], "a": [0]})
+        found = {name: part.rows()[-1] for name, part in con.finish()}
+        assert found == {"good": (0, 5, 5), "bad": (1, 5, 5)}
+
+
+def test_late_rows_that_are_an_error_end_the_readers_of_their_stream() -> None:
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int) WITH (late = 'error'); CREATE STREAM S (a int)")
+        con.sql("REGISTER QUERY r AS SELECT a FROM R; REGISTER QUERY s AS SELECT a FROM S")
+        con.push("R", {"ts": [5, 3], "a": [1, 2]})
+        con.push("S", {"ts": [5], "a": [3]})
+        for stream in ("R", "S"):
+            con.watermark(stream, 6)
+        found: dict[str, list[object]] = {}
+        (why,) = taken(con.results(), found)
+        assert why.startswith("query r has failed: stream R: 1 late row")
+        assert found == {"s": [(3, 5, 5)]}
