@@ -42,14 +42,10 @@ BUILT: dict[str, Setting] = {
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
-for _board, _config in (
-    ("ecpix5", CONFIGURATIONS["thesis"]),
-    ("ecpix5", SMALL),
-    ("colorlight_5a", SMALL),
-):
-    BUILT[f"{_board}-{_config.name}-ethernet"] = Setting(BOARDS[_board], _config, address=ADDRESS)
+for _board in ("ecpix5", "colorlight_5a"):
+    BUILT[f"{_board}-small-ethernet"] = Setting(BOARDS[_board], SMALL, address=ADDRESS)
 BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
-ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0, "ecpix5-thesis-ethernet": 125.0}
+ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0}
 """Requested clocks in MHz, for boards whose own clock leaves slack: nextpnr works only towards the
 clock it is given."""
 for _part, _clock in ASKED.items():
