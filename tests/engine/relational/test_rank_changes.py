@@ -137,6 +137,29 @@ def test_changes_of_the_first_rows_that_functions_and_qualify_give(seed: int) ->
     same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_changes_of_the_first_groups_that_a_rank_admits(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = {"R": r_stream(chance, chance.randint(1, 40))}
+    most, few = chance.randint(1, 4), chance.randint(0, 4)
+    of, window = ("", "WINDOW UNBOUNDED"), "''"
+    if chance.random() < 0.4:
+        of, window = (", TUMBLE(ts, 9)", ""), "floor(ts / 9)"
+    groups = "SELECT {} a, count(*) AS n, max(b) AS top FROM {} GROUP BY {} a"
+    inner = f"{groups.format('', 'R', '')}{of[0]} {of[1]}"
+    by = chance.choice(["top DESC, a, n", "r DESC, a, n, top", "n, a NULLS FIRST, top"])
+    rank = "rank() OVER ({} ORDER BY n DESC)"
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS SELECT a, n, top, {rank.format("")} AS r
+    FROM ({inner}) AS g QUALIFY r <= {most} ORDER BY {by} LIMIT {few} EMIT CHANGES"""
+    print(f"seed {seed}\n{text}")
+    theirs = f"{groups.format('t,', TIMES, 't,')}, {window}"
+    ranked = f"SELECT *, {rank.format('PARTITION BY t')} AS r FROM ({theirs}) QUALIFY r <= {most}"
+    place = f"row_number() OVER (PARTITION BY t ORDER BY {by})"
+    found = at_once(text, rows).get("q")
+    _check(found, f"SELECT t, a, n, top, r FROM ({ranked}) QUALIFY {place} <= {few}", rows)
+    same(rows_of(in_pieces(text, rows, seed).get("q")), rows_of(found))
+
+
 @pytest.mark.parametrize(
     "text",
     [
