@@ -10,7 +10,7 @@ from seustream.compiler.language.types import Kind, Type
 
 CONVERT = "convert with CAST(... AS ...)"
 LISTS = "of what array_agg collects, string_agg(CAST(x AS varchar), ',') makes one text"
-"""What to write instead of an operation that takes no list."""
+"""The hint for an operation that takes no list."""
 
 
 def instead(name: str, types: Sequence[Type]) -> str:
