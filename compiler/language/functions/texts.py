@@ -342,7 +342,8 @@ TEXTS: tuple[ScalarFunction, ...] = (
     ),
     ScalarFunction(
         "regexp_matches", (TEXT, TEXT), BOOLEAN, row=_matches,
-        doc="Whether a regular expression matches a part of the text.",
+        doc="Whether a regular expression matches a part of the text. One that repeats a repetition, "
+        "such as `(a+)+$`, can take very long on a text that it does not match.",
         example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD, check=_check_regex,
     ),
     ScalarFunction(
