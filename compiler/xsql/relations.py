@@ -9,6 +9,7 @@ after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -322,7 +323,7 @@ class Relations:
         return replace(select, query=replace(query, sources=(source,)), signed=signed)
 
     def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
-        written = list(_changing(_branches(query)))
+        written = list(map(_unnamed, _changing(_branches(query)), itertools.count()))
         branches = [self.relation(name, branch, branch.span) for branch in written]
         for part in written:
             if isinstance(part, tree.Select) and not isinstance(branches[0], logical.PeriodGroups):
@@ -438,6 +439,11 @@ def _changing(
     said = [of.changes for of in every if isinstance(of, tree.Select) and of.changes is not None]
     for part in every:
         yield replace(part, changes=said[0]) if said and isinstance(part, tree.Select) else part
+
+
+def _unnamed(part: tree.Select | tree.UnionClause, number: int) -> tree.Select | tree.UnionClause:
+    """Returns a part of a union; the columns have the names of the first one."""
+    return replace(part, unnamed=number > 0) if isinstance(part, tree.Select) else part
 
 
 def _branches(

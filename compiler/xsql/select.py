@@ -439,7 +439,9 @@ class SelectBinder:
         taken: set[str] = {name.lower() for name in logical.RESULT_TIMES}
         items = []
         names = result_names([name for name, _, _ in found])
-        for called, (_, value, span) in zip(names, found, strict=True):
+        for number, (called, (_, value, span)) in enumerate(zip(names, found, strict=True)):
+            if called.lower() in taken and select.unnamed:
+                called = f"{called}#{number}"
             if called.lower() in taken:
                 self.problems.add(
                     "duplicate-name",

@@ -188,7 +188,8 @@ class WindowClause:
 @dataclass(frozen=True, slots=True)
 class Select:
     """A SELECT. `options` are those of WITH, `changes` is the place of EMIT CHANGES;
-    `named_windows` are for OVER."""
+    `named_windows` are for OVER. The columns of an `unnamed` one, a later part of a UNION, have
+    their names from elsewhere."""
 
     items: tuple[SelectItem, ...]
     sources: tuple[FromPart, ...]
@@ -204,6 +205,7 @@ class Select:
     distinct: bool = False
     changes: Span | None = None
     named_windows: tuple[tuple[Name, OverWindow], ...] = ()
+    unnamed: bool = False
 
     @property
     def stars(self) -> bool:

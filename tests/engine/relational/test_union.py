@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -71,3 +73,26 @@ def test_the_oldest_component_of_a_join_is_kept() -> None:
 def test_types_meet() -> None:
     operation = compile_text(TEXT).program.operations[-1]
     assert result_schema(operation).field(0).type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("second", "sql"),
+    [
+        ("SELECT a, NULL, NULL FROM R", None),
+        ("SELECT a, a, a FROM R", None),
+        ("SELECT a AS k, b AS k, 1 FROM R", None),
+        ("SELECT DISTINCT 1, 1, 1 FROM R WINDOW UNBOUNDED", "SELECT DISTINCT 1, 1, 1 FROM R"),
+        ("SELECT count(*), count(*), 1 FROM R GROUP BY TUMBLE(ts, 10)", "SELECT count(*), count(*), 1 FROM R GROUP BY ts // 10"),
+    ],
+)  # fmt: skip
+def test_a_later_part_has_the_names_of_the_first(second: str, sql: str | None) -> None:
+    rows = {"R": streams(3)["R"].drop(["b"]).append_column("b", pa.array(range(90), pa.int64()))}
+    first = "SELECT a, b, a + b AS x FROM R UNION ALL "
+    found = at_once(f"CREATE STREAM R (a int, b int); REGISTER QUERY q AS {first}{second}", rows)[
+        "q"
+    ]
+    with duckdb.connect() as connection:
+        connection.register("R", rows["R"])
+        want = connection.execute(first + (sql or second)).fetchall()
+    assert found.column_names[:3] == ["a", "b", "x"]
+    assert Counter(zip(*found.select([0, 1, 2]).to_pydict().values(), strict=True)) == Counter(want)
