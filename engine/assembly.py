@@ -17,8 +17,9 @@ from seustream.compiler.logical.program import Operation, Program, Query
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.changing import Change
+from seustream.engine.host.answers import said_of
 from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
-from seustream.engine.host.errors import EvaluationError
+from seustream.engine.host.errors import WITHOUT, EvaluationError
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.meters import RunMeters
 from seustream.engine.relational import operator_of
@@ -170,7 +171,7 @@ class OperatorWork:
     """The work of one operator. A failure fails all its queries; an operator of several contains a
     failure that it can attribute to one."""
 
-    __slots__ = ("_failures", "_meters", "_own", "_queries", "_source")
+    __slots__ = ("_failures", "_meters", "_own", "_queries", "_source", "_what")
 
     def __init__(
         self,
@@ -180,7 +181,10 @@ class OperatorWork:
         meters: RunMeters | None,
         source: SourceText,
     ) -> None:
-        self._own, self._queries = own, [answer_of(node) for node in answers]
+        nodes = list(answers)
+        self._own, self._queries = own, [answer_of(node) for node in nodes]
+        operation = next((node for node in nodes if isinstance(node, Operation)), None)
+        self._what = own if operation is None else said_of(operation)
         self._failures, self._meters, self._source = failures, meters, source
 
     def __enter__(self) -> None:
@@ -197,7 +201,7 @@ class OperatorWork:
         with self._failures.of(*self._queries):
             if isinstance(error, FaultError):
                 where = located(error.place, self._source)
-                raise EvaluationError(f"{self._own}: {where}, {error.row}") from None
+                raise EvaluationError(f"{self._what}: {where}, {error.row}", WITHOUT) from None
             raise error
         return True
 

@@ -62,6 +62,16 @@ class ColumnReference(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupValue(ColumnReference):
+    """A column of keys or aggregates of groups; it is shown as what it holds."""
+
+    holds: Expression = field(kw_only=True, compare=False)
+
+    def show(self) -> str:
+        return show(self.holds)
+
+
+@dataclass(frozen=True, slots=True)
 class Literal:
     """A constant. `exact` is the value before rounding to a double, if it was rounded; operations
     on such constants alone are computed with it."""
@@ -309,6 +319,8 @@ def show(e: Expression) -> str:
 def _shown(e: Expression) -> tuple[str, int]:
     """Returns the text, and the precedence of its outermost operator."""
     match e:
+        case GroupValue():
+            return _shown(e.holds)
         case Literal():
             return _literal(e), _ATOM
         case Compare(condition=Condition.EQ, left=side, right=right) if _wrapped(side, right):

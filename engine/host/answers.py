@@ -11,9 +11,9 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import FaultError, Faults
-from seustream.compiler.logical.program import Query
+from seustream.compiler.logical.program import Query, Relation
 from seustream.engine.host.complete import in_order, project, rows_of, selected
-from seustream.engine.host.errors import EvaluationError
+from seustream.engine.host.errors import WITHOUT, EvaluationError
 from seustream.engine.host.grouping import (
     Arrivals,
     Grouping,
@@ -185,14 +185,16 @@ class Blaming:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if not isinstance(error, FaultError):
             return
-        query = self._query
-        what = f"stream {query.defines}" if query.defines is not None else f"query {query.name}"
-        if query.defines is not None and "#" in query.defines:  # part of a user's stream
-            what = query.defines.partition("#")[0]
-        raise EvaluationError(
-            f"{what}: {located(error.place, self._faults.source)}, {error.row}",
-            "exclude such rows with another condition; without strict the value is NULL",
-        ) from None
+        where = located(error.place, self._faults.source)
+        raise EvaluationError(f"{said_of(self._query)}: {where}, {error.row}", WITHOUT) from None
+
+
+def said_of(query: Relation) -> str:
+    """Returns what messages call a query or the stream that it defines."""
+    if query.defines is None:
+        return f"query {query.name}"
+    name, _, part = query.defines.partition("#")  # a hidden one is part of a user's
+    return name if part else f"stream {name}"
 
 
 def _selected(query: Query, batch: StreamRows, faults: Faults) -> Ints:

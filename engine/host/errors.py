@@ -9,6 +9,10 @@ class RowsRefused(EngineError):
     """Rows that do not fit their stream: none of them was taken."""
 
 
+WITHOUT = "exclude such rows with another condition; without strict the value is NULL"
+"""The hint for a fault under `strict`."""
+
+
 class EvaluationError(EngineError):
     """Under `strict`, an expression that has no value in some row, for example after an
     overflow."""

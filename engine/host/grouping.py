@@ -130,10 +130,10 @@ class Form:
         """Rewrites an expression to columns of groups: keys and aggregates."""
         if e in self.query.group_by:
             number = self.query.group_by.index(e)
-            return x.ColumnReference(0, f"g{number}", e.type, True, x.show(e))
+            return x.GroupValue(0, f"g{number}", e.type, True, "", holds=e)
         if isinstance(e, x.AggregateCall):
             number = self.aggregates.index(e)
-            return x.ColumnReference(0, f"a{number}", e.type, True, x.show(e))
+            return x.GroupValue(0, f"a{number}", e.type, True, "", holds=e)
         return x.rebuild(e, self._over_groups)
 
 

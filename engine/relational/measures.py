@@ -40,9 +40,9 @@ class Measures:
     def over(self, e: x.Expression) -> x.Expression:
         """Rewrites an expression to the columns that `of_points` returns."""
         if e in self.keys:
-            return x.ColumnReference(0, f"g{self.keys.index(e)}", e.type, True, x.show(e))
+            return x.GroupValue(0, f"g{self.keys.index(e)}", e.type, True, "", holds=e)
         if isinstance(e, x.AggregateCall):
-            return x.ColumnReference(0, f"a{self.aggregates.index(e)}", e.type, True, x.show(e))
+            return x.GroupValue(0, f"a{self.aggregates.index(e)}", e.type, True, "", holds=e)
         return x.rebuild(e, self.over)
 
     def groups(self, values: Sequence[pa.Array], count: int, whose: Ints | None = None) -> Ints:

@@ -13,7 +13,7 @@ from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
-from seustream.engine.host.errors import RowsRefused
+from seustream.engine.host.errors import EvaluationError, RowsRefused
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
 
 
@@ -117,3 +117,25 @@ def test_a_fault_in_a_part_of_a_query_is_that_query_s() -> None:
     (places,) = (run.report.faults[name] for name in run.report.faults)
     assert [*run.report.faults] == ["q"]
     assert [count for count, _ in places.values()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT sum(a) / (sum(a) - 3) AS z FROM R WINDOW UNBOUNDED", "query q0: division by zero in sum(R.a) / (sum(R.a) - 3) at 2:15, "),
+        ("SELECT sum(a) / (sum(a) - 3) AS z FROM R GROUP BY TUMBLE(ts, 9)", "query q0: division by zero in sum(R.a) / (sum(R.a) - 3) at 2:15, "),
+        ("SELECT -(a + 1) / (count(*) - 1) AS z FROM R GROUP BY a + 1 WINDOW NOW", "query q0: division by zero in -(R.a + 1) / (count(*) - 1) at 2:17, "),
+        ("SELECT 1 / (lag(a) OVER (ORDER BY ts) - 1) AS z FROM R", "query q0: division by zero in 1 / (lag(R.a) OVER (...) - 1) at "),
+        ("CREATE STREAM s AS SELECT 1 / (sum(a) - 3) AS z FROM R GROUP BY TUMBLE(ts, 9) WITH (strict); SELECT z FROM s", "stream s: division by zero"),
+        ("SELECT z FROM (SELECT 1 / (sum(a) - 3) AS z FROM R GROUP BY TUMBLE(ts, 9)) AS s", "q0: division by zero"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_its_query_and_what_is_written_there(text: str, said: str) -> None:
+    strict = "" if "strict" in text else " WITH (strict)"
+    text = text.replace(") AS s", f"{strict}) AS s") if "FROM (" in text else text + strict
+    run = GraphRun(compile_text(f"CREATE STREAM R (a int);\n{text}"))
+    run.push("R", pa.table({"ts": [1, 2, 3], "a": [1, 2, 4]}).slice(0, 2))
+    with pytest.raises(EvaluationError) as caught:
+        list(run.finish())
+    assert str(caught.value).startswith(said)
+    assert "without strict" in str(caught.value.hint)
