@@ -141,7 +141,8 @@ class Binder(ConstantBinder):
             case s.InList():
                 return self._in_list(e)
             case s.NullTest():
-                return x.IsNull(self.value(e.operand), e.negated)
+                operand = self.condition(e.operand) if e.condition else self.value(e.operand)
+                return x.IsNull(operand, e.negated)
             case s.IsDistinct():
                 sides = (self.value(e.left), self.value(e.right))
                 found = self._choose("is_distinct", sides, e.span, e.span, shown="IS DISTINCT FROM")

@@ -42,6 +42,7 @@ _INSTEAD = {
         _ONE_VALUE,
     ("on",): "QUALIFY row_number() OVER (PARTITION BY k ORDER BY ts) = 1 keeps the first row of each k",
     ("all",): "name the columns",
+    ("any", "some"): "one by one: x LIKE 'a%' OR x LIKE 'b%', or x IN (1, 2)",
     ("top",): "LIMIT 3, behind ORDER BY, takes the first rows",
     ("exists",): _ROWS_ELSEWHERE,
     ("symmetric",): "BETWEEN least(x, y) AND greatest(x, y)",

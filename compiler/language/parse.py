@@ -210,6 +210,9 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         truth = s.Constant(c[2].type == "TRUE", token_span(c[2]))
         return s.IsDistinct(c[0], truth, c[1] is None, span_of(meta))
 
+    def is_unknown(self, meta: Meta, c: list[Any]) -> s.NullTest:
+        return s.NullTest(c[0], c[1] is not None, span_of(meta), condition=True)
+
     def is_distinct(self, meta: Meta, c: list[Any]) -> s.IsDistinct:
         return s.IsDistinct(c[0], c[2], c[1] is not None, span_of(meta))
 

@@ -155,9 +155,12 @@ class InList(Expression):
 
 @dataclass(frozen=True, slots=True)
 class NullTest(Expression):
+    """`x IS NULL`, or of a `condition` `x IS UNKNOWN`."""
+
     operand: Expression
     negated: bool
     span: Span
+    condition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

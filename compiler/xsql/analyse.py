@@ -222,8 +222,13 @@ class Analysis:
             return [registration_of(query)] if s.create else columns_of(query)
         if s.query:
             self._known_query(s.name)  # which reports it
-        else:
+        elif s.create:
             self._known_stream(s.name)
+        else:
+            names = [*(of.name for of in self.visible.values()), *self._names().values()]
+            hint = suggest(s.name.text, names, "streams and queries")
+            said = f"there is no stream or query {s.name.text}"
+            self.problems.add("unknown-stream", said, s.name.span, hint)
         return None
 
     def _registered(self) -> list[Node]:

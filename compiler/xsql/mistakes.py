@@ -156,6 +156,10 @@ WORDS: dict[str, str] = {
     ),
     "TO": "date_trunc('hour', t) cuts a time off",
     **dict.fromkeys(
+        ("TO MONTH", "TO HOUR", "TO MINUTE", "TO SECOND"),
+        "an interval has its units in its text: INTERVAL '1 hour 30 min'",
+    ),
+    **dict.fromkeys(
         ("SIMILAR", "SIMILAR TO"), "regexp_matches(x, 'pattern') compares with a pattern"
     ),
     "VALUES": _SOURCES,
@@ -190,7 +194,8 @@ def report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pro
     at = error.pos_in_stream or 0
     so_far = source.text[span.start : at]
     hint = (
-        _of_a_bracket(so_far, source.text[at : at + 8])
+        ("comments do not nest" if source.text[at : at + 2] == "*/" else None)
+        or _of_a_bracket(so_far, source.text[at : at + 8])
         or _of_a_word(error, source, span)
         or _of_an_example(error, source, span)
     )

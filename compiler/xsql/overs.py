@@ -164,7 +164,9 @@ def _frame(
     if len(window.order_by) != 1 or window.order_by[0].descending:
         at = e.span if not window.order_by else window.order_by[-1].expression.span
         hint = "ORDER BY ts; ranks take any order, an aggregate of all rows takes none"
-        binder.fail("over", "frames look back in time, and nowhere else", at, hint)
+        name, unordered = e.call.name.lower(), not window.order_by
+        needs = f"{name} OVER (...) needs an order" if unordered and name in PLACES else None
+        binder.fail("over", needs or "frames look back in time, and nowhere else", at, hint)
         return None
     if (said := goes_by(window.order_by[0].expression, sources)) is not None:
         binder.fail("over", f"frames go by {said[0]}", window.order_by[0].expression.span, said[1])

@@ -198,7 +198,7 @@ class _Builder(WindowBuilder):
             clauses.get("order_by", ()),
             clauses.get("limit"),
             clauses.get("qualify"),
-            any(isinstance(part, Token) for part in c),
+            any(isinstance(part, Token) and part.type == "DISTINCT" for part in c),
             clauses.get("emit"),
             clauses.get("named_windows", ()),
         )
@@ -305,8 +305,10 @@ class _Builder(WindowBuilder):
         descending = direction is not None and direction.type == "DESC"
         return tree.OrderItem(expression, descending, nulls and nulls.type == "FIRST")
 
-    def limit(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
-        return ("limit", (whole_number(c[-1]), span_of(meta)))
+    def limit(self, meta: Meta, c: list[Token | None]) -> tuple[str, Any]:
+        if c[-1] is None:  # FETCH FIRST ROW ONLY
+            return ("limit", (1, span_of(meta)))
+        return ("limit", None if c[-1].type == "ALL" else (whole_number(c[-1]), span_of(meta)))
 
     def join_kind(self, meta: Meta, c: list[Token | None]) -> str:
         return "INNER" if c[-1] is None else str(c[-1]).upper()

@@ -136,3 +136,31 @@ def test_a_list_is_no_key(select: str, at: str, said: str) -> None:
 )
 def test_a_list_is_a_value(select: str) -> None:
     compile_text(LISTS + select)
+
+
+@pytest.mark.parametrize(
+    ("written", "same"),
+    [
+        ("SELECT ALL a FROM R", "SELECT a FROM R"),
+        ("SELECT a FROM R LIMIT ALL", "SELECT a FROM R"),
+        ("SELECT a FROM R FETCH FIRST ROW ONLY", "SELECT a FROM R LIMIT 1"),
+        ("SELECT a FROM R ORDER BY b FETCH NEXT ROWS ONLY", "SELECT a FROM R ORDER BY b LIMIT 1"),
+        ("SELECT a FROM R WHERE (a > b) IS UNKNOWN", "SELECT a FROM R WHERE (a > b) IS NULL"),
+        ("SELECT ok IS NOT UNKNOWN AS k FROM R", "SELECT (ok = TRUE) IS NOT NULL AS k FROM R"),
+    ],
+)
+def test_other_forms(written: str, same: str) -> None:
+    one, other = (
+        compile_text(f"{STREAMS}REGISTER QUERY q AS {text}").program.relations
+        for text in (written, same)
+    )
+    assert [(type(of), of.items) for of in one] == [(type(of), of.items) for of in other]
+    assert [getattr(of, "where", None) for of in one] == [
+        getattr(of, "where", None) for of in other
+    ]
+    assert [getattr(of, "best", None) for of in one] == [getattr(of, "best", None) for of in other]
+
+
+def test_unknown_is_said_of_conditions() -> None:
+    (problem,) = reported(f"{STREAMS}SELECT a IS UNKNOWN AS u FROM R")
+    assert (problem.kind, problem.text) == ("type-mismatch", "a")
