@@ -145,6 +145,8 @@ def _is(values: pa.Array[Any], *kinds: str) -> bool:
 def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
     """Spells values as text: ISO for dates and times, milliseconds for intervals, JSON for nested
     values."""
+    if _is(values, "list"):
+        return _listed(values)
     if _is(values, "nested"):
         items = (None if v is None else _json(v) for v in values.to_pylist())
         return pa.array(list(items), pa.string())
@@ -164,6 +166,16 @@ def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
             return pa.array([f"{s}{zone}" for s in spelled], pa.string(), mask=nulls)
         text = _string(pc.replace_substring(text, " ", "T"))
     return text
+
+
+def _listed(values: pa.Array[Any]) -> pa.Array[Any]:
+    """Spells lists, whose elements are written as they are by themselves."""
+    lists = cast("Any", values)
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int32)
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    elements = pa.ListArray.from_arrays(offsets, _json_value(_plain(lists.flatten())))
+    text = pc.binary_join_element_wise("[", pc.binary_join(elements, ", "), "]", "")
+    return _string(pc.if_else(lists.is_valid(), text, None))
 
 
 def _string(values: object) -> pa.Array[Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import io
 import json
 import random
 from collections.abc import Callable
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import Kind, Type
+from seustream.encoding import encoder_of
 from seustream.engine.stream.schema import stream_schema
 from seustream.reading import read
 from seustream.writing import FORMATS, OutputSet
@@ -204,3 +207,37 @@ def test_years_that_arrow_cannot_spell() -> None:
     assert put("csv", table).read_text() == (
         "at\n148108-07-06T14:00:27.387904\n\n1970-01-01T00:00:00.000000\n"
     )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(9, 2)),
+        pa.array([dt.datetime(2024, 2, 29, 12, 30), None, dt.datetime(1969, 1, 1)], pa.timestamp("us")),
+        pa.array([0.1, INFINITE, None]),
+        pa.array(['a"', None, "b"]),
+        pa.array([[1, None], None, []], pa.list_(pa.int32())),
+    ],
+    ids=lambda column: str(column.type),
+)  # fmt: skip
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_lists_write_their_elements_as_they_are_by_themselves(
+    column: pa.Array, format: str
+) -> None:
+    def lines(values: pa.Array, of: str) -> list[str]:
+        table, file = pa.table({"x": values}), io.BytesIO()
+        encoder = encoder_of(of, file, table.schema)
+        encoder.write(table)
+        encoder.close()
+        return file.getvalue().decode().splitlines()
+
+    alone = ", ".join(line[len('{"x": ') : -1] for line in lines(column, "jsonl"))
+    offsets = pa.array([0, 0, None, 0, 3], pa.int32())
+    whole = pa.ListArray.from_arrays(offsets, column)
+    spelled = ["[]", "[]", None, f"[{alone}]"]
+    for lists, texts in ((whole, spelled), (whole.slice(1), spelled[1:])):
+        if format == "csv":
+            cells = [row[0] if row else "" for row in csv.reader(lines(lists, "csv")[1:])]
+            assert cells == [text or "" for text in texts]
+        else:
+            assert lines(lists, "jsonl") == [f'{{"x": {text or "null"}}}' for text in texts]

@@ -419,6 +419,7 @@ NUMBERS: tuple[ScalarFunction, ...] = (
     ),
     ScalarFunction(
         "hash", (ANYTHING,), INT, row=_hash, variadic=True, strict=False, quiet=True,
-        doc="A hash of the values, spread over all 32-bit integers.", example="hash('a', 1)",
+        doc="A hash of the values, spread over all 32-bit integers; NULL is a value, too, as in `hash(NULL)`.",
+        example="hash('a', 1)",
     ),
 )  # fmt: skip
