@@ -31,7 +31,9 @@ CONSTRAINTS = Path(__file__).parent.parent / "constraints"
 SEEDS = 5
 """All seeds are tried, because the clock is partly a matter of luck."""
 
-SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
+SMALL, LEAN = (
+    DeviceConfig.from_json((CONSTRAINTS / f"{name}.json").read_text()) for name in ("small", "lean")
+)
 ADDRESS = NetworkAddress.parse("192.168.1.50")
 BUILT: dict[str, Setting] = {
     f"{board}-{config.name}": Setting(BOARDS[board], config)
@@ -42,8 +44,8 @@ BUILT: dict[str, Setting] = {
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
-for _board in ("ecpix5", "colorlight_5a"):
-    BUILT[f"{_board}-small-ethernet"] = Setting(BOARDS[_board], SMALL, address=ADDRESS)
+for _board, _config in (("ecpix5", SMALL), ("colorlight_5a", LEAN)):
+    BUILT[f"{_board}-{_config.name}-ethernet"] = Setting(BOARDS[_board], _config, address=ADDRESS)
 BUILT["ulx3s-small-usb"] = Setting(BOARDS["ulx3s"], SMALL, usb=True)
 ASKED = {"ecpix5-default3": 150.0, "ecpix5-thesis": 140.0}
 """Requested clocks in MHz, for boards whose own clock leaves slack: nextpnr works only towards the
