@@ -92,10 +92,10 @@ class LiveQueries(ABC):
         """The failures of queries that `results` or `finish` has raised."""
 
     def sql(self, text: str | Path) -> str | None:
-        """Executes statements, given as a text or as the `Path` of a file: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
-        DROP QUERY. Returns the answers to SHOW, DESCRIBE and EXPLAIN. Existing queries keep the
-        content of their windows; if the text has a mistake, nothing changes. At a bridge, the
-        statements join those of other clients.
+        """Executes statements, given as a text or as the `Path` of a file: CREATE STREAM, REGISTER
+        QUERY, a SELECT or PATTERN without a name, DROP QUERY. Returns the answers to SHOW, DESCRIBE
+        and EXPLAIN. Existing queries keep the content of their windows; if the text has a mistake,
+        nothing changes. At a bridge, the statements join those of other clients.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:

@@ -39,7 +39,9 @@ def test_expressions_are_over_keys_and_aggregates() -> None:
         "a1",
         "a2",
     }
-    assert measures.over(PARTS[1]) == x.ColumnReference(0, "g1", PARTS[1].type, True, "R.t")
+    key = measures.over(PARTS[1])
+    assert isinstance(key, x.GroupValue)
+    assert (key.name, key.type, key.holds, x.show(key)) == ("g1", PARTS[1].type, PARTS[1], "R.t")
     assert Measures((), [x.Literal(1, BIGINT)]).over(x.Literal(1, BIGINT)) == x.Literal(1, BIGINT)
 
 
