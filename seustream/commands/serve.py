@@ -425,11 +425,10 @@ def _bridge(
             f"going on from {folder}: {bridge.session.replayed} records to replay",
             file=sys.stderr,
         )
-        if bridge.session.load.run.strict != arguments.strict:
-            was = "with" if bridge.session.load.run.strict else "without"
+        if arguments.strict and not bridge.session.load.run.strict:
             print(
-                f"warning: its queries were begun {was} --strict, and go on so;"
-                " a journal of its own begins others",
+                "warning: --strict has no effect on queries that were begun without it;"
+                " another journal begins new ones",
                 file=sys.stderr,
             )
     return bridge

@@ -12,7 +12,7 @@ from typing import Any
 
 from seustream.hdl.boards.board import Part
 from seustream.hdl.boards.flow.progress import FlowProgress
-from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
+from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, ToolSilent, run
 
 _TOO_MANY = re.compile(
     r"ERROR: (.*(?:no BELs remaining|Unable to (?:place|find legal placement)|ran out of).*)", re.I
@@ -82,7 +82,7 @@ def place(
 
         try:
             status, last = run("nextpnr-ecp5", arguments, folder, line, _PATIENCE)
-        except BitstreamFailed as error:
+        except ToolSilent as error:
             raise SeedFailed(seed, str(error)) from None
     if status:
         if found := _TOO_MANY.search(log.read_text()):

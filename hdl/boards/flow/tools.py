@@ -44,6 +44,10 @@ class BitstreamFailed(RuntimeError):
         super().__init__(message)
 
 
+class ToolSilent(BitstreamFailed):
+    """A tool printed nothing for too long, and was stopped."""
+
+
 def native(tool: str) -> str | None:
     """Path of a native tool, if the folder named in the environment has it."""
     folder = os.environ.get(FOLDER)
@@ -100,7 +104,7 @@ def run(
     patience: float = math.inf,
 ) -> tuple[int, list[str]]:
     """Runs a tool in a folder and passes each line of its output to `on_line`. Returns its exit status and
-    its last lines. Stops it and raises `BitstreamFailed` if it prints nothing for `patience`, in seconds."""
+    its last lines. Stops it and raises `ToolSilent` if it prints nothing for `patience`, in seconds."""
     package, function = PACKAGES[tool]
     code = f"import sys, {package}; sys.exit({package}.{function}())"
     own = native(tool)
@@ -126,7 +130,7 @@ def run(
             if process.poll() is None:
                 process.kill()
     if watch.killed:
-        raise BitstreamFailed(f"{tool} printed nothing for {patience / 60:.0f} minutes")
+        raise ToolSilent(f"{tool} printed nothing for {patience / 60:.0f} minutes")
     return status, last
 
 

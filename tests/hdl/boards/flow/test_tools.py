@@ -14,6 +14,7 @@ from seustream.hdl.boards.flow.tools import (
     NEEDED,
     PACKAGES,
     BitstreamFailed,
+    ToolSilent,
     check,
     missing,
     run,
@@ -107,7 +108,7 @@ def test_a_tool_that_prints_nothing_is_stopped(
     path.chmod(0o755)
     monkeypatch.setenv(FOLDER, str(tmp_path))
     if stops:
-        with pytest.raises(BitstreamFailed, match="nextpnr-ecp5 printed nothing for 0 minutes"):
+        with pytest.raises(ToolSilent, match="nextpnr-ecp5 printed nothing for 0 minutes"):
             run("nextpnr-ecp5", [], tmp_path, patience=1)
     else:
         assert run("nextpnr-ecp5", [], tmp_path, patience=1)[1][-1] == "line 100"
