@@ -58,6 +58,11 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     status, said = bridge.terminate()
     assert status == 0
     assert "2 records to replay" in said or "1 records to replay" in said
+    assert "--strict" not in said
+    bridge.options = ("--strict",)
+    bridge.start()
+    status, said = bridge.terminate()
+    assert (status, "warning: --strict has no effect" in said) == (0, True)
 
 
 @pytest.mark.parametrize(
