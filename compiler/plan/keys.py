@@ -7,8 +7,8 @@ If every result of every query has the same key in all its components, tuples of
 never meet: each device, or each task of Spark, takes its share of the keys with all windows, and
 together they give the results of one. This requires a condition that implies the equalities, and
 windows that do not count tuples, since ROWS counts those of other keys too. A group must be of one
-key, so GROUP BY has to contain it; the same holds for PARTITION BY of a pattern and of functions
-OVER. Other queries over one stream work with any key.
+key, so GROUP BY has to contain it; the same holds for PARTITION BY of a window, of a pattern and of
+functions OVER. Other queries over one stream work with any key.
 
 A column of a derived stream is a key if it has the value of one: it leads back to the columns by
 which the base streams must be divided.
@@ -26,6 +26,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import (
+    ChangeLog,
     JoinKind,
     JoinSide,
     JoinTree,
@@ -34,6 +35,7 @@ from seustream.compiler.logical.joins import (
 )
 from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, part, reads
 from seustream.compiler.logical.program import Program, Query
+from seustream.compiler.logical.windows import PartitionWindow
 from seustream.compiler.pattern import ir
 from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
@@ -164,30 +166,45 @@ class _Ways:
     def _query(self, query: Query) -> list[list[Choice]]:
         if query.where == x.FALSE:
             return []  # no results, wherever its tuples go
-        _no_rows(query)
         if len(query.sources) == 1 and not query.aggregated:
             return []
-        ways = self._joined(query)
-        if not ways and len(query.sources) > 1:
-            raise _NoKey("does not equate a column of each of its streams")
-        return [self._grouped(query, ways)] if query.aggregated else [_some(ways)]
+        return [self._meeting(query, "does not equate a column of each of its streams")]
 
     def _tree(self, tree: JoinTree) -> list[list[Choice]]:
-        _no_rows(tree.query)
-        ways = self._joined(tree)
-        if not ways and len(tree.sources) > 1:
-            raise _NoKey("does not equate a column of both sides of each join")
-        return [self._grouped(tree.query, ways)] if tree.aggregated else [_some(ways)]
+        changes = isinstance(tree, ChangeLog) and _counts(tree.sources[0])
+        if len(tree.sources) == 1 and not (tree.aggregated or changes):
+            return []
+        return [self._meeting(tree, "does not equate a column of both sides of each join")]
 
-    def _grouped(self, query: Query, ways: list[Way]) -> list[Choice]:
+    def _meeting(self, node: Query | JoinTree, apart: str) -> list[Choice]:
+        """Returns the ways in which tuples that meet, that are in one group, or that push each other
+        out of a window have one key."""
+        if any(source.window.kind is WindowKind.ROWS for source in node.sources):
+            raise _NoKey("counts tuples (ROWS), also those of other keys")
+        ways = self._joined(node) if len(node.sources) > 1 else self._alone(node.sources[0])
+        if not ways and len(node.sources) > 1:
+            raise _NoKey(apart)
+        found = self._grouped(node, ways) if node.aggregated else _some(ways)
+        for source in filter(_counts, node.sources):
+            found = [choice for choice in found if self._divides(source, choice)]
+            if not found:
+                raise _NoKey(f"counts tuples ({source.window}), also those of other keys")
+        return found
+
+    def _alone(self, source: logical.Source) -> list[Way]:
+        own = self.origins.get(source.stream.name, {})
+        return [(choice, {(0, name)}) for name, some in own.items() for choice in some]
+
+    def _divides(self, source: logical.Source, choice: Choice) -> bool:
+        """Returns whether a column that partitions the source's window has the value of the key."""
+        assert isinstance(source.window, PartitionWindow)
+        keys = {key.lower() for key in source.window.keys}
+        own = self.origins.get(source.stream.name, {})
+        ways = [way for name, some in own.items() if name.lower() in keys for way in some]
+        return any(way.items() <= choice.items() for way in ways)
+
+    def _grouped(self, query: Query | JoinTree, ways: list[Way]) -> list[Choice]:
         """Returns the ways in which the rows of one group have one key."""
-        if len(query.sources) == 1:
-            stream = query.sources[0].stream.name
-            ways = [
-                (choice, {(0, name)})
-                for name, some in self.origins[stream].items()
-                for choice in some
-            ]
         missing = self._missing()
         by = {
             (e.source, e.name)
@@ -355,10 +372,9 @@ def _both(a: Choice, b: Choice) -> Choice | None:
     return {**a, **b} if all(a.get(stream, name) == name for stream, name in b.items()) else None
 
 
-def _no_rows(query: Query) -> None:
-    counts = any(source.window.kind is WindowKind.ROWS for source in query.sources)
-    if counts and (len(query.sources) > 1 or query.aggregated):
-        raise _NoKey("counts tuples (ROWS), also those of other keys")
+def _counts(source: logical.Source) -> bool:
+    """Returns whether tuples push others out of the source's window."""
+    return source.window.kind is WindowKind.ROWS or isinstance(source.window, PartitionWindow)
 
 
 def _meetings(side: JoinSide, given: set[Pair]) -> Iterator[tuple[set[int], set[int], set[Pair]]]:

@@ -101,7 +101,7 @@ def test_groups_and_patterns_are_of_one_key(
 
 
 DERIVED_STREAMS = """
-CREATE STREAM j AS SELECT R.a AS left_key, S.b, R.c FROM R, S WHERE R.a = S.a WINDOW RANGE 9;
+CREATE STREAM j AS SELECT R.a AS left_key, R.a AS same, S.b, R.c FROM R, S WHERE R.a = S.a WINDOW RANGE 9;
 CREATE STREAM outer_join AS SELECT R.a, S.a AS other, R.b FROM R LEFT JOIN S ON R.a = S.a WINDOW RANGE 9;
 CREATE STREAM sums AS SELECT R.c, count(*) AS n FROM R GROUP BY R.c WINDOW RANGE 9;
 """
@@ -123,6 +123,23 @@ CREATE STREAM sums AS SELECT R.c, count(*) AS n FROM R GROUP BY R.c WINDOW RANGE
         ("SELECT R.a, count(*) FROM R LEFT JOIN S ON R.a = S.a GROUP BY R.a WINDOW RANGE 9",
          {"R": "a", "S": "a"}),
         ("SELECT S.a, count(*) FROM R LEFT JOIN S ON R.a = S.a GROUP BY S.a WINDOW RANGE 9", None),
+        # windows of the last rows of each partition
+        ("SELECT a, count(*) FROM R GROUP BY a WINDOW PARTITION BY c ROWS 1", None),
+        ("SELECT a, count(*) FROM R GROUP BY a WINDOW PARTITION BY b, A ROWS 1", {"R": "a"}),
+        ("SELECT a, count(*) FROM R GROUP BY a, b WINDOW PARTITION BY b ROWS 1", {"R": "b"}),
+        ("SELECT R.b FROM R, S WHERE R.a = S.a WINDOW NOW, PARTITION BY c ROWS 1", None),
+        ("SELECT R.x FROM R, S WHERE R.a = S.a AND R.b = S.b WINDOW NOW, PARTITION BY b ROWS 1",
+         {"R": "b", "S": "b"}),
+        ("SELECT R.b FROM R LEFT JOIN S ON R.a = S.a WINDOW NOW, PARTITION BY c ROWS 1", None),
+        ("SELECT R.b FROM R LEFT JOIN S ON R.a = S.a WINDOW NOW, PARTITION BY a ROWS 1",
+         {"R": "a", "S": "a"}),
+        ("SELECT left_key, count(*) FROM j GROUP BY left_key WINDOW PARTITION BY same ROWS 1",
+         {"R": "a", "S": "a"}),
+        ("SELECT left_key, count(*) FROM j GROUP BY left_key WINDOW PARTITION BY c ROWS 1", None),
+        ("SELECT x FROM R WINDOW PARTITION BY c ROWS 1", {}),
+        ("SELECT x FROM R WINDOW PARTITION BY c ROWS 1 EMIT CHANGES", {"R": "c"}),
+        ("SELECT x FROM R WINDOW ROWS 1 EMIT CHANGES", None),
+        ("SELECT x FROM R WINDOW RANGE 9 EMIT CHANGES", {}),
         # windows of groups, DISTINCT, UNION ALL, OVER
         ("SELECT R.a, count(*) FROM R GROUP BY TUMBLE(ts, 9 ms), R.a", {"R": "a"}),
         ("SELECT R.a + 1, count(*) FROM R GROUP BY TUMBLE(ts, 9 ms), R.a + 1", None),
@@ -179,6 +196,7 @@ def test_divided_tuples_join_as_they_did() -> None:
         "SELECT S.b, T.b FROM S, T WHERE T.a = S.a WINDOW UNBOUNDED, NOW;"
         "SELECT R.a, count(*), max(R.b) FROM R GROUP BY R.a WINDOW RANGE 30;"
         "SELECT S.a, S.b, count(*) FROM S, T WHERE T.a = S.a GROUP BY S.a, S.b WINDOW RANGE 20;"
+        "SELECT a, sum(b), count(*) FROM T GROUP BY a WINDOW PARTITION BY a, b ROWS 2;"
         "PATTERN ANY p; ANY q FROM R TYPE BY c PARTITION BY a WITHIN 50 ms RETURN p.b, q.b AS r;"
         "CREATE STREAM j AS SELECT R.a, R.b FROM R LEFT JOIN S ON R.a = S.a AND R.b < S.b WINDOW RANGE 20;"
         "SELECT j.a, T.b FROM j FULL JOIN T ON j.a = T.a WINDOW RANGE 9;"
