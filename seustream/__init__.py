@@ -47,8 +47,11 @@ def _version() -> str:
         with open(os.path.join(os.path.dirname(__file__), "version.txt"), encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
-        return "0+checkout"
+        return UNKNOWN
 
+
+UNKNOWN = "0+checkout"
+"""The version of a checkout that is used without being built."""
 
 __version__ = _version()
 

@@ -88,6 +88,8 @@ class LiveQueries(ABC):
         self._compiled: Compilation | None = None
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
+        self._found: list[tuple[str, pa.Table]] = []
+        """Results that were read and not handed out yet."""
         self._raised: dict[str, str] = {}
         """The failures of queries that `results` or `finish` has raised."""
 
@@ -196,9 +198,8 @@ class LiveQueries(ABC):
         q [(5, 1, 1)]
         """
         with translated():
-            found = list(self._results())
-        yield from self._timed(found)
-        self._raise_failures()
+            self._found += self._results()
+        yield from self._handed_out()
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
         """Ends all streams and yields the remaining results; behind these it raises a `QueryError`
@@ -214,9 +215,8 @@ class LiveQueries(ABC):
         with translated():
             self._open()
             self._finished = True
-            found = list(self._finish())
-        yield from self._timed(found)
-        self._raise_failures()
+            self._found += self._finish()
+        yield from self._handed_out()
 
     def subscribe(self, query: str) -> None:
         """Includes in `results` a query that another client registered at the bridge, from its
@@ -340,6 +340,12 @@ class LiveQueries(ABC):
     def _stream(self, name: str) -> Stream | None:
         known = [] if self._compiled is None else self._compiled.streams
         return next((s for s in known if s.name.lower() == name.lower()), None)
+
+    def _handed_out(self) -> Iterator[tuple[str, QueryResult]]:
+        """Yields the results that were not handed out before: a caller may leave its loop early."""
+        while self._found:
+            yield from self._timed([self._found.pop(0)])
+        self._raise_failures()
 
     def _timed(self, found: list[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
         if self._compiled is None:

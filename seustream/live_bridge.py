@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,9 @@ from seustream.live import LiveQueries
 from seustream.texts import NAME, compiled, translated
 
 _UNREAD = (0, 0)
+_LOOK, _PATIENCE = 500, 60.0
+"""Milliseconds after which a wait for processing looks whether results wait for readers, and seconds
+after which it gives up."""
 
 
 class BridgeQueries(LiveQueries):
@@ -40,11 +44,12 @@ class BridgeQueries(LiveQueries):
         )
         self._how = p.Run(slack=slack, strict=strict)
         self._writer = writer or f"python-{secrets.token_hex(6)}"
+        self._reader = writer or ""
         epochs = client.status().get("writer_epoch", {}) if writer else {}
         self._epoch = epochs.get(writer, -1) + 1
         self._has_session = False
         self._standing: Compilation | None = None  # the catalogue as it was last seen
-        self._loaded: set[str] = set()  # queries whose results wait for readers
+        self._mine: set[str] = set()  # queries whose results wait for this reader
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
         self._failed: dict[str, str] = {}
         with translated():
@@ -67,25 +72,40 @@ class BridgeQueries(LiveQueries):
         self._compiled, self._has_session = self._standing, True
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
-        if not self._has_session and not c.program.names:
-            return self._answers(asked)  # streams come with the first query
+        if not self._has_session and not c.program.streams:
+            return self._answers(asked)
         if not self._has_session:
             self._client.load(c, self._how)
             self._has_session = True
-            self._loaded = {*c.program.names}
+            self._mine = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
             return self._answers(asked)
+        # The results of the first queries wait for readers, whoever created their streams before.
+        kept = not self._queries()
         # No retry if the answer is lost: this very statement would have taken a name.
-        found = self._client.act("statement", p.Statement(text, NAME), patience=0)
+        found = self._client.act("statement", p.Statement(text, NAME, kept), patience=0)
+        registered = {one["name"] for one in found["registered"]}
         for name in found["dropped"]:
             self._read.pop(name, None)
             self._failed.pop(name, None)
-        self._read |= {one["name"]: _UNREAD for one in found["registered"]}
-        self._loaded -= {*found["dropped"], *(one["name"] for one in found["registered"])}
+        self._read |= dict.fromkeys(registered, _UNREAD)
+        self._mine -= {*found["dropped"], *registered}
+        self._mine |= registered if kept else set()
         return list(found["shown"])
 
     def _subscribe(self, query: str) -> None:
-        self._read.setdefault(query, _UNREAD)
+        if query in self._read:
+            return
+        try:
+            found = self._client.latest(query)
+        except BridgeError as error:
+            if error.kind != "unknown":
+                raise
+            self._read[query] = _UNREAD  # not processed yet
+            return
+        self._read[query] = found["run"], found["first"]
+        if self._reader and not found["bounded"]:
+            self._mine.add(query)
 
     def _queries(self) -> list[dict[str, Any]]:
         return list(self._client.act("query-list")["queries"])
@@ -119,31 +139,73 @@ class BridgeQueries(LiveQueries):
             self._client.promise(stream, timestamp)
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:
-        if self._read:
-            self._client.flush()
+        if not self._found:
+            self._free()
+        is_all = self._settle()
+        found = self._unread()
+        if not found and not is_all:
+            self._client.flush()  # fails if another reader holds up everything
+            found = self._unread()
+        yield from found
+
+    def _unread(self) -> list[tuple[str, pa.Table]]:
+        """Returns the results that are there and were not returned before."""
+        results, read = [], {}
         for name, (run, start) in list(self._read.items()):
-            try:
-                if name in self._loaded:
-                    self._client.trim(name, start)
-                found = self._client.latest(name)
-            except BridgeError as error:
-                if error.kind != "unknown":
-                    raise
-                self._read.pop(name)  # another client has dropped it
-                self._failed.pop(name, None)
+            if (found := self._latest(name)) is None:
                 continue
-            if found["run"] != run:  # or replaced it
+            if found["run"] != run:  # another client has replaced it
                 start = 0
             if found["first"] > start:
                 said = f"{name}: {found['first'] - start:,} results are not kept any more"
                 warnings.warn(said, DataWarning, stacklevel=4)
             first, end = max(start, found["first"]), found["end"]
             if end > first:
-                yield name, self._client.read(name, first, end)
-            self._read[name] = found["run"], end
+                results.append((name, self._client.read(name, first, end)))
+            read[name] = found["run"], end
             self._failed.pop(name, None)
             if found["over"] and (why := self._why(name, end)):
                 self._failed[name] = why
+        self._read |= read  # not before all are here: an error in between loses none
+        return results
+
+    def _latest(self, name: str) -> dict[str, Any] | None:
+        """Returns how far a query's results reach; None if another client has dropped it."""
+        try:
+            return self._client.latest(name)
+        except BridgeError as error:
+            if error.kind != "unknown":
+                raise
+            self._read.pop(name)
+            self._failed.pop(name, None)
+            return None
+
+    def _free(self) -> None:
+        """Makes room for more results by those that were returned before."""
+        for name in self._mine & self._read.keys():
+            (run, start), found = self._read[name], self._latest(name)
+            if found is None or found["bounded"] or (run and found["run"] != run):
+                self._mine.discard(name)  # it is another client's now
+            else:
+                self._client.trim(name, start, self._reader)
+
+    def _settle(self) -> bool:
+        """Waits until all rows are processed. Returns False if that waits for readers: what there is
+        comes first."""
+        if not self._read:
+            return True
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._client.act("flush", p.Flush(_LOOK), patience=0)
+            except BridgeError as error:
+                if error.kind != "busy" or time.monotonic() > until:
+                    raise
+                known = [self._latest(name) for name in list(self._read)]
+                if any(one is not None and one["full"] for one in known):
+                    return False
+            else:
+                return True
 
     def _why(self, query: str, end: int) -> str | None:
         """Returns why a query gives no results beyond these, if it has failed."""
@@ -161,4 +223,7 @@ class BridgeQueries(LiveQueries):
     def _finish(self) -> Iterator[tuple[str, pa.Table]]:
         if self._has_session:
             self._client.end()
-        yield from self._results()
+        while not self._settle():
+            yield from self._results()
+            self._free()
+        yield from self._unread()

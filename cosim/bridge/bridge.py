@@ -132,12 +132,12 @@ class Bridge:
         if session is not None:
             session.stop()
 
-    def close(self, patience: float | None = None) -> bool:
-        """Ends sources, queries and the thread, and releases the journal. Returns False if the
-        thread is still working after `patience` seconds."""
+    def close(self, patience: float | None = None, save: bool = False) -> bool:
+        """Ends sources, queries and the thread, with `save` takes a snapshot, and releases the
+        journal. Returns False if the thread is still working after `patience` seconds."""
         self.stop()
         with self._lock:
-            ended = self._session is None or self._session.close(patience)
+            ended = self._session is None or self._session.close(patience, save)
             self.journal.close()
             return ended
 

@@ -1,8 +1,8 @@
 """The results of all queries of a session on their way to readers.
 
 A query of a loaded set keeps its results until every reader has trimmed them, and processing waits
-when there are too many. A query registered by a statement keeps only its last results: readers come
-and go, and a query without readers holds up no other. The same holds for results of a query that
+when there are too many. A query registered by a statement that does not ask for that keeps only its
+last results: readers come and go, and a query without readers holds up no other. The same holds for results of a query that
 has ended or failed, and for late rows that a stream WITH (late = 'side') keeps, not the run.
 """
 
@@ -22,13 +22,15 @@ from seustream.cosim.bridge.results import ResultLog
 
 class Delivery:
     """Logs of results by query, and of late rows. `runs` has the run of each query registered by a
-    statement, up to the records applied so far. Not thread-safe."""
+    statement, up to the records applied so far; those that are `kept` wait for their readers. Not
+    thread-safe."""
 
     def __init__(self, limits: Limits, book: Book) -> None:
         self.limits, self.book = limits, book
         self.logs: dict[str, ResultLog] = {}
         self.positions: dict[str, dict[str, int]] = {}
         self.runs: dict[str, int] = {}
+        self.kept: set[str] = set()
         self.quality = Quality()
 
     @property
@@ -78,7 +80,7 @@ class Delivery:
     ) -> None:
         if name not in self.logs:
             readers = self.positions.setdefault(name, {})
-            bounded |= name in self.runs
+            bounded |= name in self.runs and name not in self.kept
             most = (self.limits.live_rows, self.limits.live_bytes) if bounded else None
             run = self.runs.get(name, 1)
             self.logs[name] = ResultLog(name, schema, kept, readers, most, run)
@@ -90,8 +92,12 @@ class Delivery:
             self.logs.pop(name, None)
             self.positions.pop(name, None)
             self.runs.pop(name, None)
+            self.kept.discard(name)
             self.quality.forget(name)
-        self.runs |= {name: how["run"] for name, how in living.get("registered", {}).items()}
+        for name, how in living.get("registered", {}).items():
+            self.runs[name] = how["run"]
+            if how.get("kept", False):
+                self.kept.add(name)
 
     def ended(self, schemas: Mapping[str, pa.Schema]) -> dict[str, ResultLog]:
         """Returns the results of queries that have ended. They are kept as long as there is room."""

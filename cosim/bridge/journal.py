@@ -18,14 +18,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from seustream import UNKNOWN, __version__
 from seustream.cosim.bridge import log
 from seustream.cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, write_whole
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.journal_errors import JournalHeld
+from seustream.cosim.bridge.journal_errors import JournalHeld, JournalRefused
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.mark import FORMAT, MARK, MOST_BYTES, head, line
 from seustream.cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
 from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, check_owned, survey
+
+_STOP_FIRST = (
+    "stop a bridge of that release on it, which leaves a snapshot; or take out what"
+    " `seustream journal export` gives"
+)
 
 
 class Journal:
@@ -69,13 +75,16 @@ class Journal:
         self._highest = -1 if found.generation is None else found.generation
         self._generation = self._highest
         self._begin = found.begin or _beginning(None, None)
+        if is_other := _is_other(self._begin.get("release", UNKNOWN)):
+            self._check_records(found.records)
+            self._begin = {**self._begin, "release": __version__}
         self._payloads, self._tail = found.payloads, found.records
         self.found = found.waiting
         self.size = sum(len(log.framed(0, 0, one)) for one in found.payloads)
         self.notes += found.notes
         if found.begin is None:
             self.disk.sync(self.folder.parent)
-        if found.begin is None or found.uneven or found.notes:
+        if found.begin is None or found.uneven or found.notes or is_other:
             self._turn(self._begin, self._payloads)
         else:
             self._reopen()
@@ -96,6 +105,15 @@ class Journal:
         for name, damage in found.spoilt.items():
             self.notes.append(f"{damage}; it belonged to no epoch, and is removed")
             self._remove_part(name)
+
+    def _check_records(self, records: list[Record]) -> None:
+        """Refuses records of another release. Their results come when they are processed again, and
+        this release may give others in place of those that were read."""
+        if any(record["kind"] != "trim" for record in records):
+            said = (
+                f"{self.folder} has records of release {self._begin['release']} behind its snapshot"
+            )
+            raise JournalRefused(f"{said}, this is release {__version__}", _STOP_FIRST)
 
     def _remove_partials(self) -> None:
         """Removes files that were begun and will not be completed."""
@@ -397,10 +415,16 @@ def storage() -> Iterator[None]:
         ) from None
 
 
+def _is_other(release: str) -> bool:
+    """Returns whether a journal is known to be of another release than this one."""
+    return UNKNOWN not in (release, __version__) and release != __version__
+
+
 def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None) -> Record:
     return {
         "kind": "begin",
         "format": FORMAT,
+        "release": __version__,
         "load": load,
         "snapshot": None if snapshot is None else list(snapshot),
     }

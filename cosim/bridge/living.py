@@ -4,7 +4,7 @@ events.
 Its entries follow from the records of the journal and from the run's reports while it takes them,
 so a reopened session has the same entries. A query is RUNNING until it is stopped, its time is over
 (both STOPPED) or it fails (FAILED). It then stays listed, with its results, until it is dropped or
-its name is registered again. Each registration of a name is another run of it.
+its name is registered again. Each registration of a name is another run of it, also behind a DROP.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class Book:
 
     def __init__(self) -> None:
         self.queries: dict[str, Living] = {}
+        self.dropped = 0
+        """The highest run of any query that was dropped. A name that returns begins a later one, so
+        that no reader takes its results for those it has read."""
 
     def __getitem__(self, name: str) -> Living:
         found = self.queries.get(name)
@@ -124,7 +127,8 @@ class Book:
         """Applies a record that changes the catalogue. Applying it again changes nothing."""
         said, time = record["living"], record["time"]
         for name in said.get("dropped", ()):
-            self.queries.pop(name, None)
+            one = self.queries.pop(name, None)
+            self.dropped = max(self.dropped, 0 if one is None else one.run)
         for name, (run, why) in said.get("stopped", {}).items():
             one = self.queries.get(name)
             if one is not None and one.run == run and one.phase != STOPPED:
@@ -135,6 +139,7 @@ class Book:
             if before is not None and before.run == how["run"]:
                 continue
             one = Living(name, how["language"], how["run"], since=time, until=how["until"])
+            one.bounded = not how.get("kept", False)
             if before is not None:
                 one.events = before.events
             self.queries[name] = one

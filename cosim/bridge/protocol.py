@@ -195,10 +195,12 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Statements of all three languages, and the name of their file in errors."""
+    """Statements of all three languages, and the name of their file in errors. `kept`: the results
+    of the queries they register are kept until readers trim them, like those of a loaded set."""
 
     text: str
     file: str = ""
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,15 @@ class Reading:
             if failed is not None and log.end <= latest.beyond:
                 raise BridgeError("failed", f"query {latest.query} has failed: {failed}", _DROP)
             over = session.over or self._is_over(log)
-            shed = session.book.shed.get(latest.query, "")
-            return {"first": log.first, "end": log.end, "over": over, "run": log.run, "shed": shed}
+            return {
+                "first": log.first,
+                "end": log.end,
+                "over": over,
+                "run": log.run,
+                "shed": session.book.shed.get(latest.query, ""),
+                "bounded": log.most is not None,
+                "full": session.delivery.full,
+            }
 
     def _is_enough(self, log: ResultLog, latest: p.Latest) -> bool:
         new = log.end - latest.beyond

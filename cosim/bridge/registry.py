@@ -74,8 +74,8 @@ class Catalogue:
             change = self._carried_out(text, message.file or "<statement>")
             gone = tuple(dict.fromkeys((*ended, *change.dropped)))
             if change.carried or gone:
-                self._change(replace(change, dropped=gone))
-        self.session.flush()
+                self._change(replace(change, dropped=gone), kept=message.kept)
+        self._settle()
         with self.session.changed:
             figures = analyzed(self.session.run, change.analyzed)
         figures += map(_figures, self.listed() if change.lists else ())
@@ -111,7 +111,7 @@ class Catalogue:
             if before is not None and before.phase == FAILED and message.name in self.texts():
                 self._stop(before, "registered anew")
             self._change(change)
-        self.session.flush()
+        self._settle()
         return self._told(message.name)
 
     def stop(self, name: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Catalogue:
             one = self.session.book.find(name)
             if one.phase == RUNNING:
                 self._stop(one, "on request")
-        self.session.flush()
+        self._settle()
         return {"name": one.name, "phase": one.phase, "run": one.run}
 
     def take_over(self, before: Book) -> None:
@@ -148,7 +148,21 @@ class Catalogue:
         change = self._carried_out(f"DROP QUERY {quoted(one.name)}", "<stop>")
         self._change(replace(change, dropped=()), {one.name: [one.run, why]})
 
-    def _change(self, change: CatalogueChange, stopped: dict[str, list[Any]] | None = None) -> None:
+    def _settle(self) -> None:
+        """Waits until a change has taken effect, for as long as the session has patience. It is
+        journalled, so it takes effect even if results wait for their readers now."""
+        try:
+            self.session.flush()
+        except BridgeError as error:
+            if error.kind != "busy":
+                raise
+
+    def _change(
+        self,
+        change: CatalogueChange,
+        stopped: dict[str, list[Any]] | None = None,
+        kept: bool = False,
+    ) -> None:
         """Journals another query set, and its effect on queries."""
         session = self.session
         load = replace(message_of(change.compilation), run=session.load.run)
@@ -159,17 +173,19 @@ class Catalogue:
             session.check_running()
             known = session.book.queries
             gone = set(change.dropped)
-            new = [name for name in change.registered if name not in known or name in gone]
-            if len(known) - len(gone & set(known)) + len(new) > session.limits.queries:
+            stay = {name: one.run for name, one in known.items() if name not in gone}
+            last = max([session.book.dropped, *(known[name].run for name in gone & known.keys())])
+            if len(stay.keys() | set(change.registered)) > session.limits.queries:
                 hint = "drop some that have ended"
                 raise BridgeError("refused", f"there are {len(known):,} queries already", hint)
             session.check_swap(load, {*change.registered, *gone})
             texts = {entry.name: entry for entry in change.entries if entry.kind == "query"}
             registered = {
                 name: {
-                    "run": 1 if name in new else known[name].run + 1,
+                    "run": stay.get(name, last) + 1,
                     "language": texts[name].language,
                     "until": now + change.until[name] if name in change.until else None,
+                    "kept": kept,
                     "text": " ".join(texts[name].text.split())[:200],
                 }
                 for name in change.registered

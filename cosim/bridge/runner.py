@@ -186,10 +186,11 @@ class Runner:
 
 
 def check_queries(program: Program, run: p.Run) -> None:
-    """Raises `BridgeError` (refused) for a query set without queries, or with unsuitable options."""
+    """Raises `BridgeError` (refused) for a query set without streams and queries, or with unsuitable
+    options."""
     _check_run(program, run)
     known = program.names
-    if not known:
+    if not known and not program.streams:
         raise BridgeError("refused", "there are no queries in it")
     if foreign := sorted(set(run.keep or ()) - set(known)):
         raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")

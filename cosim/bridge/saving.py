@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ _SNAPSHOTS = 2.0
 """Work between two snapshots takes at least this many times as long as the last one took."""
 _AGAIN = 5.0
 """Seconds until a failed snapshot is tried again."""
+_LONGEST_LAST = 5.0
+"""Seconds that a snapshot may have taken for another to be taken when the bridge stops."""
 _OTHER_RELEASE = "another release has written it: go on with that one, or take out what `seustream journal export` gives"
 
 
@@ -57,7 +60,9 @@ class Saving:
             "positions": session.delivery.positions,
             "committed": session.committed - sum(r["kind"] == "epoch" for r in session.records),
             "book": session.book.state(),
+            "dropped": session.book.dropped,
             "runs": session.delivery.runs,
+            "kept": sorted(session.delivery.kept),
             "shed": sorted(session.shed),
             "broken": sorted(session.broken),
         }
@@ -72,15 +77,24 @@ class Saving:
         session.input_bytes = sum(record.get("bytes", 0) for record in session.records)
         session.epochs.sweep({name for r in session.records for _, name, *_ in r.get("parts", ())})
 
+    def take_last(self) -> None:
+        """Takes a snapshot of a session that stops, so that the next start repeats nothing, also
+        where another release would give other results in place of those that were read."""
+        if self._session.journal.size and self._took <= _LONGEST_LAST:
+            with contextlib.suppress(BridgeError):  # the log has everything
+                self.take()
+
     def recover(self, saved: snapshot.SavedState | None) -> None:
         """Restores the state of the session in the journal; the thread does the rest."""
         session = self._session
         if saved is not None:
             session.delivery.runs = dict(saved.rest.get("runs", {}))
+            session.delivery.kept = set(saved.rest.get("kept", ()))
             session.ended = set(saved.rest["ended"])
             session.committed = saved.rest["committed"]
             session.epochs.restore(saved.rest["writers"])
             session.book.restore(saved.rest.get("book", []))
+            session.book.dropped = saved.rest.get("dropped", 0)
             for name, readers in saved.rest["positions"].items():
                 session.delivery.positions.setdefault(name, {}).update(readers)
             session.make_logs()

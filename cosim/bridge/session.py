@@ -83,7 +83,7 @@ class Session:
         self.failure: str | None = None
         self.device_status: tuple[Status, ...] = ()
         self.cycles = self._cycles()
-        self._stopping = False
+        self._stopping = self._is_between = False
         self.busy_seconds = self._waited = 0.0
         self.reading, self.saving = Reading(self), Saving(self)
         self._lost: dict[str, str] = {}
@@ -293,6 +293,7 @@ class Session:
                     while not self.records and not self._stopping:
                         self.changed.wait()
                     if self._stopping:
+                        self._is_between = True
                         return
                     record = self.records[0]
                 begun, self._waited = self.world.now(), 0.0
@@ -513,9 +514,15 @@ class Session:
             self._stopping = True
             self.changed.notify_all()
 
-    def close(self, patience: float | None = None) -> bool:
+    def close(self, patience: float | None = None, save: bool = False) -> bool:
         """Ends the thread; the journal's content stays. Returns False if the thread is still
-        working after `patience` seconds, on an epoch that is in the journal."""
+        working after `patience` seconds, on an epoch that is in the journal. With `save`, a
+        snapshot takes the place of the records that are applied."""
         self.stop()
         self._task.join(patience)
-        return not self._task.is_alive()
+        if self._task.is_alive():
+            return False
+        if save and self._is_between:
+            with self.changed:
+                self.saving.take_last()
+        return True

@@ -140,6 +140,8 @@ def _applied(
                     continue
                 full = written if named else f"REGISTER QUERY {name} AS {written}"
                 options = query_options(_options_of(statement), Problems())
+                # Nobody reads one that is replaced, but it may read what was created after it.
+                standing.pop((kind, name.lower()), None)
                 standing[kind, name.lower()] = Entry(kind, name, full, language, options)
                 made[kind].append(name)
                 carried.append(full)

@@ -159,7 +159,10 @@ def _shown(value: float | None) -> str:
 def _when(time: int | None) -> str:
     if time is None:
         return "-"
-    shown = datetime.datetime.fromtimestamp(time / 1000, datetime.UTC)
+    try:
+        shown = datetime.datetime.fromtimestamp(time / 1000, datetime.UTC)
+    except (OverflowError, ValueError):  # past the year 9999
+        return "never"
     return shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -245,7 +245,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)
         if not address.loopback and tls is None:
             print("warning: without TLS the token can be read on the way", file=sys.stderr)
-        if not _serve(service, bridge, end):
+        if not _serve(service, bridge, end, save=arguments.journal is not None):
             # A computation is running that cannot be stopped. It may be abandoned without loss:
             # everything accepted is in the journal, and is processed when the bridge starts again.
             if arguments.journal is None:
@@ -256,15 +256,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(service: Service, bridge: Bridge, end: EndSignal) -> bool:
-    """Serves until a signal; then gives open work some time to end. Returns False if some of it did
-    not."""
+def _serve(service: Service, bridge: Bridge, end: EndSignal, save: bool) -> bool:
+    """Serves until a signal; then gives open work some time to end, and with `save` takes a
+    snapshot. Returns False if some of the work did not end."""
     # The service answers from the moment it is created; its own serve() only waits, and would
     # replace these signal handlers by Flight's.
     end.wait()
     print("stopping", file=sys.stderr, flush=True)
     ended = service.stop(_GRACE)
-    return bridge.close(_GRACE) and ended
+    return bridge.close(_GRACE, save) and ended
 
 
 def _serve_site(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import seustream as ss
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.protocol import Statement
 from tests.cosim.bridge.serving import bridge
@@ -94,3 +96,115 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         with pytest.warns(ss.DataWarning, match="q: 7 results are not kept any more"):
             ((_, rows),) = con.results()
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]
+
+
+_QUERY = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW"
+
+
+def _rows(con: ss.LiveQueries) -> list[int]:
+    return [row[0] for _, rows in con.results() for row in rows.rows()]
+
+
+@pytest.mark.parametrize("text", ["DROP QUERY q; REGISTER QUERY q", "REGISTER OR REPLACE QUERY q"])
+def test_a_name_that_returns_loses_no_results(tmp_path: Path, text: str) -> None:
+    """Neither the client that had the query nor a subscriber takes the results of another query for
+    those it has read."""
+    with (
+        bridge(tmp_path) as (_, url),
+        ss.connect(url, writer="a") as one,
+        ss.connect(url) as two,
+        ss.connect(url) as three,
+    ):
+        one.sql(_QUERY)
+        two.subscribe("q")
+        one.push("R", {"ts": [1, 2, 3], "a": [1, 2, 3]})
+        assert _rows(one) == _rows(two) == [1, 2, 3]
+        for part in text.split("; "):  # also in two texts
+            three.sql(part if part.startswith("DROP") else f"{part} AS SELECT a + 10 AS a FROM R")
+        assert [query["run"] for query in one.queries()] == [2]
+        one.push("R", {"ts": [*range(10, 15)], "a": [*range(5)]})
+        one.watermark("R", 99)
+        assert _rows(one) == _rows(two) == [*range(10, 15)]
+
+
+def test_a_program_that_returns_goes_on_reading(tmp_path: Path) -> None:
+    """Results it has read make room, also where others loaded the query. Those of the last call
+    come again, since it may have ended before it used them."""
+    limits = replace(USUAL, result_rows=50)
+    with bridge(tmp_path, limits=limits) as (_, url):
+        seen: list[int] = []
+        for begin in range(0, 300, 60):
+            with ss.connect(url, writer="w") as con:
+                if begin == 0:
+                    con.sql("CREATE STREAM R (a int)")
+                    con.sql("REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+                else:
+                    con.subscribe("q")
+                for first in range(begin, begin + 60, 20):
+                    numbers = [*range(first, first + 20)]
+                    con.push("R", {"ts": numbers, "a": numbers})
+                    seen += _rows(con)
+        assert sorted({*seen}) == [*range(300)]
+        assert len(seen) == 300 + 4 * 20
+
+
+def test_more_results_than_are_kept_come_in_parts(tmp_path: Path) -> None:
+    limits = replace(USUAL, result_rows=50)
+    with bridge(tmp_path, limits=limits) as (_, url), ss.connect(url) as con:
+        con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        for first in range(0, 200, 40):
+            numbers = [*range(first, first + 40)]
+            con.push("R", {"ts": numbers, "a": numbers})
+        seen = _rows(con)
+        assert 0 < len(seen) < 200
+        seen += [row[0] for _, rows in con.finish() for row in rows.rows()]
+        assert seen == [*range(200)]
+
+
+def test_results_that_were_read_survive_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a call that fails halfway nor a loop that is left early loses any."""
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        names = [f"q{number}" for number in range(5)]
+        queries = [f"REGISTER QUERY {name} AS SELECT a FROM R WINDOW NOW;" for name in names]
+        con.sql("CREATE STREAM R (a int);" + "".join(queries))
+        con.push("R", {"ts": [1], "a": [7]})
+        read, count = BridgeClient.read, iter(range(99))
+
+        def failing(self: BridgeClient, query: str, start: int, end: int) -> pa.Table:
+            if next(count) == 3:
+                raise BridgeError("away", "gone")
+            return read(self, query, start, end)
+
+        monkeypatch.setattr(BridgeClient, "read", failing)
+        with pytest.raises(ss.Error, match="gone"):
+            list(con.results())
+        seen = [next(con.results())[0]]
+        seen += [name for name, _ in con.results()]
+        assert seen == names
+
+
+def test_a_statement_counts_while_results_wait(tmp_path: Path) -> None:
+    """It is carried out, so there is no error that asks for it again."""
+    limits = replace(USUAL, result_rows=10, patience=0.2)
+    with bridge(tmp_path, limits=limits) as (_, url), ss.connect(url) as con:
+        con.sql(_QUERY)
+        for first in range(0, 60, 20):
+            numbers = [*range(first, first + 20)]
+            con.push("R", {"ts": numbers, "a": numbers})
+        con.sql("REGISTER QUERY late AS SELECT a FROM R WINDOW NOW")
+        con.sql("DROP QUERY late")
+        assert [query["name"] for query in con.queries()] == ["q"]
+
+
+def test_streams_are_there_for_all_before_there_is_a_query(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url), ss.connect(url, slack=5) as one, ss.connect(url) as other:
+        one.sql("CREATE STREAM R (a int)")
+        assert other.sql("SHOW STREAMS") == "stream R (a int)"
+        other.sql("CREATE STREAM S (a int); REGISTER QUERY s AS SELECT a FROM S WINDOW NOW")
+        one.sql("REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+        one.push("R", {"ts": [9, 4], "a": [1, 2]})  # in order, with the slack of the first
+        for stream in "RS":
+            one.watermark(stream, 20)
+        assert _rows(one) == [2, 1]

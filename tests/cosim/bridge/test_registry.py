@@ -394,6 +394,45 @@ def test_functions_of_a_library(tmp_path: Path) -> None:
         assert values(client)[:2] == [(0, 1, 7), (1, 2, 3)]
 
 
+@pytest.mark.parametrize("journal_bytes", [1 << 30, 1], ids=["records", "snapshots"])
+def test_a_dropped_name_returns_in_a_later_run(journal_bytes: int, tmp_path: Path) -> None:
+    """Also behind a restart, and where another name comes in between."""
+    limits = replace(USUAL, journal_bytes=journal_bytes)
+    query = "REGISTER QUERY q AS SELECT v FROM I"
+    with served(tmp_path, limits) as (_, client):
+        runs = say(client, STREAM + query)["registered"]
+        say(client, "DROP QUERY q")
+        Inserts(client)(1, 2)
+    with served(tmp_path, limits) as (_, client):
+        runs += say(client, query)["registered"]
+        runs += say(client, f"DROP QUERY q; REGISTER QUERY r AS SELECT v FROM I; {query}")[
+            "registered"
+        ]
+        runs += say(client, query.replace("QUERY", "OR REPLACE QUERY", 1))["registered"]
+    assert [one["run"] for one in runs if one["name"] == "q"] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("journal_bytes", [1 << 30, 1], ids=["records", "snapshots"])
+def test_results_of_a_statement_may_wait_for_readers(journal_bytes: int, tmp_path: Path) -> None:
+    """Those of a query that is registered with `kept`, in the run that was, also after a restart."""
+    limits = replace(USUAL, live_rows=5, journal_bytes=journal_bytes)
+    query = "REGISTER OR REPLACE QUERY q AS SELECT v FROM I WINDOW NOW"
+    with served(tmp_path, limits) as (_, client):
+        client.act("statement", p.Statement(STREAM + query, kept=True))
+        feed = Inserts(client)
+        feed(*range(8))
+    with served(tmp_path, limits) as (_, client):
+        client.flush()
+        feed.client = client
+        feed(*range(8, 12))
+        assert [row[0] for row in values(client)] == [*range(12)]
+        assert not client.latest("q")["bounded"]
+        say(client, query)
+        feed(*range(12, 24))
+        assert [row[0] for row in values(client)] == [*range(19, 24)]
+        assert client.latest("q")["bounded"]
+
+
 def test_results_that_nobody_reads_hold_up_no_other(tmp_path: Path) -> None:
     """Nor do the results of a query that is dropped while processing waits for their reader."""
     limits = replace(USUAL, result_rows=10, patience=0.3)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seustream.cosim.bridge import journal
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient, message_of
@@ -112,6 +113,47 @@ def test_what_a_release_has_left_goes_on(tmp_path: Path) -> None:
         for name, rows in want.items():
             end = made.session.reading.log(name).end
             assert multiset(made.read(p.Read(name, 0, end))) == rows, name
+
+
+def test_a_stop_leaves_nothing_to_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So another release goes on with the results that were read. Records that are not in a snapshot
+    it refuses, naming both, and leaves them to the release that wrote them."""
+    rows = streams(400, 5)
+    cuts = cut(rows, 40)
+
+    def opened(release: str) -> Bridge:
+        monkeypatch.setattr(journal, "__version__", release)
+        return Bridge(GoldenDevice(TINY), tmp_path, "golden")
+
+    def fed(made: Bridge, some: range) -> dict[str, list[object]]:
+        for epoch in some:
+            stage_epoch(made, epoch, cuts[epoch])
+        made.session.flush()
+        logs = made.session.logs
+        return {name: logs[name].read(0, logs[name].end).to_pylist() for name in logs}
+
+    with contextlib.closing(opened("1.0")) as made:
+        made.act("load", p.write(message_of(compiled(EVERYTHING))))
+        fed(made, range(8))
+        made.close(save=True)
+    made = opened("1.1")
+    assert made.session.replayed == 0
+    before = fed(made, range(8, 16))
+    made.close()  # as a kill would
+    said = "records of release 1.1 behind its snapshot, this is release 1.2"
+    with pytest.raises(JournalRefused, match=said) as caught:
+        opened("1.2")
+    assert "stop a bridge of that release" in str(caught.value.hint)
+    with contextlib.closing(opened("1.1")) as made:
+        assert fed(made, range(0)) == before
+        made.close(save=True)
+    with contextlib.closing(opened("1.2")) as made:
+        fed(made, range(16, len(cuts)))
+        made.act("end", p.write(p.End()))
+        made.session.flush()
+        for name, found in wanted(compiled(EVERYTHING), rows).items():
+            end = made.session.reading.log(name).end
+            assert multiset(made.read(p.Read(name, 0, end))) == found, name
 
 
 def test_a_state_of_another_release_is_refused_with_both_named(

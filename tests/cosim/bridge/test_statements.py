@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.limits import USUAL
 from tests.cosim.bridge.catalogue import STREAM, phases, register, say, served
 from tests.cosim.bridge.serving import (
@@ -91,6 +92,26 @@ def test_patterns_are_replaced_and_left(query: str, tmp_path: Path) -> None:
     with served(tmp_path) as (_, client):
         assert phases(client) == {"q": "RUNNING"}
         assert say(client, "SHOW CREATE QUERY q; SHOW CREATE STREAM m")["shown"] == shown
+
+
+def test_a_stream_that_is_replaced_may_read_later_ones(tmp_path: Path) -> None:
+    """The statements in effect stay in an order that compiles, however many of them are obsolete."""
+    with served(tmp_path) as (_, client):
+        say(client, STREAM)
+        say(
+            client,
+            "CREATE STREAM a AS SELECT v FROM I; CREATE STREAM b AS SELECT v + 1 AS w FROM I",
+        )
+        say(client, "CREATE OR REPLACE STREAM a AS SELECT w AS v FROM b")
+        compile_text(client.act("catalogue")["text"])
+        long = "x" * 3000
+        for number in range(12):
+            text = f"SELECT v + {number} AS v, '{long}' AS x FROM a"
+            say(client, f"REGISTER OR REPLACE QUERY q AS {text}")
+        assert len(client.act("catalogue")["text"]) < 8 * len(long)
+    with served(tmp_path) as (_, client):
+        say(client, "REGISTER QUERY r AS SELECT v FROM a")
+        assert phases(client) == {"q": "RUNNING", "r": "RUNNING"}
 
 
 def test_show_and_explain_are_answered_and_change_nothing(tmp_path: Path) -> None:

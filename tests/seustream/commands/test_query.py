@@ -154,6 +154,11 @@ def test_queries_of_all_languages(served: Served, capfd: pytest.CaptureFixture[s
         "rise is RUNNING, run 1",
     ]
     assert query("register", "one", "one.xsql", *served.bridge) == 0
+    Path("long.xsql").write_text("REGISTER QUERY long FOR 500000 weeks AS SELECT v FROM I;")
+    assert query("register", "long.xsql", *served.bridge) == 0
+    capfd.readouterr()
+    assert query("list", *served.bridge) == 0  # a year that no date has
+    assert re.search(r"^long .* never ", capfd.readouterr().out, re.MULTILINE)
     served.insert(3, 7, 8)
     served.send({"type": "STOP"})
     wait_for(served, capfd, r"^I +STOPPED")
