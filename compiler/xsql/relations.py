@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream, WindowEnd
+from seustream.compiler.catalogue import TIME_COLUMN, TIMESTAMP_NAMES, Column, Stream, WindowEnd
 from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.syntax import Name
@@ -47,6 +47,9 @@ class Relations:
     written: dict[str, tree.Query] = field(default_factory=dict, init=False)
     """The written queries behind these streams, by the names given to the streams."""
 
+    _groups: list[tree.Query | None] = field(default_factory=list, init=False)
+    """Groups that were put into FROM for functions OVER them."""
+
     _count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class Relations:
                 return self._distinct(name, replace(query, distinct=False), query.windows, span)
             case tree.Select():
                 if (around_groups := over_groups(query, self.select.text)) is not None:
+                    self._groups += [i.query for i in tree.from_items(around_groups.sources)]
                     return self.relation(name, around_groups, span)
                 before = dict(self.names)
                 query = self._windowed(name, query)
@@ -73,7 +77,7 @@ class Relations:
                 looks = any(overs(item.expression) for item in select.query.items)
                 if looks or select.qualify or select.order_by or select.limit is not None:
                     select = self._of_groups(select) if select.changes else select
-                    return over_rows(select, self.hide, _is_end(select.query))
+                    return over_rows(select, self._hide_rows, _is_end(select.query))
                 if isinstance(select.query, logical.Query):
                     if select.changes and (inner := self._ranked(select.query)) is not None:
                         return self._rank_changes(select.query, inner)
@@ -381,6 +385,18 @@ class Relations:
         self.hidden.append((stream, replace(relation, name=name, defines=name, keeps_oldest=True)))
         return stream
 
+    def _hide_rows(self, of: logical.Relation) -> Stream:
+        """Derives a hidden stream from the rows that functions range OVER. Groups that were put into
+        FROM for these functions become it themselves, so that each row keeps its oldest time."""
+        if isinstance(of, logical.Query) and len(of.sources) == 1 and self.hidden:
+            stream, groups = self.hidden[-1]
+            own = any(self.written.get(stream.name) is query for query in self._groups)
+            if isinstance(groups, logical.PeriodGroups) and own and of.sources[0].stream is stream:
+                self.hidden.pop()
+                items = [logical.Item(i.name, _of_group(groups, i.expression)) for i in of.items]
+                of = replace(groups, name=of.name, items=tuple(items), defines=None)
+        return self.hide(of)
+
     def _free(self, name: str) -> str:
         """Returns a name for the next hidden stream of a query."""
         number = 1
@@ -388,6 +404,14 @@ class Relations:
         while (free := f"{name}#{number}").lower() in made or free.lower() in self.taken:
             number += 1
         return free
+
+
+def _of_group(of: logical.PeriodGroups, e: x.Expression) -> x.Expression:
+    """Rewrites an expression over the rows of groups as one over the groups."""
+    if isinstance(e, x.ColumnReference) and e.name == TIME_COLUMN.name:
+        last = (logical.WINDOW_END, x.Literal(1, BIGINT))
+        return x.Call("-", last, (BIGINT, BIGINT), BIGINT)
+    return _within(of, e)
 
 
 def _within(of: logical.Relation, e: x.Expression) -> x.Expression:
