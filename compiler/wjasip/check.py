@@ -215,8 +215,8 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
     )
     longest = config.longest_rows
     _want(rows <= longest, f"it keeps {rows} rows, at most {longest}", number)
-    _check_guards(tables, number)
     program = check_program(area.program, config, number)
+    _check_guards(tables, number)
     for address, instruction in enumerate(program):
         if isinstance(instruction, isa.Emit) and instruction.tag not in tables.routes:
             raise LoadRefused(f"{instruction}: the tag has no route", number, address)
@@ -252,6 +252,19 @@ def _check_guards(tables: Tables, number: int) -> None:
         _want(
             all(index in row.factors for row in rows),
             where + f"is factor {index}, which a combination of the tag does not require",
+            number,
+        )
+        # The program is what decides, and a program written by hand need not agree.
+        factor, derived = area.factors[index], AreaProgram(area.program)
+        own = (factor.window_attribute, factor.probe_stream, factor.probe_attribute, Condition.EQ)
+        same = {
+            place
+            for place, it in enumerate(derived.compares)
+            if (it.window_attribute, it.probe_stream, it.probe_attribute, it.condition) == own
+        }
+        _want(
+            all(term & same for term in derived.terms(tag, 1)),
+            where + f"is factor {index}, which its program does not require",
             number,
         )
 

@@ -273,6 +273,29 @@ def test_areas_refused(members: dict[str, object], reason: str) -> None:
     assert (refusal.area, refusal.address) == (S, None)
 
 
+def test_a_guard_that_the_program_does_not_require() -> None:
+    """The processor would look at no other window tuples, and the models would."""
+    guarded = with_area(GOOD, S, guards={R: 0})
+    check(guarded, TINY)
+    needs = AreaProgram(GOOD.areas[S].program).compares[0]
+    where = needs.window_attribute, needs.probe_stream, needs.probe_attribute, needs.condition
+    scratch = isa.SCRATCH_REGISTERS.start
+    for joins, is_right in (
+        ((AndRegisters(0, 1, scratch), Emit(scratch, FINAL)), True),
+        ((OrRegisters(0, 1, scratch), Emit(scratch, FINAL)), False),
+        ((Emit(0, FINAL), Emit(1, FINAL)), False),
+        ((Emit(1, FINAL),), False),
+    ):
+        code = (Cmp(*where, 0), Cmp(*where[:3], Condition.LT, 1), *joins, Nop())
+        tables = with_area(guarded, S, program=assemble(*code))
+        if is_right:
+            check(tables, TINY)
+        else:
+            said = "the guard of tag 0 is factor 0, which its program does not require"
+            assert said in refused(tables).reason
+        check(with_area(tables, S, guards={}), TINY)
+
+
 # --- the other tables ---------------------------------------------------------
 
 
