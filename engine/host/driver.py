@@ -96,8 +96,7 @@ class Overflow:
         64 bits are enough."""
         found = []
         if self.needed:
-            devices = -(-self.needed // config.capacity)
-            found.append(f"depth {depth_for(self.needed)} or {devices} devices")
+            found.append(f"depth {depth_for(self.needed)}")
         for member, most in (("timestamp_width", self.age), ("sequence_width", self.rank)):
             if most and most.bit_length() < 64:
                 found.append(f"{member} {most.bit_length() + 1}")
@@ -443,7 +442,7 @@ class HostDriver(JoinInputs):
         if overflow.needed:
             # A window of ROWS will need all of them.
             overflow.needed = max(overflow.needed, keep.rows)
-        ways = ["let the host join what does not fit (overflow in software)"]
+        ways = ["let the host join what does not fit (--overflow software)"]
         if cures := overflow.cures(config):
             ways.insert(0, f"a configuration of {' and '.join(cures)} would do")
         return WindowOverflow(
