@@ -412,6 +412,20 @@ def test_a_dropped_name_returns_in_a_later_run(journal_bytes: int, tmp_path: Pat
     assert [one["run"] for one in runs if one["name"] == "q"] == [1, 2, 3, 4]
 
 
+def test_a_failure_stays_with_the_run_that_failed(tmp_path: Path) -> None:
+    """Also where a restart takes all statements before it processes the rows again."""
+    for restart in range(2):
+        with served(tmp_path) as (_, client):
+            if not restart:
+                query = "REGISTER QUERY q AS SELECT 1 / v AS x FROM I WITH (strict)"
+                say(client, STREAM + query)
+                Inserts(client)(0)
+                assert phases(client) == {"q": "FAILED"}
+                say(client, "DROP QUERY q; REGISTER QUERY q AS SELECT v FROM I")
+            client.flush()
+            assert phases(client) == {"q": "RUNNING"}
+
+
 @pytest.mark.parametrize("journal_bytes", [1 << 30, 1], ids=["records", "snapshots"])
 def test_results_of_a_statement_may_wait_for_readers(journal_bytes: int, tmp_path: Path) -> None:
     """Those of a query that is registered with `kept`, in the run that was, also after a restart."""
