@@ -157,10 +157,10 @@ class Windows : public Leaving {
     }
 
   private:
-    static constexpr int64_t NEVER = int64_t(1) << 61;  // ends from here on are never reached
+    static constexpr int64_t NEVER = INT64_MAX;  // no clock passes it
 
     void await(Clock &clock, int64_t end, int64_t member) {
-        if (end >= NEVER) return;
+        if (end == NEVER) return;
         clock.heap.emplace_back(end, member);
         std::push_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
     }

@@ -320,3 +320,13 @@ def test_a_window_of_more_rows_than_come_holds_all(size: int) -> None:
             for one in (text, text.replace(f"ROWS {size}", "UNBOUNDED"))
         )
         assert rows_of(found) == rows_of(want)
+
+
+def test_members_leave_however_late_that_is() -> None:
+    """Their ends may lie anywhere in 64 bits."""
+    far = 2**62 - 1
+    r = pa.table({"ts": [-(2**47), 1, far], "a": [0] * 3, "b": [1.0] * 3, "c": [""] * 3})
+    s = pa.table({"ts": [0, 2], "a": [0, 0], "d": [0, 0]})
+    text = f"SELECT count(*) AS n FROM R, S WHERE R.a = S.a WINDOW RANGE {2**62}, ROWS 127"
+    found = rows_of(answers(R + S + text, {"R": r, "S": s})["q0"])
+    assert [row[0] for row in found] == [1, 2, 4, 4]  # the oldest row of R has left
