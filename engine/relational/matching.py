@@ -96,12 +96,12 @@ class JoinStep:
         right = together([self.kept[1], new_right])
         lives = self.frame.lives(left.rows), self.frame.lives(right.rows)
         everything = np.arange(len(right))
-        found = [
+        pairs = [
             *self._matches(left, right, lives, np.arange(old[0], len(left)), everything),
             *self._matches(left, right, lives, np.arange(old[0]), everything[old[1] :]),
         ]
-        of_left = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in found)])
-        of_right = np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in found)])
+        of_left = np.concatenate([np.empty(0, np.int64), *(pair[0] for pair in pairs)])
+        of_right = np.concatenate([np.empty(0, np.int64), *(pair[1] for pair in pairs)])
         left.matched[of_left] = True
         right.matched[of_right] = True
         results = []
@@ -110,13 +110,16 @@ class JoinStep:
         elif kind is JoinKind.SEMI and len(of_left):
             results.append(_first(left, right, of_left, of_right))
         ended = right_frontier.ended(lives[0]), left_frontier.ended(lives[1])
-        for keeps, side, over, life in (
-            (kind.keeps_left, left, ended[0], lives[0]),
-            (kind.keeps_right, right, ended[1], lives[1]),
+        for keeps, side, over, life, other in (
+            (kind.keeps_left, left, ended[0], lives[0], self.join.right),
+            (kind.keeps_right, right, ended[1], lives[1], self.join.left),
         ):
             if keeps:
                 alone = np.flatnonzero(over & ~side.matched)
-                results.append(side.pick(alone).not_before(*life.pick(alone).end))
+                found = side.pick(alone)
+                if not self._is_known(other):
+                    found = found.not_before(*life.pick(alone).end)
+                results.append(found)
         stays = [~ended[0], ~ended[1]]
         if not kind.pairs:
             stays[0] &= ~left.matched
@@ -133,6 +136,10 @@ class JoinStep:
         certain = together([Combinations.none(len(self.frame.sources)), *results])
         certain.matched = np.zeros(len(certain), np.bool_)
         return certain, frontier
+
+    def _is_known(self, side: JoinSide) -> bool:
+        """Returns whether all of a side is there before any stream: it consists of tables."""
+        return all(self.frame.sources[number].stream.table for number in visible(side))
 
     def _matches(
         self,

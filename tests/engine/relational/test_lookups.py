@@ -169,3 +169,29 @@ def test_rows_wait_for_the_whole_table() -> None:
     run.push("R", rows(ts=[8], a=[3], b=[9]))
     run.promise("R", 9)
     assert came(run) == [(9, None, 8, 8)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("window", ["", "WINDOW RANGE 5", "WINDOW UNBOUNDED", "WINDOW ROWS 1"])
+def test_rows_without_a_match_in_a_table_come_at_once(window: str, seed: int) -> None:
+    """Their place among the others is that of their arrival, whatever the steps."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows = {"R": stream(chance, "b"), "t": table(chance)}
+    text = f"SELECT R.b, t.n FROM R LEFT JOIN t ON t.a = R.a {window}"
+    for one in (text, text.replace("R LEFT JOIN t", "t RIGHT JOIN R")):
+        c = compile_text(f"{DEFINITIONS} REGISTER QUERY q AS {one};")
+        found = []
+        for size in (1, 3, 1000):
+            run, answers = GraphRun(c), list[tuple[object, ...]]()
+            run.push("t", rows["t"].append_column("ts", pa.nulls(len(rows["t"]), pa.int64())))
+            run.end("t")
+            for begin in range(0, len(rows["R"]), size):
+                run.push("R", rows["R"].slice(begin, size))
+                answers += [
+                    tuple(r.values()) for _, part in run.advance() for r in part.to_pylist()
+                ]
+            answers += [tuple(r.values()) for _, part in run.finish() for r in part.to_pylist()]
+            found.append(answers)
+        assert found[0] == found[1] == found[2]
+        assert [row[-1] for row in found[0]] == sorted(row[-1] for row in found[0])
