@@ -150,7 +150,7 @@ class SoftwareJoin(JoinInputs):
         other streams or stores. Only new queries are planned, until there are many."""
         keepers = list(filter(self._keeps, queries))
         read, copies = _needs(queries, keepers)
-        known = {name: len(store.position) for name, store in self.stores.by_name.items()}
+        known = dict(zip(self.stores.by_name, self.stores.copies, strict=True))
         joins = [query for query in queries if _is_join(query)]
         if read != set(known) or any(copies[name] > known[name] for name in copies):
             return False
@@ -161,6 +161,8 @@ class SoftwareJoin(JoinInputs):
         self.keepers = keepers
         self._live = {query.name: query for query in queries}
         self.stores.keep = retentions(read, keepers)
+        # A run that is restored would not have these rows, so no later query may find them.
+        self.stores.forget(known.keys() - copies.keys())
         alike = {q.name for q in queries if q.name in before and before[q.name].text == q.text}
         fresh = [q for q in queries if q.aggregated and q.name not in alike]
         for name in self.groupings.keys() - alike:
@@ -185,6 +187,8 @@ class SoftwareJoin(JoinInputs):
     def _catch_up(self, query: Query, kept: Mapping[str, pa.Table] | None = None) -> None:
         """Fills a group that begins now with the rows in its windows, as far as other queries kept
         them, perhaps elsewhere."""
+        if len(query.sources) > 1 and not _is_join(query):
+            return  # nothing is in it, ever, and perhaps nothing is kept for it
         faults = QueryFaults(source=self.faults[query.name].source)
         with self.failures.of(query.name):
             if len(query.sources) > 1:

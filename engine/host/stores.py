@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,14 @@ class Stores:
                 store.append(rows, ts, ordered)
             places[stream.name] = np.arange(before, len(store))
         return places
+
+    def forget(self, names: Collection[str]) -> None:
+        """Stores no rows of these streams any more; those that are there go."""
+        for index, stream in enumerate(self.streams):
+            if stream.name in names and self.copies[index]:
+                self.copies[index] = 0
+                self.by_name[stream.name].drop_before(len(self.by_name[stream.name]))
+        self._apart = bool((self.copies == 1).all())
 
     def trim(self, at_least: int) -> None:
         """Frees rows that no window reaches, once they are the larger part of a store."""

@@ -47,16 +47,20 @@ class Copying(GraphRun):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_in_place_as_through_a_state(seed: int) -> None:
+@pytest.mark.parametrize("keeps_both", [True, False])
+def test_in_place_as_through_a_state(keeps_both: bool, seed: int) -> None:
+    """Also where no query that stays keeps rows of a stream, and those of one that goes are left."""
     print(f"seed {seed}")
     chance, dice = np.random.default_rng(seed), random.Random(seed)
     streams = rows(chance, 120)
     standing = {number: query(number, dice) for number in range(4)}
     always = "SELECT R.v, S.w FROM R, S WHERE R.k = S.k WINDOW RANGE 20"
-    text = f"{STREAMS}REGISTER QUERY keeper AS {always};\n"
+    if not keeps_both:
+        always = "SELECT count(*) AS n FROM R WINDOW RANGE 20"
+    text = f"{STREAMS}REGISTER QUERY keeper AS {always}; REGISTER QUERY s AS SELECT w FROM S;\n"
     text += "".join(f"{one};\n" for one in standing.values())
     c = compile_text(text, options=Options(devices=0))
-    runs: list[GraphRun] = [GraphRun(c), Copying(c)]
+    runs: list[GraphRun] = [GraphRun(c, living=True), Copying(c, living=True)]
     found: list[Found] = [{}, {}]
     whole: dict[int, str] = dict(standing)
     places = [*sorted(dice.sample(range(120), 8)), 120]
@@ -85,7 +89,7 @@ def test_in_place_as_through_a_state(seed: int) -> None:
             if run.change(c):
                 in_place += 1
                 continue
-            after = type(run)(c)
+            after = type(run)(c, living=True)
             after.resume(run.state())
             runs[place] = after
     for run, results in zip(runs, found, strict=True):
