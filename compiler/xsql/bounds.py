@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind
-from seustream.compiler.logical.joins import JoinSide, joins, optional, visible
+from seustream.compiler.logical.joins import JoinKind, JoinSide, joins, optional, visible
 from seustream.hdl.isa import Condition
 
 Bound = tuple[int, int, int]
@@ -40,21 +40,52 @@ def implied(
         always += [bound for join in joins(side) for bound in bounds(join.condition)]
     windows: list[float] = [0] * count
     for join in joins(side):
+        beside = _beside(join)
         mine = [*bounds(join.condition), *always]
         below = [b for under in joins(join) if under is not join for b in bounds(under.condition)]
         left, right = visible(join.left), visible(join.right)
         # A bound through a third source holds only if a match has that source.
         lacking = optional(join.left) | optional(join.right)
         firm = {*left, *right} - lacking | {end for bound in mine for end in bound[:2]}
-        most = _shortest([*mine, *below], count, sorted(firm))
         pairs = ((i, j) for i in left for j in right)
         for i, j in ((i, j) for i, j in pairs if i not in lasting and j not in lasting):
+            most = _shortest([*mine, *below], count, _with({i, j, *firm}, beside))
             windows[i] = max(windows[i], most[i][j])
             windows[j] = max(windows[j], most[j][i])
     return [None if math.isinf(size) else int(size) for size in windows]
 
 
-def _shortest(found: Sequence[Bound], count: int, through: Sequence[int]) -> list[list[float]]:
+def _beside(side: JoinSide) -> dict[int, frozenset[int]]:
+    """Returns by source the others that every combination of a side with a row of it also has."""
+    if isinstance(side, int):
+        return {side: frozenset()}
+    left, right = _beside(side.left), _beside(side.right)
+    if not side.kind.pairs:
+        return left | right
+    # The condition of a match is true, so it has the rows whose times the condition bounds.
+    bounded = {end for bound in bounds(side.condition) for end in bound[:2]}
+    if not side.kind.keeps_left and side.kind is not JoinKind.LEFT_ASOF:
+        left = {one: others | _always(side.right) | bounded for one, others in left.items()}
+    if not side.kind.keeps_right:
+        right = {one: others | _always(side.left) | bounded for one, others in right.items()}
+    return left | right
+
+
+def _with(sources: set[int], beside: Mapping[int, frozenset[int]]) -> set[int]:
+    """Returns sources with all that are beside them."""
+    found, new = set[int](), sources
+    while new:
+        found |= new
+        new = set().union(*(beside.get(one, frozenset()) for one in new)) - found
+    return found
+
+
+def _always(side: JoinSide) -> frozenset[int]:
+    """Returns the sources that every combination of a side has."""
+    return frozenset(visible(side)) - optional(side)
+
+
+def _shortest(found: Sequence[Bound], count: int, through: Iterable[int]) -> list[list[float]]:
     """Returns the most by which each source can be later than each other one."""
     most = [[0 if i == j else math.inf for j in range(count)] for i in range(count)]
     for i, j, most_later in found:

@@ -8,6 +8,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import compile_text
 from tests.compiler.xsql.relations import STREAMS
 from tests.engine.relational.generate import judged, rows_of
 from tests.engine.relational.running import at_once, in_pieces
@@ -70,6 +72,52 @@ def check(seed: int) -> int:
     for found in (at_once(query, rows), in_pieces(query, rows, seed)):
         assert Counter(rows_of(found.get("q"))) == want
     return want.total()
+
+
+KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_CHAINS = [
+    (first, second, last, at)
+    for first in KINDS
+    for second in KINDS
+    for last in (*KINDS, "NOT EXISTS")
+    for at in ("y", "z")
+]
+
+
+def check_chain(number: int, seed: int) -> bool:
+    """Judges a chain of four sources, each bound to the previous one or the last to another one.
+    Returns False if it is refused, because an outer join may lack what bounds it."""
+    chance = random.Random(f"{number} {seed}")
+    first, second, last, at = _CHAINS[number]
+    rows = {name: stream(chance, other).slice(0, 12) for name, other in NAMES.items()}
+    items, times = "x.b AS p, y.d AS q, z.e AS r", "x.ts, y.ts, z.ts"
+    text = f"FROM R x {first} S y ON {bound(chance, 'x', 'y')}"
+    text += f" {second} T z ON {bound(chance, 'y', 'z')}"
+    if last == "NOT EXISTS":
+        text += f" WHERE NOT EXISTS (SELECT * FROM S w WHERE {bound(chance, at, 'w')})"
+    else:
+        items, times = items + ", w.d AS s", times + ", w.ts"
+        text += f" {last} S w ON {bound(chance, at, 'w')}"
+    query = f"{STREAMS}REGISTER QUERY q AS SELECT {items} {text}"
+    print(f"chain {number}, seed {seed}\n{query}")
+    try:
+        compile_text(query)
+    except CompileError as error:
+        assert [problem.kind for problem in error.problems] == ["missing-window"]
+        return False
+    want = Counter(judged(f"SELECT {items}, least({times}), greatest({times}) {text}", **rows))
+    for found in (at_once(query, rows), in_pieces(query, rows, seed)):
+        assert Counter(rows_of(found.get("q"))) == want
+    return True
+
+
+@pytest.mark.parametrize("number", range(len(_CHAINS)))
+def test_chains_of_joins_without_windows(number: int) -> None:
+    is_taken = {check_chain(number, seed) for seed in range(2)}
+    first, second, last, at = _CHAINS[number]
+    # A row of y has all that it was joined to before, unless that was optional.
+    if first in ("JOIN", "RIGHT JOIN") or (at == "z" and "RIGHT" in second):
+        assert is_taken == {True}, (first, second, last, at)
 
 
 @pytest.mark.parametrize("seed", range(60))
