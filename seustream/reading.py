@@ -71,7 +71,7 @@ def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
             known = ", ".join(_READERS)
             raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
         source = InputFile(path, file.said, stream, fields(stream), warn)
-        if not source.fields[0].names and not stream.table and stream.time is None:
+        if not stream.table and stream.time is None and not source.fields[0].names:
             raise InputError(
                 f"{file.said}: stream {stream.name} has columns ts and TimeStamp of its own, "
                 "which leaves no name for the time column"

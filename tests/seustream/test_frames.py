@@ -152,3 +152,11 @@ def test_rows_that_are_not_the_streams() -> None:
         tuples_of(
             "R", {"ts": [1, 2], "id": [1, 1 << 40], "name": ["", ""], "x": [1.0, 2.0]}, stream
         )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_empty_file_declares_no_stream(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"r{suffix}"
+    path.write_text("")
+    with pytest.raises(InputError, match="is empty, expected a header|file size is 0 bytes"):
+        stream_of("r", path)
