@@ -158,5 +158,5 @@ def test_rows_that_are_not_the_streams() -> None:
 def test_an_empty_file_declares_no_stream(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"r{suffix}"
     path.write_text("")
-    with pytest.raises(InputError, match="is empty, expected a header|file size is 0 bytes"):
+    with pytest.raises(InputError, match=r"is empty, expected a header|file size is 0 bytes"):
         stream_of("r", path)
