@@ -6,12 +6,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
 from typing import Any
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.language.types import Kind, Type, digits
 from seustream.compiler.xsql.intervals import END
 
 _WORDS = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Margaret")
@@ -30,7 +30,8 @@ def rows(
     """Returns `count` rows in all, spread over the streams, in the order of `ts`; an integer column `te` is
     the end of an interval.
 
-    words   the values of a stream's column in lower case, if only some are useful: types of events
+    words   the values of a stream's column in lower case, if only some are useful: types of events;
+            shortened to what the column holds
     """
     chance = random.Random(seed)
     every = list(streams)
@@ -42,7 +43,7 @@ def rows(
         row = {
             column.name: ts + chance.randint(1, 40)
             if column.name == END and column.type.is_integer
-            else chance.choice(words[at])
+            else chance.choice(words[at])[: column.type.length]
             if (at := (stream.name, column.name.lower())) in words
             else _value(column.type, chance)
             for column in stream.columns
@@ -52,11 +53,20 @@ def rows(
 
 
 def _value(of: Type, chance: random.Random) -> Any:
-    return _MAKE.get(of.kind, _none)(chance)
+    value = _MAKE[of.kind](chance)
+    match of.kind:
+        case Kind.CHAR | Kind.VARCHAR:
+            return value[: of.length]
+        case Kind.DECIMAL:
+            return _fitting(value, *digits(of))
+        case _:
+            return value
 
 
-def _none(chance: random.Random) -> None:
-    """Returns NULL, for a type without a generator."""
+def _fitting(value: Decimal, precision: int, scale: int) -> Decimal:
+    """Leaves out the digits that a decimal of this precision and scale does not have."""
+    within = value % Decimal(1).scaleb(precision - scale)
+    return within.quantize(Decimal(1).scaleb(-min(scale, 2)), ROUND_DOWN)
 
 
 _MAKE: dict[Kind, Callable[[random.Random], Any]] = {
@@ -71,4 +81,6 @@ _MAKE: dict[Kind, Callable[[random.Random], Any]] = {
     Kind.BOOLEAN: lambda chance: chance.random() < 0.5,
     Kind.TIMESTAMP: lambda chance: _START + timedelta(minutes=chance.randrange(60)),
     Kind.DATE: lambda chance: (_START + timedelta(days=chance.randrange(5))).date(),
+    Kind.TIME: lambda chance: (_START + timedelta(minutes=chance.randrange(60))).time(),
+    Kind.INTERVAL: lambda chance: timedelta(seconds=chance.randrange(60)),
 }
