@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.apas.compile import Compiled
@@ -24,10 +25,9 @@ from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.columnar.batch import IntervalBatch
 from seustream.engine.temporal.elements import FOREVER
 from seustream.engine.temporal.stream import TemporalNode
-from seustream.engine.temporal.values import shown_value
-from seustream.errors import InputError, UserError
-from seustream.frames import Rows, tuples_of
-from seustream.studio.data import MOST_ROWS
+from seustream.errors import UserError
+from seustream.frames import Rows
+from seustream.studio.rows import as_json, left_out, page_rows
 
 MOST_FLOWING = 200
 """The most rows on an edge that one step shows; the others are counted."""
@@ -54,14 +54,8 @@ def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, An
         hint = suggest(name, queries, "APAS queries")
         raise UserError([f"there is no APAS query {name!r}"], hint=hint)
     streams = {one.name: one for one in c.program.base if one.name in query.network.sources}
-    tables = {}
-    for stream in streams.values():
-        if stream.name not in rows:
-            raise InputError(f"no rows for stream {stream.name}", "drop a file on the page")
-        tables[stream.name] = tuples_of(stream.name, rows[stream.name], stream).rows
-        if tables[stream.name].num_rows > MOST_ROWS:
-            what = f"stream {stream.name} has more than {MOST_ROWS:,} rows"
-            raise InputError(what, "take fewer, or run them: seustream run")
+    come = {one: page_rows(stream, rows, "seustream run") for one, stream in streams.items()}
+    tables = {one: arrived.taken for one, arrived in come.items()}
     flow = _Flow(query)
     node = TemporalNode(
         query, streams, QueryFaults(query.strict, source=c.source), on_output=flow.note
@@ -90,6 +84,7 @@ def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, An
             for source, to, place, carries in flow.of
         ],
         "steps": steps,
+        "left_out": left_out(c.program, come),
         "refused": sum(node.refused.values()),
     }
 
@@ -118,12 +113,17 @@ class _Flow:
     def note(self, number: int, out: IntervalBatch) -> None:
         for at, (source, *_) in enumerate(self.of):
             if source == number:
-                rows = out.picked(self._columns[at]).elements()
                 room = MOST_FLOWING - len(self.edges[at])
-                self.edges[at] += [_told(row) for row in rows[:room]]
-                self.more[at] += max(len(rows) - room, 0)
+                some = out.take(slice(room)).picked(self._columns[at])
+                self.edges[at] += _shown(some)
+                self.more[at] += len(out) - len(some)
 
 
-def _told(row: tuple[Any, ...]) -> list[Any]:
-    ts, te, *values = row
-    return [ts, None if te == FOREVER else te, *map(shown_value, values)]
+def _shown(rows: IntervalBatch) -> list[list[Any]]:
+    ends = [None if te == FOREVER else te for te in rows.te.tolist()]
+    times = map(list, zip(rows.ts.tolist(), ends, strict=True))
+    if not rows.columns:
+        return [*times]
+    names = [str(place) for place in range(len(rows.columns))]
+    values = as_json(pa.table(rows.columns, names=names))["rows"]
+    return [time + row for time, row in zip(times, values, strict=True)]

@@ -28,11 +28,12 @@ from seustream.compiler.wjasip.image import decode, encode
 from seustream.devices import SIMULATED
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
-from seustream.errors import InputError, UserError
-from seustream.frames import Rows, tuples_of
+from seustream.engine.times import Times
+from seustream.errors import UserError
+from seustream.frames import Rows
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Batch, Device, Results, Status
-from seustream.studio.data import MOST_ROWS
+from seustream.studio.rows import as_json, left_out, page_rows
 from seustream.studio.trace import MOST_MOMENTS, Event, Join, SteppedProbe, StepTrace
 from seustream.studio.waves import signals
 
@@ -182,19 +183,13 @@ def story(
         raise UserError(
             ["no query joins in the device"], hint="the machine shows joins of two streams or more"
         )
-    if missing := sorted(streams_read(c.program) - set(rows)):
-        raise InputError(f"no rows for stream {', '.join(missing)}", "drop a file on the page")
-    given = {
-        stream.name: tuples_of(stream.name, rows[stream.name], stream).rows.sort_by("ts")
+    used = streams_read(c.program) | set(rows)
+    come = {
+        stream.name: page_rows(stream, rows, "seustream run")
         for stream in c.program.base
-        if stream.name in rows
+        if stream.name in used
     }
-    for name, table in given.items():
-        if table.num_rows > MOST_ROWS:
-            what = (
-                f"stream {name} has {table.num_rows:,} rows, the page steps through {MOST_ROWS:,}"
-            )
-            raise InputError(what, "take fewer, or run them: seustream run")
+    times = Times(c.program, {name: one.time for name, one in come.items()})
     found: dict[str, list[pa.Table]] = {
         name: [schema.empty_table()] for name, schema in answer_schemas(c.program).items()
     }
@@ -202,7 +197,7 @@ def story(
         fst = Path(folder) / "run.fst" if waves and backend == "verilated" else None
         with watched(backend, c.options.config, fst) as device:
             graph = GraphRun(c, (device,), contained=True)
-            for name, table in drive(graph, given):
+            for name, table in drive(graph, {name: one.given for name, one in come.items()}):
                 found[name].append(table)
             failed = dict(graph.failures.why)
         recorded = []
@@ -219,12 +214,16 @@ def story(
             [number + 1 for number in factor_numbers(slot, c.routes)]
             for slot in range(len(c.programs))
         ],
-        "rows": {name: as_json(table) for name, table in given.items()},
+        "rows": {name: as_json(times.rows(name, one.taken)) for name, one in come.items()},
+        "left_out": left_out(c.program, come),
         "steps": [asdict(step) for step in device.steps],
         "counters": _counters(c, device.steps),
         "lanes": c.options.config.lanes,
         "waves": recorded,
-        "results": {name: as_json(pa.concat_tables(parts)) for name, parts in found.items()},
+        "results": {
+            name: as_json(times.results(name, pa.concat_tables(parts)))
+            for name, parts in found.items()
+        },
         "failed": failed,
     }
 
@@ -242,16 +241,6 @@ def _counters(c: Compilation, steps: list[MachineStep]) -> dict[str, int]:
         for query, _ in step.results:
             found[f"query:{c.device_queries[query].division.query.name}"] += 1
     return dict(found)
-
-
-def as_json(table: pa.Table) -> dict[str, Any]:
-    """Returns column names and rows; values that JSON cannot represent become text."""
-    plain = (bool, int, float, str, type(None))
-    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return {
-        "columns": table.column_names,
-        "rows": [[v if isinstance(v, plain) else str(v) for v in row] for row in rows],
-    }
 
 
 @contextlib.contextmanager

@@ -18,10 +18,10 @@ from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.trace import traced_engine, watch
 from seustream.engine.pattern.versions import Numbering
-from seustream.errors import InputError, UserError
-from seustream.frames import Rows, tuples_of
+from seustream.errors import UserError
+from seustream.frames import Rows
 from seustream.patterns import events_of
-from seustream.studio.data import MOST_ROWS
+from seustream.studio.rows import left_out, page_rows
 
 
 def watchable(c: Compilation) -> list[PatternQuery]:
@@ -56,22 +56,18 @@ def watched(c: Compilation, rows: Mapping[str, Rows], name: str, engine: str) ->
     query = queries.get(name or next(iter(queries)))
     if query is None:
         raise UserError([f"there is no pattern {name!r}"], hint=suggest(name, queries, "patterns"))
-    if query.stream.name not in rows:
-        raise InputError(f"no rows for stream {query.stream.name}", "drop a file on the page")
-    table = tuples_of(query.stream.name, rows[query.stream.name], query.stream).rows
-    if table.num_rows > MOST_ROWS:
-        what = f"{table.num_rows:,} rows, the page steps through {MOST_ROWS:,}"
-        raise InputError(what, f"take fewer, or: seustream run --trace {query.name}")
+    come = page_rows(query.stream, rows, f"seustream run --trace {query.name}")
     chosen, found = traced_engine(query, engine), list[Match]()
     steps = [
         asdict(step)
-        for step in watch(query, events_of(query, table), Numbering.PER_TAKE, chosen, found)
+        for step in watch(query, events_of(query, come.taken), Numbering.PER_TAKE, chosen, found)
     ]
     return {
         "query": query.name,
         "queries": list(queries),
         "engine": chosen,
         "places": _places(query, chosen),
+        "left_out": left_out(c.program, {query.stream.name: come}),
         "steps": steps,
         "matches": [
             {

@@ -9,13 +9,16 @@ from __future__ import annotations
 import hmac
 import io
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -34,7 +37,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Statement
 from seustream.devices import SIMULATED, client
 from seustream.errors import Error, InputError
-from seustream.frames import declarations, stream_of
+from seustream.frames import Rows, declarations, stream_of
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.studio.boards import bitstreams, identity, known, ports
 from seustream.studio.compiled import Settings, compilation, shown, words
@@ -89,25 +92,30 @@ class Studio:
 
     def compile(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Returns everything that is known of a text."""
-        return shown(_text(asked), _settings(asked, _tables(asked)))
+        with _dropped(asked) as dropped:
+            return shown(_text(asked), _settings(asked, dropped))
 
     def run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Runs the text on a device, over dropped files or the rows of a seed."""
-        c, rows = _compiled(asked)
-        return story(c, rows, str(asked.get("backend", "golden")), asked.get("waves") is True)
+        backend, waves = str(asked.get("backend", "golden")), asked.get("waves") is True
+        with _compiled(asked) as (c, rows):
+            return story(c, rows, backend, waves)
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Watches a pattern of the text, event by event, over the same rows."""
-        c, rows = _compiled(asked)
-        return watched(c, rows, str(asked.get("query", "")), str(asked.get("engine", "auto")))
+        query, engine = str(asked.get("query", "")), str(asked.get("engine", "auto"))
+        with _compiled(asked) as (c, rows):
+            return watched(c, rows, query, engine)
 
     def flow(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Watches an APAS query of the text, moment by moment, over the same rows."""
-        return flowing(*_compiled(asked), str(asked.get("query", "")))
+        with _compiled(asked) as (c, rows):
+            return flowing(c, rows, str(asked.get("query", "")))
 
     def sites(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Runs the joins of the text with each stream at a site of its own, message by message."""
-        return crossing(*_compiled(asked))
+        with _compiled(asked) as (c, rows):
+            return crossing(c, rows)
 
     def boards(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the boards that have bitstreams, those that were made here, and the serial ports."""
@@ -194,7 +202,7 @@ def application(
                     return _refused(f"more than {MOST_BYTES >> 20} MiB at once", 413)
             try:
                 asked = json.loads(body)
-            except ValueError:
+            except (ValueError, RecursionError):  # nested too deeply
                 return _refused("want JSON", 400)
             if not isinstance(asked, dict):
                 return _refused("want a JSON object", 400)
@@ -244,48 +252,72 @@ def _number(asked: Mapping[str, Any], name: str, usual: int, most: int, least: i
     return given
 
 
-def _settings(asked: Mapping[str, Any], dropped: Mapping[str, pa.Table]) -> Settings:
+def _settings(asked: Mapping[str, Any], dropped: Mapping[str, Path]) -> Settings:
     """Returns the settings, with the streams of dropped files for names that the text does not
     create."""
     try:
         known = declarations(_text(asked))
     except CompileError:
         known = set()
-    streams = [
-        stream_of(name, table) for name, table in dropped.items() if name.lower() not in known
-    ]
+    described = [path for folded, path in dropped.items() if folded not in known]
+    for path in described:
+        if not path.stem.isidentifier():
+            raise _misnamed(path.stem)
+    streams = [stream_of(path.stem, path) for path in described]
     plan, config = asked.get("plan", "cost"), asked.get("config", "default")
     if plan not in ("cost", "thesis"):
         raise InputError(f"there is no plan {plan!r}", "cost, thesis")
     return Settings(str(config), plan, tuple(streams))
 
 
-def _tables(asked: Mapping[str, Any]) -> dict[str, pa.Table]:
-    """Returns the dropped files as tables, by the stream they are named after."""
+def _misnamed(name: str) -> InputError:
+    return InputError(f"{name:.40}.csv: want a file named after a stream, such as R.csv")
+
+
+@contextmanager
+def _dropped(asked: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
+    """Writes the dropped files into a folder for the duration of the context, because a run reads files;
+    yields them by the folded name of their stream. Errors in them name the file as it was dropped."""
     given = asked.get("files") or {}
     if not isinstance(given, dict):
         raise InputError("want files by stream")
-    found = {}
-    for name, text in given.items():
-        if not (isinstance(name, str) and name.isidentifier() and isinstance(text, str)):
-            raise InputError(f"{name!s:.40}: want a file named after a stream, such as R.csv")
+    found: dict[str, Path] = {}
+    with TemporaryDirectory(prefix="seustream-") as folder:
+        for name, text in given.items():
+            if not isinstance(text, str) or Path(name).name != name:
+                raise _misnamed(name)
+            if (other := found.get(name.lower())) is not None:
+                raise InputError(
+                    f"{other.name} and {name}.csv are of one stream", "drop one of them"
+                )
+            path = found[name.lower()] = Path(folder, f"{name}.csv")
+            try:
+                path.write_bytes(text.encode())
+            except OSError as error:  # too long a name
+                raise InputError(f"{name:.40}.csv: {error.strerror}") from None
+            except ValueError as error:  # half of a character
+                raise InputError(f"{name:.40}.csv: {error}") from None
         try:
-            found[name] = pa_csv.read_csv(io.BytesIO(text.encode()))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name}.csv: {error}", "CSV with a header and a column ts") from None
-    return found
+            yield found
+        except InputError as error:
+            said = [message.replace(f"{folder}{os.sep}", "") for message in error.messages]
+            raise InputError(said, error.hint, error.total) from None
 
 
-def _compiled(asked: Mapping[str, Any]) -> tuple[Compilation, Mapping[str, Any]]:
-    """Compiles the text, with the dropped files or the rows of a seed."""
-    dropped = _tables(asked)
-    c = compilation(_text(asked), _settings(asked, dropped))
-    if dropped:
-        return c, dropped
-    count = _number(asked, "count", 120, MOST_ROWS)
-    seed = _number(asked, "seed", 1, 1 << 53)
-    made = rows_of(c.program.base, seed, count, kinds(c))
-    return c, {stream.name: made[stream.name] or _nothing(stream) for stream in c.program.base}
+@contextmanager
+def _compiled(asked: Mapping[str, Any]) -> Iterator[tuple[Compilation, Mapping[str, Rows]]]:
+    """Compiles the text, with the dropped files or the rows of a seed, which are there for the
+    duration of the context."""
+    with _dropped(asked) as dropped:
+        c = compilation(_text(asked), _settings(asked, dropped))
+        base = c.program.base
+        if dropped:
+            yield c, {s.name: dropped[s.name.lower()] for s in base if s.name.lower() in dropped}
+            return
+        count = _number(asked, "count", 120, MOST_ROWS)
+        seed = _number(asked, "seed", 1, 1 << 53)
+        made = rows_of(base, seed, count, kinds(c))
+        yield c, {stream.name: made[stream.name] or _nothing(stream) for stream in base}
 
 
 def _nothing(stream: Any) -> dict[str, list[Any]]:

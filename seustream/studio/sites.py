@@ -22,9 +22,9 @@ from seustream.engine.sites.errors import FeederBlocked
 from seustream.engine.sites.exchange import plan_exchange
 from seustream.engine.sites.query import blocks_of
 from seustream.engine.sites.shared import Bundle, SharedLayout
-from seustream.errors import InputError, UserError
-from seustream.frames import Rows, tuples_of
-from seustream.studio.data import MOST_ROWS
+from seustream.errors import UserError
+from seustream.frames import Rows
+from seustream.studio.rows import left_out, page_rows
 
 _BLOCK = 8
 """Rows of a block: few, to show many routes."""
@@ -38,14 +38,11 @@ def crossing(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Any]:
         why = ", ".join(dict.fromkeys(exchange.whole.values())) or "no query joins two streams"
         raise UserError(["no query of the text joins at sites"], hint=why)
     names = [site.name for site in exchange.sites]
-    tables = {}
-    for stream in dict.fromkeys(exchange.of):
-        if stream.name not in rows:
-            raise InputError(f"no rows for stream {stream.name}", "drop a file on the page")
-        tables[stream.name] = tuples_of(stream.name, rows[stream.name], stream).rows.sort_by("ts")
-        if tables[stream.name].num_rows > MOST_ROWS:
-            what = f"stream {stream.name} has more than {MOST_ROWS:,} rows"
-            raise InputError(what, "take fewer, or run them: seustream run --site")
+    come = {
+        stream.name: page_rows(stream, rows, "seustream run --site")
+        for stream in dict.fromkeys(exchange.of)
+    }
+    tables = {name: one.taken for name, one in come.items()}
     every = range(len(names) + 1)
     costs = UnitCosts.of([[float(a != b) for b in every] for a in every])
     layout = SharedLayout(exchange.sites, exchange.joins, costs, len(names))
@@ -64,6 +61,7 @@ def crossing(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Any]:
         "results": len(process.results),
         "shipped": sum(tables[stream.name].num_rows for stream in exchange.of),
         "whole": exchange.whole,
+        "left_out": left_out(c.program, come),
     }
 
 

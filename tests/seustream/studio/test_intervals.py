@@ -69,6 +69,18 @@ def test_what_never_ends_has_no_end() -> None:
     assert found["queries"] == ["ever", "means"]  # without the query that reads results
 
 
+@pytest.mark.filterwarnings("ignore:stream P. 1 late row")
+def test_late_rows_and_values_are_those_of_a_run() -> None:
+    text = TWO.replace("speed int", "speed double precision")
+    c = compilation(text, Settings())
+    some = {"ts": [5, 2, 9], "speed": [1.0, 4.0, float("inf")]}
+    found = flowing(c, {"P": some}, "ever")
+    out = [row for step in found["steps"] for row in step["edges"][-1]]
+    assert [row[2:] for row in out] == [[1], ["Infinity"]]
+    assert len(ss.run(text, P=some)["ever"].rows()) == 2
+    assert found["left_out"]["P"]["rows"] == [[2, 4]]
+
+
 def test_what_cannot_be_shown() -> None:
     c, some = given(TWO, 1)
     with pytest.raises(UserError, match="no APAS query 'evver'") as refused:

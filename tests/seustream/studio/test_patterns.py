@@ -69,6 +69,18 @@ def test_types_of_events_are_those_the_patterns_look_for() -> None:
     assert {row["type"] for row in some["E"]} == {"A", "B", "C", "D"}
 
 
+@pytest.mark.filterwarnings("ignore:stream E. 1 late row")
+def test_late_events_match_nothing() -> None:
+    c, _ = given(1)
+    types, ids = ["A", "C", "D", "C"], [1, 2, 3, 4]
+    some = {"ts": [10, 20, 30, 15], "type": types, "id": ids, "x": [1, 2, 3, 2]}
+    found = watched(c, {"E": some}, "up", "nfa")
+    counted = [len(group["events"]) for match in found["matches"] for group in match["groups"]]
+    assert counted == [1, 1, 1]
+    assert ss.run(TEXT, E=some)["up"].rows() == [(1, 1)]
+    assert found["left_out"]["E"]["rows"] == [[15, "C", 4, 2]]
+
+
 def test_what_cannot_be_watched() -> None:
     c, some = given(1)
     with pytest.raises(UserError, match="no pattern 'upp'") as refused:

@@ -4,7 +4,9 @@ errors."""
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -14,6 +16,7 @@ import pytest
 pytest.importorskip("starlette", reason="the studio's packages are an extra")
 from starlette.testclient import TestClient
 
+from seustream.cli import main
 from seustream.studio.server import Studio, application, gallery
 
 TEXT = """CREATE STREAM R (a int); CREATE STREAM S (d int);
@@ -29,7 +32,7 @@ def browser() -> Iterator[TestClient]:
 
 def ask(client: TestClient, what: str, about: object = None, token: str = "secret") -> Any:
     about = {} if about is None else about
-    return client.post(f"/ask/{what}", json=about, headers={"x-studio-token": token})
+    return client.post(f"/ask/{what}", content=json.dumps(about), headers={"x-studio-token": token})
 
 
 def test_the_page_comes_with_its_policy(browser: TestClient) -> None:
@@ -105,22 +108,88 @@ def test_dropped_files_are_the_streams(browser: TestClient) -> None:
     assert found["results"]["q"]["rows"] == [["x", 1, 4], ["x", 1, 6]]
 
 
-def test_dropped_files_are_read_once_a_run(
-    browser: TestClient, monkeypatch: pytest.MonkeyPatch
+JOIN = "REGISTER QUERY q AS SELECT S.y FROM R, S WHERE R.a = S.a WINDOW RANGE 10 s;"
+CELLS = [
+    ("varchar(10)", ["", '""', "NULL", "NA"], [None, "", "NULL", "NA"]),
+    ("varchar(10)", ["007", "12"], ["007", "12"]),
+    ("varchar(10)", ["2026-01-02", "12:30"], ["2026-01-02", "12:30"]),
+    ("varchar(10)", ["true"], ["true"]),
+    ("boolean", ["t", "F", "1"], [True, False, True]),
+    ("int", ["  ", "5"], [None, 5]),
+    ("real", ["0.1"], [0.1]),
+    ("double precision", ["inf", "5"], ["Infinity", 5]),
+    ("decimal(10,2)", ["1.10", "5"], ["1.10", "5.00"]),
+    ("bigint", ["9007199254740993"], ["9007199254740993"]),
+    ("time", ["12:30"], ["12:30:00.000"]),
+    (
+        "timestamp",
+        ["2026-01-02", "2026-01-02T12:30:00+02:00"],
+        ["2026-01-02T00", "2026-01-02T10:30"],
+    ),
+    ("interval", ["5 s"], ["5000 ms"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "cells", "values"), CELLS)
+def test_dropped_files_have_the_declared_types(
+    browser: TestClient, kind: str, cells: list[str], values: list[Any]
 ) -> None:
-    from pyarrow import csv
+    """The forms of cells are those of docs/reference/files.md."""
+    text = f"CREATE STREAM R (a int); CREATE STREAM S (a int, y {kind}); {JOIN}"
+    rows = "".join(f"{ts},1,{cell}\n" for ts, cell in enumerate(cells, 2))
+    about = {"text": text, "files": {"R": "ts,a\n1,1\n", "S": f"ts,a,y\n{rows}"}}
+    found = [row[0] for row in ask(browser, "run", about).json()["results"]["q"]["rows"]]
+    if kind == "timestamp":
+        found = [shown[: len(want)] for shown, want in zip(found, values, strict=True)]
+    assert found == values
 
-    read, whole = [], csv.read_csv
 
-    def noted(source: Any) -> Any:
-        read.append(source)
-        return whole(source)
+def test_bad_cells_are_said_by_line_and_leave_nothing(
+    browser: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    text = f"CREATE STREAM R (a int); CREATE STREAM S (a int, y int); {JOIN}"
+    about = {"text": text, "files": {"R": "ts,a\n1,1\n", "S": "ts,a,y\n2,1,5\n3,1,NA\n4,1,x\n"}}
+    assert ask(browser, "run", about).json()["error"].splitlines() == [
+        "S.csv:3: column y: 'NA' is not an int",
+        "S.csv:4: column y: 'x' is not an int",
+    ]
+    assert not list(tmp_path.iterdir())
 
-    monkeypatch.setattr(csv, "read_csv", noted)
-    text = "REGISTER QUERY q AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW RANGE 10;"
-    files = {"A": "ts,k\n1,7\n", "B": "ts,k\n4,7\n"}
-    assert ask(browser, "run", {"text": text, "files": files}).status_code == 200
-    assert len(read) == 2
+
+def test_files_are_named_after_streams_in_any_case(browser: TestClient) -> None:
+    files = {"r": "ts,a\n1,5\n", "S": "ts,d\n2,5\n"}
+    quoted = TEXT.replace("STREAM S", 'STREAM "my rows"').replace(", S", ', "my rows" AS S')
+    mine = {"text": quoted, "files": {"r": files["r"], "My rows": files["S"]}}
+    assert ask(browser, "run", mine).json()["results"]["q"]["rows"] == [[5, 5, 1, 2]]
+    found = ask(browser, "run", {"text": TEXT, "files": files}).json()
+    assert found["results"]["q"]["rows"] == [[5, 5, 1, 2]]
+    answer = ask(browser, "run", {"text": TEXT, "files": files | {"R": files["r"]}})
+    assert answer.json()["error"] == "r.csv and R.csv are of one stream"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_of_dropped_files_is_one_of_the_command_line(
+    browser: TestClient, seed: int, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """With timestamps, out of order: the same rows are late, and times have the same form."""
+    chance = random.Random(seed)
+    files = {}
+    for name, column in (("R", "a"), ("S", "d")):
+        rows = [f"2026-01-01 00:00:00.{chance.randrange(40):03},{n % 3}" for n in range(30)]
+        files[name] = "\n".join([f"ts,{column}", *rows, ""])
+        (tmp_path / f"{name}.csv").write_text(files[name], encoding="utf-8")
+    (tmp_path / "q.xsql").write_text(TEXT, encoding="utf-8")
+    given = [f"--input={name}={tmp_path / name}.csv" for name in files]
+    assert main(["run", f"{tmp_path}/q.xsql", *given, "-o", "-", "--format", "jsonl"]) == 0
+    lines = capfdbinary.readouterr().out.splitlines()
+    expected = [[*json.loads(line).values()][1:] for line in lines]
+    found = ask(browser, "run", {"text": TEXT, "files": files}).json()
+    assert sorted(found["results"]["q"]["rows"]) == sorted(expected) != []
+    assert found["left_out"]["R"]["rows"], f"seed {seed}"
+    for step in found["steps"]:  # each step is of the row that it names
+        table = found["rows"]["RS"[step["stream"]]]["rows"]
+        assert int(table[step["sequence"]][0][-3:]) == step["ts"] % 1000
 
 
 @pytest.mark.parametrize(
@@ -133,7 +202,10 @@ def test_dropped_files_are_read_once_a_run(
         ({"text": TEXT, "plan": "best"}, "no plan 'best'"),
         ({"text": TEXT, "backend": "grpc://elsewhere:1"}, "no device"),
         ({"text": TEXT, "files": {"../etc/passwd": "ts,a\n1,2\n"}}, "named after a stream"),
-        ({"text": TEXT, "files": {"R": "ts,a\n1,2,3\n"}}, "R.csv"),
+        ({"text": TEXT, "files": {"R": "ts,a\n1,2,3\n", "S": "ts,d\n"}}, "R.csv:2: 3 cells"),
+        ({"text": TEXT, "files": {"R" * 300: "ts,a\n1,2\n"}}, "R.csv: File name too long"),
+        ({"text": TEXT, "files": {"R": "\ud800"}}, "R.csv: 'utf-8' codec"),
+        ({"text": TEXT, "files": {"my-rows": "ts,a\n1,2\n"}}, "my-rows.csv: want a file named"),
         ({"text": TEXT, "files": ["R"]}, "want files by stream"),
         ({"text": "SELECT"}, "SELECT"),
     ],
@@ -146,7 +218,8 @@ def test_what_is_wrong_is_said(browser: TestClient, about: object, said: str) ->
 
 def test_what_is_no_question_is_refused(browser: TestClient) -> None:
     head = {"x-studio-token": "secret"}
-    assert browser.post("/ask/run", content=b"{", headers=head).status_code == 400
+    for what in (b"{", b"[" * 100_000):
+        assert browser.post("/ask/run", content=what, headers=head).status_code == 400
     assert ask(browser, "run", [1]).status_code == 400
     long = (b" " * (1 << 20) for _ in range(9))  # in chunks, so that no header states the length
     assert browser.post("/ask/run", content=long, headers=head).status_code == 413

@@ -32,6 +32,20 @@ def test_what_arrives_is_the_join_and_costs_what_was_sent() -> None:
         assert one["cost"] == one["rows"] + one["entries"] / 4
 
 
+@pytest.mark.filterwarnings("ignore:stream R. 1 late row")
+def test_late_rows_are_not_sent() -> None:
+    some = {
+        "R": {"ts": [10, 5], "a": [1, 1], "b": [1, 2]},
+        "S": {"ts": [7], "d": [1], "e": [1]},
+        "T": {"ts": [8], "f": [1]},
+    }
+    found = crossing(compilation(TEXT, Settings()), some)
+    expected = ss.run(TEXT, **some)
+    assert found["results"] == sum(len(expected[q].rows()) for q in ("two", "three")) == 2
+    assert found["shipped"] == 3
+    assert found["left_out"]["R"]["rows"] == [[5, 1, 2]]
+
+
 def test_what_cannot_be_shown() -> None:
     none = compilation("CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW;", Settings())
     with pytest.raises(UserError, match="no query of the text joins at sites"):
