@@ -10,28 +10,31 @@ from seustream.cosim.bridge.session import Session
 
 
 class IdleStreams:
-    """Watches the streams of a session. A stream is active when its promise changes."""
+    """Watches the streams of a session. A stream is active when it brings rows, whatever their
+    times, or a promise, and while any of these waits to be processed."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[int | None, float]] = {}
+        self._active: dict[str, float] = {}
 
     def look(self, session: Session) -> None:
         """Lets idle streams promise what the others have promised."""
         with session.changed:
             now, promises = session.world.now(), session.run.promises
-            idle = []
+            waiting, idle = session.waiting_streams, []
             for stream in session.run.streams:
                 if stream.idle_timeout is None or stream.name in session.ended:
                     continue
-                promise = promises.get(stream.name)
-                before, since = self.seen.get(stream.name, (promise, now))
-                since = since if before == promise else now
-                self.seen[stream.name] = (promise, since)
+                since = self._active.get(stream.name, now)
+                since = (
+                    now
+                    if stream.name in waiting
+                    else max(since, session.heard.get(stream.name, since))
+                )
+                self._active[stream.name] = since
                 if 1000 * (now - since) >= stream.idle_timeout:
                     idle.append(stream.name)
             live = [promise for name, promise in promises.items() if name not in idle]
             for name in idle if live else ():
                 known = promises.get(name)
                 if known is None or known < min(live):
-                    session.promise(p.Promise(name, min(live)))
-                    self.seen[name] = (min(live), self.seen[name][1])
+                    session.promise(p.Promise(name, min(live)), is_idle=True)

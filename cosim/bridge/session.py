@@ -78,6 +78,7 @@ class Session:
         self.delivery = Delivery(limits, self.book)
         self.records: deque[Record] = deque()
         self.ended: set[str] = set()
+        self.heard: dict[str, float] = {}  # when a stream last brought rows or a promise
         self.waiting_rows = self.input_bytes = 0
         self.taken = self.applied = self.replayed = self.committed = 0
         self.failure: str | None = None
@@ -204,6 +205,7 @@ class Session:
                         "rows after the end need another checkpoint, or a reset of the bridge",
                     )
             self.append(self.epochs.record(commit, parts, streams))
+            self.heard |= {part.stage.stream: self.world.now() for part in parts if part.rows}
             highest = max(
                 (part.highest for part in parts if part.highest is not None), default=None
             )
@@ -230,12 +232,22 @@ class Session:
             self.check_running()
             self.append({"kind": "shed", "shed": shed})
 
-    def promise(self, promise: p.Promise) -> dict[str, object]:
+    def promise(self, promise: p.Promise, is_idle: bool = False) -> dict[str, object]:
+        """Takes a promise of a client, or one that is made for a stream because it is idle."""
         with self.changed:
             self.check_running()
             name = self.stream(promise.stream).name
             self.append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
+            if not is_idle:
+                self.heard[name] = self.world.now()
             return {}
+
+    @property
+    def waiting_streams(self) -> set[str]:
+        """The streams whose rows or promises wait to be processed."""
+        with self.changed:
+            of_epochs = {name for r in self.records for name, *_ in r.get("parts", ())}
+            return of_epochs | {r["stream"] for r in self.records if r["kind"] == "promise"}
 
     def end(self, end: p.End) -> dict[str, object]:
         with self.changed:
