@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from seustream.api import aside, config_named, warn_of
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import suggest
+from seustream.compiler.errors import SourceText, suggest
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
-from seustream.cosim.bridge.statements import answer_to
+from seustream.cosim.bridge.statements import answer_to, check_streams
 from seustream.devices import ENGINE, check_backend, device
 from seustream.durations import slack_of
 from seustream.engine.analyze import analyzed
@@ -30,7 +30,7 @@ from seustream.frames import Rows, declared, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import compiled, lasting, text_of, translated
+from seustream.texts import NAME, compiled, lasting, text_of, translated
 
 
 def connect(
@@ -114,6 +114,8 @@ class LiveQueries(ABC):
             asked = compiled(self._compiled, text, self._options)
             standing = lasting(text)
             c = asked if standing == text else compiled(self._compiled, standing, self._options)
+            if self._compiled is not None:
+                check_streams(self._compiled, c, SourceText(text, NAME))
             shown = self._install(c, text, asked)
             if standing.strip():
                 self._compiled = c

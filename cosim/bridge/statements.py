@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
 from seustream.compiler.language.options import QueryOptions, query_options
-from seustream.compiler.language.syntax import Option
+from seustream.compiler.language.syntax import Name, Option
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.pipeline import Compilation, compile_text, finished
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.descriptions import statement_of
 from seustream.compiler.xsql.parse import Statement, parse
 from seustream.compiler.xsql.statements import durations, split
 from seustream.engine.explain import explain
@@ -100,11 +101,40 @@ def carried_out(
             compilation = compile_text(glue + added, file, after=standing)
     except CompileError as error:
         raise _moved(error, text, file, before + len(around[0])) from None
+    if not around[0]:
+        check_streams(standing, c, SourceText(plain, file))
     asked = [request for request in c.program.requests if request.span.start >= before]
     shown = tuple(line for request in asked for line in answer_to(compilation, c, request))
     analyzed = tuple(request.target for request in asked if request.verb == "analyze")
     lists = any((request.verb, request.target) == ("show", "queries") for request in asked)
     return replace(change, compilation=compilation, shown=shown, analyzed=analyzed, lists=lists)
+
+
+def check_streams(standing: Compilation, after: Compilation, source: SourceText) -> None:
+    """Raises `CompileError` if a text makes a base stream anew: a run knows streams by their names,
+    so the new one would inherit the time that the old one has reached."""
+    base = {stream.name.lower(): stream for stream in standing.program.base}
+    now = {stream.name.lower(): stream for stream in after.program.streams}
+    dropped, problems = set[str](), Problems()
+    for statement in parse(source, Problems()):
+        name = getattr(statement, "name", None)
+        if not isinstance(name, Name) or (folded := name.text.lower()) not in base:
+            continue
+        if isinstance(statement, tree.DropStream):
+            dropped.add(folded)
+            continue
+        made = made_by(statement, [])
+        if made is None or made[0] != "stream":
+            continue
+        other = statement_of(now[folded]) != statement_of(base[folded]) if folded in now else True
+        if folded in dropped or (getattr(statement, "mode", "") == "replace" and other):
+            problems.add(
+                "stream-in-use",
+                f"stream {base[folded].name} is made anew in the text that drops it",
+                name.span,
+                f"DROP STREAM {base[folded].name} in a text of its own: what has come on it is then gone",
+            )
+    problems.raise_any(source)
 
 
 def entries_of(c: Compilation) -> tuple[Entry, ...]:

@@ -376,3 +376,33 @@ def test_late_rows_that_are_an_error_end_the_readers_of_their_stream() -> None:
         (why,) = taken(con.results(), found)
         assert why.startswith("query r has failed: stream R: 1 late row")
         assert found == {"s": [(3, 5, 5)]}
+
+
+@pytest.mark.parametrize("where", ["engine", "bridge"])
+def test_a_stream_is_made_anew_in_two_texts(where: str, tmp_path: Path) -> None:
+    """In one, the new stream would have the watermark of the old one. One that is replaced by itself
+    stays."""
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(bridge(tmp_path))[1] if where == "bridge" else None
+        con = stack.enter_context(ss.connect(url))
+        con.sql(
+            "CREATE STREAM R (a int); CREATE STREAM S (a int); REGISTER QUERY q AS SELECT a FROM R"
+        )
+        con.push("R", {"ts": [100], "a": [1]})
+        con.watermark("R", 1000)
+        list(con.results())
+        for text, column in (
+            ("DROP QUERY q; DROP STREAM R; CREATE STREAM R (a int)", 44),
+            ("DROP QUERY q; DROP STREAM r; CREATE STREAM R AS SELECT a FROM S", 44),
+            ("DROP QUERY q; CREATE OR REPLACE STREAM R (b int)", 40),
+        ):
+            with pytest.raises(ss.Error, match="stream R is made anew in the text") as caught:
+                con.sql(text)
+            assert (caught.value.line, caught.value.column) == (1, column)
+            assert "DROP STREAM R in a text of its own" in str(caught.value.hint)
+        con.sql("DROP QUERY q")
+        con.sql("CREATE OR REPLACE STREAM R (a int)")
+        con.sql("DROP STREAM R")
+        con.sql("CREATE STREAM R (b int); REGISTER QUERY q AS SELECT b FROM R WINDOW NOW")
+        con.push("R", {"ts": [5], "b": [7]})
+        assert [rows.rows() for _, rows in con.finish()] == [[(7, 5, 5)]]
