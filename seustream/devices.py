@@ -120,19 +120,8 @@ def device(
         with board_device(backend, config) as made_board:
             yield made_board
     elif backend == "verilated":
-        from seustream.cosim.verilated.device import VerilatedDevice
-
-        with Notes() as note:
-            try:
-                made = VerilatedDevice(config, waves=waves, note=note)
-            except OSError as error:
-                if waves is None:
-                    raise
-                raise UserError([f"{waves}: {error.strerror}"]) from None
-        try:
-            yield made
-        finally:
-            made.close()
+        with _recorded(waves) as partial, _processor(config, partial) as processor:
+            yield processor
     elif backend == "iss":
         from seustream.cosim.iss import IssDevice
 
@@ -141,6 +130,43 @@ def device(
         from seustream.cosim.golden import GoldenDevice
 
         yield GoldenDevice(config)
+
+
+@contextlib.contextmanager
+def _processor(config: DeviceConfig, waves: Path | None) -> Iterator[Device]:
+    from seustream.cosim.verilated.device import VerilatedDevice
+
+    with Notes() as note:
+        made = VerilatedDevice(config, waves=waves, note=note)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextlib.contextmanager
+def _recorded(waves: Path | None) -> Iterator[Path | None]:
+    """Yields a file beside `waves` that replaces it once the run has ended well. The waves of a
+    processor that does nothing any more are what its user looks for."""
+    from seustream.cosim.verilated.library import Stuck
+
+    if waves is None:
+        yield None
+        return
+    partial = waves.with_name(waves.name + ".partial")
+    try:
+        partial.touch()
+    except OSError as error:
+        raise UserError([f"{waves}: {error.strerror}"]) from None
+    try:
+        yield partial
+    except Stuck:
+        partial.replace(waves)
+        raise
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    partial.replace(waves)
 
 
 def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:

@@ -186,8 +186,12 @@ class BridgeQueries(LiveQueries):
             (run, start), found = self._read[name], self._latest(name)
             if found is None or found["bounded"] or (run and found["run"] != run):
                 self._mine.discard(name)  # it is another client's now
-            else:
+                continue
+            try:
                 self._client.trim(name, start, self._reader)
+            except BridgeError as error:
+                if error.kind != "storage":  # reads go on while the disk is full
+                    raise
 
     def _settle(self) -> bool:
         """Waits until all rows are processed. Returns False if that waits for readers: what there is

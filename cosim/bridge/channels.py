@@ -58,6 +58,8 @@ class TcpChannel:
         self.ended = True
         with contextlib.suppress(OSError):  # the other end was faster
             self.connection.shutdown(socket.SHUT_RDWR)
+        # Both hold the socket. While one does, a source that still sends is not stopped.
+        self.lines.close()
         self.connection.close()
 
 

@@ -298,7 +298,7 @@ class Catalogue:
 
     def _results(self, name: str) -> dict[str, int]:
         log = self.session.logs.get(name)
-        return {"results": log.end, "kept": len(log)} if log else {"results": 0, "kept": 0}
+        return {"results": 0, "kept": 0} if log is None else {"results": log.end, "kept": len(log)}
 
     def log(self, message: p.QueryLog) -> dict[str, Any]:
         """Returns the events of a name over all its runs, from the event `start` on."""

@@ -185,6 +185,31 @@ def test_results_that_were_read_survive_an_error(
         assert seen == names
 
 
+def test_results_are_read_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They only take up room for longer."""
+    with bridge(tmp_path) as (made, url), ss.connect(url) as con:
+        con.sql(_QUERY)
+        append, is_full = made.journal.append, [False]
+
+        def appended(record: dict[str, object], sync: bool = True) -> None:
+            if is_full[0] and record["kind"] == "trim":
+                raise BridgeError("storage", "the journal cannot be written: no space left")
+            append(record, sync)
+
+        monkeypatch.setattr(made.journal, "append", appended)
+        for a in range(4):
+            con.push("R", {"ts": [a], "a": [a]})
+            is_full[0] = 0 < a < 3
+            assert _rows(con) == [a]
+            kept = {0: 1, 1: 2, 2: 3, 3: 1}[a]
+            found = [(query["results"], query["kept"]) for query in con.queries()]
+            assert found == [(a + 1, kept)]
+        made.session.delivery.logs["q"].trim("", 4)
+        assert [(query["results"], query["kept"]) for query in con.queries()] == [(4, 0)]
+
+
 def test_a_statement_counts_while_results_wait(tmp_path: Path) -> None:
     """It is carried out, so there is no error that asks for it again."""
     limits = replace(USUAL, result_rows=10, patience=0.2)

@@ -81,3 +81,27 @@ def test_a_connection_goes_on_after_a_bad_line_and_ends_after_one_that_is_too_lo
         channel.recv()
     assert channel.recv() is None
     thread.join()
+
+
+def test_a_sender_of_a_line_without_end_is_stopped() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        channel = TcpChannel(server.accept()[0], "there")
+        stopped: list[OSError] = []
+
+        def send() -> None:
+            theirs.settimeout(20)
+            try:
+                theirs.sendall(b"x" * (32 * MAX_LINE))
+            except OSError as error:
+                stopped.append(error)
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        thread.join(0.5)  # until what it sends has filled all buffers
+        assert thread.is_alive()
+        with pytest.raises(LineMalformed, match="a line of over"):
+            channel.recv()
+        thread.join()
+        theirs.close()
+        assert isinstance(stopped[0], ConnectionError)

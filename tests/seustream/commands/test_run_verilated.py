@@ -133,6 +133,18 @@ def test_waves_that_cannot_be_written(capfd: pytest.CaptureFixture[str]) -> None
     assert "seustream: no/such/folder.fst: No such file or directory" in err
 
 
+@needs_rtl
+def test_a_run_that_fails_leaves_waves_as_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("r.csv").write_text("ts,a,b\n1,x,10\n")
+    Path("run.fst").write_text("those of an earlier run")
+    before = set(Path().iterdir())
+    for name in ("run.fst", "new.fst"):
+        assert main([*VERILATED, "--waves", name]) == 2
+    assert Path("run.fst").read_text() == "those of an earlier run"
+    assert set(Path().iterdir()) == before
+    assert "'x' is not an int" in capfd.readouterr().err
+
+
 def test_only_the_rtl_has_waves(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--waves", "run.fst"]) == 2
     assert "backend engine has no signals" in capfd.readouterr().err
