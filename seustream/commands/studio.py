@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import secrets
 import socket
@@ -58,10 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     host, _, port = arguments.listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UserError([f"--listen {arguments.listen}: want HOST:PORT"], hint="127.0.0.1:8000")
-    links = [one for one in arguments.file if _SHARE in one]
+    links = [one for one in arguments.file if "://" in one and _SHARE in one]
     if len(links) > 1:
         raise UserError(["two links are given"], hint="open one of them")
-    named = {Path(name).name: read_text(Path(name)) for name in arguments.file if name not in links}
+    named = {name: read_text(Path(name)) for name in arguments.file if name not in links}
     studio = Studio(
         secrets.token_urlsafe(16),
         named,
@@ -92,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.no_browser:
             webbrowser.open(link)
         end.wait()
+        # A run that is cut off is no error of the server, which would log where.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server.should_exit = True
         serving.join(2 * _GRACE)
     print("stopped", file=sys.stderr, flush=True)

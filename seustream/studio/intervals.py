@@ -28,6 +28,7 @@ from seustream.engine.temporal.stream import TemporalNode
 from seustream.errors import UserError
 from seustream.frames import Rows
 from seustream.studio.rows import as_json, left_out, page_rows
+from seustream.studio.wanted import while_wanted
 
 MOST_FLOWING = 200
 """The most rows on an edge that one step shows; the others are counted."""
@@ -62,7 +63,7 @@ def flowing(c: Compilation, rows: Mapping[str, Rows], name: str) -> dict[str, An
     )
     times = np.unique(np.concatenate([table["ts"].to_numpy() for table in tables.values()]))
     steps = []
-    for at in [*times.tolist(), None]:
+    for at in while_wanted([*times.tolist(), None]):
         flow.begin()
         given = []
         for one, table in tables.items():

@@ -35,6 +35,7 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Batch, Device, Results, Status
 from seustream.studio.rows import as_json, left_out, page_rows
 from seustream.studio.trace import MOST_MOMENTS, Event, Join, SteppedProbe, StepTrace
+from seustream.studio.wanted import check_wanted
 from seustream.studio.waves import signals
 
 _COUNTED = ("dropped", "ticks", "pairs", "circulated", "handed_over")
@@ -107,6 +108,7 @@ class SteppedDevice:
         return Results.concatenate([self._step(batch.slice(i, i + 1)) for i in range(len(batch))])
 
     def _step(self, one: Batch) -> Results:
+        check_wanted()
         before, busy, clock = self.device.status(), self._units(), self._clock()
         self.trace.begin()
         found = Results.concatenate([self.device.push(one), self.device.flush()])

@@ -22,6 +22,7 @@ from seustream.errors import UserError
 from seustream.frames import Rows
 from seustream.patterns import events_of
 from seustream.studio.rows import left_out, page_rows
+from seustream.studio.wanted import while_wanted
 
 
 def watchable(c: Compilation) -> list[PatternQuery]:
@@ -58,17 +59,15 @@ def watched(c: Compilation, rows: Mapping[str, Rows], name: str, engine: str) ->
         raise UserError([f"there is no pattern {name!r}"], hint=suggest(name, queries, "patterns"))
     come = page_rows(query.stream, rows, f"seustream run --trace {query.name}")
     chosen, found = traced_engine(query, engine), list[Match]()
-    steps = [
-        asdict(step)
-        for step in watch(query, events_of(query, come.taken), Numbering.PER_TAKE, chosen, found)
-    ]
+    steps = watch(query, events_of(query, come.taken), Numbering.PER_TAKE, chosen, found)
+    shown = [asdict(step) for step in while_wanted(steps)]
     return {
         "query": query.name,
         "queries": list(queries),
         "engine": chosen,
         "places": _places(query, chosen),
         "left_out": left_out(c.program, {query.stream.name: come}),
-        "steps": steps,
+        "steps": shown,
         "matches": [
             {
                 "at": match.D,

@@ -13,6 +13,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -47,6 +47,7 @@ from seustream.studio.intervals import flowing
 from seustream.studio.machine import story
 from seustream.studio.patterns import kinds, watched
 from seustream.studio.sites import crossing
+from seustream.studio.wanted import Unwanted, while_connected
 
 MOST_BYTES = 8 << 20
 """The most bytes of one request; a text and some dropped files are far less."""
@@ -207,7 +208,9 @@ def application(
             if not isinstance(asked, dict):
                 return _refused("want a JSON object", 400)
             try:
-                found = await run_in_threadpool(answer, asked)
+                found = await while_connected(request, partial(answer, asked))
+            except Unwanted:
+                return _refused("the client is gone", 499)
             except (Error, CompileError, BridgeError) as error:
                 return _refused(str(error), 422, getattr(error, "hint", None))
             return found if isinstance(found, Response) else JSONResponse(found, headers=_HEADERS)

@@ -25,6 +25,7 @@ from seustream.engine.sites.shared import Bundle, SharedLayout
 from seustream.errors import UserError
 from seustream.frames import Rows
 from seustream.studio.rows import left_out, page_rows
+from seustream.studio.wanted import check_wanted, while_wanted
 
 _BLOCK = 8
 """Rows of a block: few, to show many routes."""
@@ -72,7 +73,7 @@ def _feed(process: Process, layout: SharedLayout, tables: Mapping[str, pa.Table]
         for k, stream in enumerate(layout.sites)
         for block in blocks_of(stream, k, tables[stream.name.partition("#")[0]], most=_BLOCK)
     ]
-    for block in sorted(blocks, key=lambda one: one.tau):
+    for block in while_wanted(sorted(blocks, key=lambda one: one.tau)):
         while True:
             try:
                 process.submit(block)
@@ -80,6 +81,7 @@ def _feed(process: Process, layout: SharedLayout, tables: Mapping[str, pa.Table]
             except FeederBlocked:
                 process.tick()
     while not process.state()["idle"]:
+        check_wanted()
         process.tick()
     if process.fault is not None:
         raise UserError([process.fault])

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -68,9 +74,56 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert address in capsys.readouterr().err
 
 
-def test_it_prints_its_link_with_what_was_shared_and_stops_when_told() -> None:
-    import signal
+LONG = (
+    "".join(f"CREATE STREAM A{n} (k int, v int);" for n in range(4))
+    + "SELECT A0.v FROM A0, A1, A2, A3 WHERE A0.k = A1.k AND A1.k = A2.k AND A2.k = A3.k"
+    " WINDOW RANGE 1 hour;"
+)
+"""A text whose run over the rows of a seed takes minutes."""
 
+
+def test_a_run_is_cut_off_without_a_word() -> None:
+    command = [sys.executable, "-m", "seustream", "studio", "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = re.search(r"127.0.0.1:(\d+)/#token=(\S+)", process.stdout.readline())
+        assert found is not None
+        body = json.dumps({"text": LONG, "count": 1000})
+        with closing(HTTPConnection("127.0.0.1", int(found[1]))) as asked:
+            asked.request("POST", "/ask/run", body, {"x-studio-token": found[2]})
+            time.sleep(3)  # it has begun
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "stopped\n")
+
+
+def test_texts_of_one_name_are_all_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one whose name looks like a link's end."""
+    texts = [tmp_path / "a" / "q.xsql", tmp_path / "b" / "q.xsql", tmp_path / "my_share=1.xsql"]
+    for number, path in enumerate(texts):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"-- {number}\n", encoding="utf-8")
+    opened: list[Mapping[str, str]] = []
+
+    class Opened(studio.EndSignal):
+        def wait(self) -> None:
+            host, token = re.findall(r"http://(\S+)/#token=(\S+)", capsys.readouterr().out)[0]
+            with closing(HTTPConnection(host)) as asked:
+                asked.request("POST", "/ask/start", "{}", {"x-studio-token": token})
+                opened.extend(json.loads(asked.getresponse().read())["named"])
+
+    monkeypatch.setattr(studio, "EndSignal", Opened)
+    monkeypatch.setattr(studio, "_GRACE", 300)
+    assert main(["studio", "--no-browser", *map(str, texts)]) == 0
+    assert [one["text"] for one in opened] == ["-- 0\n", "-- 1\n", "-- 2\n"]
+    assert [one["name"] for one in opened] == [*map(str, texts)]
+
+
+def test_it_prints_its_link_with_what_was_shared_and_stops_when_told() -> None:
     link = "http://a:1/#share=eyJ9"
     command = [sys.executable, "-m", "seustream", "studio", "--no-browser", link]
     with subprocess.Popen(

@@ -19,6 +19,7 @@ from seustream.hdl.device import Batch, Results, Status, UnitCycles
 from seustream.studio.compiled import Settings, compilation
 from seustream.studio.data import rows
 from seustream.studio.machine import SteppedDevice, story
+from seustream.studio.wanted import Unwanted
 
 EIGHT = Path("examples/eight/eight.xsql").read_text(encoding="utf-8")
 SMALL = """CREATE STREAM R (a int); CREATE STREAM S (d int);
@@ -242,6 +243,19 @@ def test_windows_are_those_of_the_definition() -> None:
             assert step["counted"]["dropped"] == 1
         alive = {slot: [t for t in times if step["ts"] - t <= 10] for slot, times in kept.items()}
         assert step["stored"] == [len(alive[0]), len(alive[1])], step
+
+
+def test_a_run_ends_when_its_client_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No query takes the end for a failure of its own."""
+    checked = iter(range(5))
+
+    def check() -> None:
+        if next(checked, None) is None:
+            raise Unwanted
+
+    monkeypatch.setattr("seustream.studio.machine.check_wanted", check)
+    with pytest.raises(Unwanted):
+        told(SMALL, "golden")
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
