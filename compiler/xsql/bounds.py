@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -40,7 +40,6 @@ def implied(
         always += [bound for join in joins(side) for bound in bounds(join.condition)]
     windows: list[float] = [0] * count
     for join in joins(side):
-        beside = _beside(join)
         mine = [*bounds(join.condition), *always]
         below = [b for under in joins(join) if under is not join for b in bounds(under.condition)]
         left, right = visible(join.left), visible(join.right)
@@ -49,35 +48,23 @@ def implied(
         firm = {*left, *right} - lacking | {end for bound in mine for end in bound[:2]}
         pairs = ((i, j) for i in left for j in right)
         for i, j in ((i, j) for i, j in pairs if i not in lasting and j not in lasting):
-            most = _shortest([*mine, *below], count, _with({i, j, *firm}, beside))
+            most = _shortest([*mine, *below], count, _beside({i, j, *firm}, join))
             windows[i] = max(windows[i], most[i][j])
             windows[j] = max(windows[j], most[j][i])
     return [None if math.isinf(size) else int(size) for size in windows]
 
 
-def _beside(side: JoinSide) -> dict[int, frozenset[int]]:
-    """Returns by source the others that every combination of a side with a row of it also has."""
-    if isinstance(side, int):
-        return {side: frozenset()}
-    left, right = _beside(side.left), _beside(side.right)
-    if not side.kind.pairs:
-        return left | right
-    # The condition of a match is true, so it has the rows whose times the condition bounds.
-    bounded = {end for bound in bounds(side.condition) for end in bound[:2]}
-    if not side.kind.keeps_left and side.kind is not JoinKind.LEFT_ASOF:
-        left = {one: others | _always(side.right) | bounded for one, others in left.items()}
-    if not side.kind.keeps_right:
-        right = {one: others | _always(side.left) | bounded for one, others in right.items()}
-    return left | right
-
-
-def _with(sources: set[int], beside: Mapping[int, frozenset[int]]) -> set[int]:
-    """Returns sources with all that are beside them."""
-    found, new = set[int](), sources
-    while new:
-        found |= new
-        new = set().union(*(beside.get(one, frozenset()) for one in new)) - found
-    return found
+def _beside(sources: set[int], side: JoinSide) -> set[int]:
+    """Returns sources with all others that a combination of a side with rows of them also has."""
+    found = set(sources)
+    for join in (one for one in joins(side) if one.kind.pairs):
+        left, right = found & {*visible(join.left)}, found & {*visible(join.right)}
+        alone = join.kind.keeps_left or join.kind is JoinKind.LEFT_ASOF
+        if (left and right) or (left and not alone) or (right and not join.kind.keeps_right):
+            # The condition of a match is true, so it has the rows whose times this bounds.
+            found |= {end for bound in bounds(join.condition) for end in bound[:2]}
+            found |= _always(join.left) | _always(join.right)
+    return found if found == sources else _beside(found, side)
 
 
 def _always(side: JoinSide) -> frozenset[int]:

@@ -8,8 +8,6 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.errors import CompileError
-from seustream.compiler.pipeline import compile_text
 from tests.compiler.xsql.relations import STREAMS
 from tests.engine.relational.generate import judged, rows_of
 from tests.engine.relational.running import at_once, in_pieces
@@ -76,51 +74,35 @@ def check(seed: int) -> int:
 
 KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _CHAINS = [
-    (first, second, last, at)
+    (first, second, last, link, at)
     for first in KINDS
     for second in KINDS
     for last in (*KINDS, "NOT EXISTS")
-    for at in ("y", "z")
+    for link in "xy"
+    for at in "xyz"
 ]
 
 
-def check_chain(number: int, seed: int) -> bool:
-    """Judges a chain of four sources, each bound to the previous one or the last to another one.
-    Returns False if it is refused, because an outer join may lack what bounds it."""
-    chance = random.Random(f"{number} {seed}")
-    first, second, last, at = _CHAINS[number]
+@pytest.mark.parametrize("number", range(0, len(_CHAINS), 3))
+def test_chains_of_joins_without_windows(number: int) -> None:
+    """Each is bound to one before it. A row that is there was joined to others, or else it is alone:
+    both are enough to bound what it may meet."""
+    chance = random.Random(number)
+    first, second, last, link, at = _CHAINS[number + chance.randrange(3)]
     rows = {name: stream(chance, other).slice(0, 12) for name, other in NAMES.items()}
     items, times = "x.b AS p, y.d AS q, z.e AS r", "x.ts, y.ts, z.ts"
     text = f"FROM R x {first} S y ON {bound(chance, 'x', 'y')}"
-    text += f" {second} T z ON {bound(chance, 'y', 'z')}"
+    text += f" {second} T z ON {bound(chance, link, 'z')}"
     if last == "NOT EXISTS":
         text += f" WHERE NOT EXISTS (SELECT * FROM S w WHERE {bound(chance, at, 'w')})"
     else:
         items, times = items + ", w.d AS s", times + ", w.ts"
         text += f" {last} S w ON {bound(chance, at, 'w')}"
     query = f"{STREAMS}REGISTER QUERY q AS SELECT {items} {text}"
-    print(f"chain {number}, seed {seed}\n{query}")
-    kinds = set()
-    try:
-        compile_text(query)
-    except CompileError as error:
-        kinds = {problem.kind for problem in error.problems}
-    if kinds:
-        assert kinds == {"missing-window"}
-        return False
+    print(f"seed {number}\n{query}")
     want = Counter(judged(f"SELECT {items}, least({times}), greatest({times}) {text}", **rows))
-    for found in (at_once(query, rows), in_pieces(query, rows, seed)):
+    for found in (at_once(query, rows), in_pieces(query, rows, number)):
         assert Counter(rows_of(found.get("q"))) == want
-    return True
-
-
-@pytest.mark.parametrize("number", range(len(_CHAINS)))
-def test_chains_of_joins_without_windows(number: int) -> None:
-    is_taken = check_chain(number, number)
-    first, second, last, at = _CHAINS[number]
-    # A row of y has all that it was joined to before, unless that was optional.
-    if first in ("JOIN", "RIGHT JOIN") or (at == "z" and "RIGHT" in second):
-        assert is_taken, (first, second, last, at)
 
 
 @pytest.mark.parametrize("seed", range(60))
