@@ -20,6 +20,10 @@ _MOST_ROWS = (1 << ROWS_BITS) - 1
 """The most rows of a route tag; if there are more, the processor runs the program."""
 
 
+_MOST_TERMS = 32
+"""The most ways to a JOIN of which each is looked at for a guard; of more, what they share is."""
+
+
 def check(tables: Tables, config: DeviceConfig) -> None:
     """Raises `LoadRefused` if a device of this configuration must not take the tables."""
     n = tables.streams
@@ -263,7 +267,7 @@ def _check_guards(tables: Tables, number: int) -> None:
             if (it.window_attribute, it.probe_stream, it.probe_attribute, it.condition) == own
         }
         _want(
-            all(term & same for term in derived.terms(tag, 1)),
+            all(term & same for term in derived.terms(tag, _MOST_TERMS)),
             where + f"is factor {index}, which its program does not require",
             number,
         )

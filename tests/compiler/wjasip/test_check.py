@@ -285,6 +285,7 @@ def test_a_guard_that_the_program_does_not_require() -> None:
         ((OrRegisters(0, 1, scratch), Emit(scratch, FINAL)), False),
         ((Emit(0, FINAL), Emit(1, FINAL)), False),
         ((Emit(1, FINAL),), False),
+        ((Cmp(*where, 2), OrRegisters(0, 2, scratch), Emit(scratch, FINAL)), True),
     ):
         code = (Cmp(*where, 0), Cmp(*where[:3], Condition.LT, 1), *joins, Nop())
         tables = with_area(guarded, S, program=assemble(*code))
