@@ -157,22 +157,23 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
 
 
 class _Terminated(BaseException):
-    """Ends a command on request; partial output is removed on the way out."""
+    """Ends a command by a signal; partial output is removed on the way out."""
 
 
 def _end_tidily() -> None:
-    """Makes SIGTERM end this process as Ctrl-C does. A second one, or one in a forked process, ends
-    it at once."""
+    """Makes SIGTERM, or the end of the terminal, end this process as Ctrl-C does. A second one, or
+    one in a forked process, ends it at once."""
     me = os.getpid()
 
     def end(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
         if os.getpid() != me:
             signal.raise_signal(number)
-        raise _Terminated
+        raise _Terminated(number)
 
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,9 +201,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("seustream: interrupted", file=sys.stderr)
         return 130
-    except _Terminated:
-        print("seustream: terminated", file=sys.stderr)
-        return 128 + signal.SIGTERM
+    except _Terminated as ended:
+        try:
+            print("seustream: terminated", file=sys.stderr)
+        except OSError:
+            pass  # its terminal is gone
+        return 128 + int(ended.args[0])
     except Exception as error:
         return _failed(error)
 

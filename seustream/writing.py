@@ -237,6 +237,8 @@ class OutputSet:
                 "their columns differ",
                 "use --format jsonl, or -o with a directory",
             )
+        if stdout is None and sys.__stdout__ is None:
+            raise OutputError("stdout is closed", "give -o a directory")
         file = sys.stdout.buffer if stdout is None else stdout
         for name, schema in self._schemas.items():
             columns = [QUERY_MEMBER, *schema.names] if format == "jsonl" else schema.names

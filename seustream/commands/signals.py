@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import socket
 
-_ENDS = (signal.SIGTERM, signal.SIGINT)
+_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class EndSignal:
-    """Lets the main thread wait for SIGTERM or Ctrl-C.
+    """Lets the main thread wait for SIGTERM, Ctrl-C or the end of its terminal, unless `nohup` has it
+    ignore that.
 
     Python's own handlers run when the main thread next runs. A main thread that waits for a lock
     does not notice a signal that the kernel delivered to a thread of gRPC, so the server would live
@@ -20,14 +21,16 @@ class EndSignal:
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._handlers = {number: signal.getsignal(number) for number in _ENDS}
-        for number in _ENDS:
+        if self._handlers[signal.SIGHUP] is signal.SIG_IGN:
+            del self._handlers[signal.SIGHUP]
+        for number in self._handlers:
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
     def wait(self) -> None:
         """Returns once a signal has come, including one before the call."""
-        while not set(self._reader.recv(64)) & set(_ENDS):
+        while not set(self._reader.recv(64)) & self._handlers.keys():
             pass
 
     def __exit__(self, *error: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -303,6 +304,15 @@ def test_without_inputs_and_outputs_it_does_its_work(closed: str) -> None:
     assert Path("out/q0.csv").read_text() == RESULT
 
 
+def test_results_for_an_output_that_is_closed() -> None:
+    command = f'exec "$0" -m seustream run q.xsql {" ".join(INPUTS)} -o - >&-'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        ["bash", "-c", command, sys.executable], capture_output=True, text=True, env=environment
+    )
+    assert (run.returncode, run.stderr.splitlines()[0]) == (2, "seustream: stdout is closed")
+
+
 def test_an_interrupt_while_a_command_is_imported(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -314,7 +324,8 @@ def test_an_interrupt_while_a_command_is_imported(
     assert capfd.readouterr().err == "seustream: interrupted\n"
 
 
-def test_a_command_that_is_told_to_end_leaves_nothing_half_done() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing_half_done(number: int) -> None:
     """SIGTERM while results are written leaves the earlier files as they were, and nothing else."""
     rows = 200_000
     Path("q.xsql").write_text(
@@ -329,10 +340,10 @@ def test_a_command_that_is_told_to_end_leaves_nothing_half_done() -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         while not list(Path("out").glob(".*")) and process.poll() is None:
             time.sleep(0.01)
-        process.terminate()
+        process.send_signal(number)
         assert process.stderr is not None
         said = process.stderr.read()
-    assert (process.returncode, said) == (143, "seustream: terminated\n")
+    assert (process.returncode, said) == (128 + number, "seustream: terminated\n")
     assert [path.name for path in Path("out").iterdir()] == ["q0.csv"]
     assert Path("out/q0.csv").read_text() == "before"
 

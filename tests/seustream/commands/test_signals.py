@@ -10,7 +10,7 @@ import pytest
 from seustream.commands.signals import EndSignal
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_signal_another_thread_got_ends_the_wait(number: str) -> None:
     """The kernel may give a process's signal to any thread, and gRPC has many."""
     program = f"""
@@ -36,3 +36,16 @@ def test_a_signal_before_the_wait_counts_and_the_handlers_come_back() -> None:
         signal.raise_signal(signal.SIGTERM)
         end.wait()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_server_that_outlives_its_terminal() -> None:
+    """`nohup` has it ignore SIGHUP, and so it does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with EndSignal() as end:
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
+            end.wait()
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
