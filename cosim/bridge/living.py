@@ -58,6 +58,10 @@ class Book:
 
     def __init__(self) -> None:
         self.queries: dict[str, Living] = {}
+        self.begun: dict[str, str] = {}
+        """By query, the time from which its results are complete, up to the records applied so far.
+        Its entry in `queries` may already be that of a later registration."""
+
         self.dropped = 0
         """The highest run of any query that was dropped. A name that returns begins a later one, so
         that no reader takes its results for those it has read."""
@@ -88,6 +92,7 @@ class Book:
 
     def begin(self, name: str, complete: str, time: int, is_back: bool) -> None:
         """Begins a query, or resumes one that gave way."""
+        self.begun[name] = complete
         one = self.queries.get(name)
         if one is not None:
             one.complete = complete
@@ -96,10 +101,10 @@ class Book:
 
     def is_complete(self, name: str, at: int) -> bool:
         """Returns whether a query has seen everything in its windows at a time, as far as is known."""
-        one = self.queries.get(name)
-        if one is None or one.complete == BEGINNING:
-            return one is not None
-        since = re.fullmatch(r"from (-?\d+)", one.complete)
+        complete = self.begun.get(name)
+        if complete is None or complete == BEGINNING:
+            return complete is not None
+        since = re.fullmatch(r"from (-?\d+)", complete)
         return since is not None and int(since[1]) <= at
 
     @property
@@ -111,6 +116,7 @@ class Book:
         out. Its `text` gives those with a limited duration."""
         wanted, lasting = list(names), durations(text, Problems())[1]
         for name in wanted:
+            self.begun.setdefault(name, BEGINNING)
             one = self.queries.setdefault(
                 name, Living(name, "", phase="", since=time, bounded=False)
             )
@@ -162,7 +168,8 @@ class Book:
     def state(self) -> list[dict[str, Any]]:
         return [dataclasses.asdict(one) for one in self.queries.values()]
 
-    def restore(self, state: list[dict[str, Any]]) -> None:
+    def restore(self, state: list[dict[str, Any]], begun: dict[str, str] | None) -> None:
+        self.begun = {one["name"]: one["complete"] for one in state} if begun is None else begun
         for one in state:
             events = [tuple(event) for event in one["events"]]
             self.queries[one["name"]] = Living(**{**one, "events": events})

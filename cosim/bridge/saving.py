@@ -60,6 +60,7 @@ class Saving:
             "positions": session.delivery.positions,
             "committed": session.committed - sum(r["kind"] == "epoch" for r in session.records),
             "book": session.book.state(),
+            "begun": session.book.begun,
             "dropped": session.book.dropped,
             "runs": session.delivery.runs,
             "kept": sorted(session.delivery.kept),
@@ -93,7 +94,7 @@ class Saving:
             session.ended = set(saved.rest["ended"])
             session.committed = saved.rest["committed"]
             session.epochs.restore(saved.rest["writers"])
-            session.book.restore(saved.rest.get("book", []))
+            session.book.restore(saved.rest.get("book", []), saved.rest.get("begun"))
             session.book.dropped = saved.rest.get("dropped", 0)
             for name, readers in saved.rest["positions"].items():
                 session.delivery.positions.setdefault(name, {}).update(readers)

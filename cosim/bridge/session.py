@@ -367,6 +367,8 @@ class Session:
             now = min(past.values(), default=0)
             kept = [one for one in running.queries if self.book.is_complete(one.name, now)]
             gone = registered | {*living.get("stopped", ())} | {*living.get("dropped", ())}
+            for name in gone:
+                self.book.begun.pop(name, None)
             self.shed = {*record.get("shed", self.shed)} - gone
             self.broken = (self.broken - gone) | {*self._lost}
             self.delivery.quality.worked(self.run)

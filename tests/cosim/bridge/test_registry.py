@@ -412,6 +412,27 @@ def test_a_dropped_name_returns_in_a_later_run(journal_bytes: int, tmp_path: Pat
     assert [one["run"] for one in runs if one["name"] == "q"] == [1, 2, 3, 4]
 
 
+def test_from_when_results_are_complete_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    """Although a replay knows that a query will be dropped when it comes to one that finds its
+    rows."""
+    join = "REGISTER QUERY j AS SELECT x.v FROM I x, I y WHERE x.v = y.v WINDOW RANGE 10"
+    found = []
+    for restart in range(2):
+        with served(tmp_path) as (_, client):
+            if not restart:
+                say(client, STREAM + join)
+                feed = Inserts(client)
+                feed(*range(20))
+                say(client, "REGISTER QUERY g AS SELECT sum(v) AS s FROM I WINDOW RANGE 8")
+                say(client, "DROP QUERY j")
+                say(client, "REGISTER QUERY h AS SELECT sum(v) AS s FROM I WINDOW RANGE 9")
+            client.flush()
+            listed = client.act("query-list")["queries"]
+            found.append({one["name"]: one["complete"] for one in listed})
+    assert found[0] == found[1]
+    assert found[0]["g"] == "from 20"
+
+
 def test_a_failure_stays_with_the_run_that_failed(tmp_path: Path) -> None:
     """Also where a restart takes all statements before it processes the rows again."""
     for restart in range(2):
