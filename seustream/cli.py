@@ -202,10 +202,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("seustream: interrupted", file=sys.stderr)
         return 130
     except _Terminated as ended:
-        try:
+        from contextlib import suppress
+
+        with suppress(OSError):  # its terminal may be gone
             print("seustream: terminated", file=sys.stderr)
-        except OSError:
-            pass  # its terminal is gone
         return 128 + int(ended.args[0])
     except Exception as error:
         return _failed(error)
