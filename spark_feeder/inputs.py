@@ -24,11 +24,14 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from seustream.compiler.catalogue import Stream
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema
+from seustream.spark_feeder.cells import milliseconds, ntz_millis, spelled, value
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.types import spark_schema, time_type
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_NULL = "\0"
+"""An empty cell without quotes, as Spark reads it. By default, `""` is NULL, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,14 @@ def _files(
     if source.kind == "parquet":
         schema = spark.read.options(**options).parquet(where).schema
         return reader.options(**options).schema(schema).parquet(where)
-    # Data that does not match the stream's types stops the job, instead of becoming NULL.
-    schema = _text_schema(stream)
     if source.kind == "jsonl":
-        return reader.options(**options).schema(schema).json(where)
+        lines = reader.options(**options).text(where)
+        return _objects(lines.where(f.trim("value") != ""), stream)
+    options |= {"header": "true", "enforceSchema": "false", "escape": '"', "nullValue": _NULL}
     # Spark assigns CSV columns by position, so the schema follows the file's own header.
-    options |= {"header": "true", "enforceSchema": "false"}
-    own = {field.name.lower(): field.dataType for field in schema}
     head = spark.read.options(**options).csv(where).columns
-    fields = [t.StructField(name, own.get(name.lower(), t.StringType()), True) for name in head]
-    return reader.options(**options).schema(t.StructType(fields)).csv(where)
+    cells = t.StructType([t.StructField(name, t.StringType(), True) for name in head])
+    return _valued(reader.options(**options).schema(cells).csv(where), stream)
 
 
 def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
@@ -117,20 +118,33 @@ def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
             "this Spark has no Kafka connector",
             f"--conf spark.jars.packages={KAFKA}:{version}, or spark.jars with the files",
         ) from None
-    options = {"mode": "FAILFAST"}
-    value = f.from_json(raw.value.cast("string"), _text_schema(stream), options)
-    return raw.select(value.alias("value")).select("value.*")
+    return _objects(raw.select(raw.value.cast("string").alias("value")), stream)
 
 
-def _text_schema(stream: Stream) -> t.StructType:
-    """Returns a stream's columns in CSV or JSON; `ts` may be a number or a time."""
-    own = spark_schema(stream_schema(stream))
-    fields = [
-        t.StructField(field.name, field.dataType, True) for field in own if field.name != "ts"
-    ]
+def _objects(lines: DataFrame, stream: Stream) -> DataFrame:
+    """Reads the stream's columns from JSON objects, one in each row of the column `value`."""
     untimed = stream.table or stream.time is not None
-    time = [] if untimed else [t.StructField("ts", t.StringType(), True)]
-    return t.StructType([*time, *fields])
+    schema = t.StructType()
+    for field in spark_schema(stream_schema(stream)).fields[untimed:]:
+        # As texts, decimals would lose digits.
+        own = isinstance(field.dataType, t.DecimalType)
+        schema.add(field.name, field.dataType if own else t.StringType())
+    found = f.from_json(spelled(lines.value, schema.names), schema, {"mode": "FAILFAST"})
+    return _valued(lines.select(found.alias("value")).select("value.*"), stream)
+
+
+def _valued(texts: DataFrame, stream: Stream) -> DataFrame:
+    """Converts columns of text to the types of the stream's columns; `ts` may be a number or a
+    time, and remains text."""
+    own = {field.name.lower(): field.dataType for field in spark_schema(stream_schema(stream))}
+    columns = []
+    for field in texts.schema:
+        name, kind = field.name, own.get(field.name.lower(), field.dataType)
+        column = texts[_quoted(name)]
+        if name.lower() != "ts" and field.dataType != kind:
+            column = value(column, kind, f"stream {stream.name}, column {name}")
+        columns.append(column.alias(name))
+    return texts.select(*columns)
 
 
 def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
@@ -182,29 +196,22 @@ def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame
 def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
     """Returns milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
     kind = frame.schema[name].dataType
-    quoted = _quoted(name)
+    time = frame[_quoted(name)]
     match kind:
         case t.LongType() | t.IntegerType() | t.ShortType() | t.ByteType():
-            expression = f"CAST({quoted} AS BIGINT)"
+            found = time.cast("bigint")
         case t.TimestampType():
-            expression = f"unix_millis({quoted})"
+            found = f.unix_millis(time)
         case t.TimestampNTZType():
-            expression = _ntz_millis(quoted)
+            found = ntz_millis(time)
         case t.StringType():
-            text = f"CAST({quoted} AS TIMESTAMP_NTZ)"
-            number = f"{quoted} RLIKE '^ *[+-]?[0-9]+ *$'"
-            expression = f"IF({number}, CAST({quoted} AS BIGINT), {_ntz_millis(text)})"
+            found = milliseconds(time, f"stream {stream.name}, column {name}")
         case _:
             raise FeedError(
                 f"stream {stream.name}: ts is {kind.simpleString()}",
                 "want whole milliseconds, or a timestamp",
             )
-    return f.expr(expression).alias("ts")
-
-
-def _ntz_millis(text: str) -> str:
-    """Returns the milliseconds of a time without a zone, whatever the session's zone is."""
-    return f"unix_millis(CAST(concat(CAST({text} AS STRING), 'Z') AS TIMESTAMP))"
+    return found.alias("ts")
 
 
 def _quoted(name: str) -> str:

@@ -39,7 +39,7 @@ def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
 
 def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Converts rows of Spark to the types that the bridge takes: times of day in milliseconds,
-    timestamps without a zone (Spark's are instants, in UTC)."""
+    rounded down, and timestamps without a zone (Spark's are instants, in UTC)."""
     schema = _bridge_schema(rows.schema)
     columns = [_cast(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -99,4 +99,6 @@ def _wall_clock(milliseconds: Column) -> Column:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column if column.type == kind else column.cast(kind)
+    if column.type == kind:
+        return column
+    return column.cast(kind, safe=not pa.types.is_time(kind))  # a time of day is never negative

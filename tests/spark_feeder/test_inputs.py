@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
+import json
+import math
+import random
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +68,49 @@ def test_files_and_their_times(spark: SparkSession, tmp_path: Path) -> None:
         query.trigger(availableNow=True).start().awaitTermination()
         rows = [tuple(row) for row in spark.table(f"m{number}").collect()]
         assert rows == [(millis, 2, 1)], path
+
+
+TEXTS = """
+CREATE STREAM T (a int, s varchar, b boolean, x double precision, d numeric(30, 9), at timestamp);
+SELECT a FROM T WINDOW 1;
+"""
+
+
+def test_texts_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Files as Python's own modules write them: quotes, empty texts, members in any case, numbers as
+    texts."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    (stream,) = compile_text(TEXTS).streams
+    names = ("ts", *(column.name for column in stream.columns))
+    pieces = ('"', "\\", ",", "'", "x", " ", "ts", ":", '"a": ')
+    rows, cells = [], []
+    for ts in range(60):
+        a, b = chance.choice((None, ts)), chance.choice((True, False, None))
+        text = "".join(chance.choices(pieces, k=chance.randrange(5)))
+        x = chance.choice((chance.random(), math.inf))
+        d = Decimal(chance.randrange(10**29)).scaleb(-9)
+        at = datetime.datetime(2026, 3, 2) + datetime.timedelta(minutes=chance.randrange(1440))
+        rows.append((ts, a, text, b, x, d, at))
+        zone = chance.choice(("", "Z", "+00:00"))
+        cells.append((ts, a, text, b, "inf" if x == math.inf else x, f"{d:f}", f"{at}{zone}"))
+    for quoting in (csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC):
+        with (tmp_path / f"{quoting}.csv").open("w", newline="") as file:
+            csv.writer(file, quoting=quoting).writerows([names, *cells])
+    with (tmp_path / "t.jsonl").open("w") as file:
+        for row in cells:
+            given = [str(v) if v is not None and chance.random() < 0.3 else v for v in row]
+            spelled = [chance.choice((name, name.upper())) for name in names]
+            line = json.dumps(dict(zip(spelled, given, strict=True)))
+            decimal = chance.choice((row[5], f'"{row[5]}"'))
+            file.write(line.replace(f'"{row[5]}"', decimal) + chance.choice(("\n", "\n \n")))
+    for number, path in enumerate(sorted(tmp_path.iterdir())):
+        found = rows_of(read(spark, InputSource.parse(str(path)), stream), stream)
+        query = found.writeStream.format("memory").queryName(f"texts{number}")
+        query.trigger(availableNow=True).start().awaitTermination()
+        got = [tuple(row) for row in spark.table(f"texts{number}").sort("ts").collect()]
+        assert got == rows, path
 
 
 def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:

@@ -41,6 +41,16 @@ def test_rows_come_back_as_they_went() -> None:
     assert [field.type for field in back.schema] == [field.type for field in BRIDGE]
 
 
+def test_times_of_day_are_rounded_down() -> None:
+    fine = [datetime.time(12, 30, 0, 123_999), datetime.time(23, 59, 59, 999_999), None]
+    rows = pa.record_batch({"time": pa.array(fine, pa.time64("us"))})
+    (found,) = for_bridge(rows.cast(pa.schema([("time", pa.time64("ns"))]))).columns
+    assert found.type == pa.time32("ms")
+    assert found.to_pylist() == [
+        datetime.time(12, 30, 0, 123_000), datetime.time(23, 59, 59, 999_000), None
+    ]  # fmt: skip
+
+
 def test_sparks_types() -> None:
     kinds = {field.name: field.dataType for field in spark_schema(BRIDGE)}
     assert kinds["at"] == t.TimestampNTZType()

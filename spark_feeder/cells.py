@@ -1,0 +1,67 @@
+"""Texts of files as values of a stream's types: CSV cells, and times in JSON.
+
+Blanks around a value do not matter, and a blank cell is NULL unless the column is text. A time with
+an offset is converted to UTC; one without is in UTC, whatever the session's zone is. A text that is
+no value stops the job.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+_TIME = r"^[ \t]*([-0-9]+(?:[T ][0-9:.]+)?) *(Z|[+-][0-9]{1,2}(?::?[0-9]{2})?)?[ \t]*$"
+
+
+def value(text: Column, kind: t.DataType, what: str) -> Column:
+    """Returns the value of a text; `what` names the column in an error."""
+    if isinstance(kind, t.StringType):
+        return text
+    found = _utc(text) if isinstance(kind, t.TimestampNTZType) else text.try_cast(kind)
+    if isinstance(kind, t.DecimalType):  # Spark would round it
+        too_fine = rf"\.[0-9]{{{kind.scale}}}[0-9]*[1-9][0-9]*[ \t]*$"
+        found = f.when(~text.rlike(too_fine), found)
+    return _checked(found, text, f"{what}: no {kind.simpleString()}: ")
+
+
+def milliseconds(text: Column, what: str) -> Column:
+    """Returns the milliseconds since 1970 of a text: a whole number of them, or a timestamp."""
+    found = f.coalesce(text.try_cast("bigint"), ntz_millis(_utc(text)))
+    return _checked(found, text, f"{what}: no time: ")
+
+
+def ntz_millis(time: Column) -> Column:
+    """Returns the milliseconds of a time without a zone, whatever the session's zone is."""
+    return f.unix_millis(f.concat(time.cast("string"), f.lit("Z")).cast("timestamp"))
+
+
+def spelled(text: Column, names: Iterable[str]) -> Column:
+    """Returns a JSON object with these names of members as they are given, whatever their case.
+    Within a string, a quote has a backslash before it."""
+    quoted = [json.dumps(name, ensure_ascii=False) for name in names]
+    inner = [re.escape(name[1:-1]) for name in quoted]
+    other = rf'(?<!\\)"(?!(?:{"|".join(inner)})"\s*:)\s*(?iu:{"|".join(inner)})\s*"\s*:'
+    renamed = text
+    for name, found in zip(quoted, inner, strict=True):
+        to = re.sub(r"([\\$])", r"\\\1", name)
+        renamed = f.regexp_replace(renamed, rf'(?iu)(?<!\\)"\s*{found}\s*"(?=\s*:)', to)
+    return f.when(text.rlike(other), renamed).otherwise(text)
+
+
+def _utc(text: Column) -> Column:
+    """Returns the time in UTC, without a zone; NULL if the text is none."""
+    zone = f.regexp_extract(text, _TIME, 2)
+    local = f.regexp_extract(text, _TIME, 1).try_cast("timestamp_ntz")
+    return f.when(zone == "", local).otherwise(f.convert_timezone(zone, f.lit("UTC"), local))
+
+
+def _checked(value: Column, text: Column, wrong: str) -> Column:
+    """Stops the job if a text that is not blank has no value. The error is of a kind that
+    `errors.cause` finds in Spark's message, so that the job is not started again."""
+    error = f.raise_error(f.concat(f.lit(f"FeedError: schema: {wrong}"), text))
+    return f.coalesce(value, f.when(f.btrim(text, f.lit(" \t")) != "", error))
