@@ -50,6 +50,7 @@ export type Story = {
   tags: number[][];
   factors: number[][]; // for each area, the factor of each register
   rows: Record<string, Table>;
+  left_out: Record<string, Table>;
   steps: Step[];
   results: Record<string, Table>;
   failed: Record<string, string>;
@@ -64,6 +65,7 @@ export type Watched = {
   queries: string[];
   engine: string;
   places: { name: string; from: string[] }[];
+  left_out: Record<string, Table>;
   steps: { title: string; lines: string[]; kept: Record<string, [string, string][]> }[];
   matches: Match[];
 };
@@ -74,6 +76,7 @@ export type Flowed = {
   nodes: { title: string; does: string[] }[];
   edges: { from: number; to: number; place: number; carries: string[] }[]; // to -1: the results
   steps: { at: number | null; title: string; edges: Interval[][]; more: number[] }[];
+  left_out: Record<string, Table>;
   refused: number;
 };
 export type Crossing = {
@@ -81,6 +84,7 @@ export type Crossing = {
   messages: { from: number; to: number; kind: string; rows: number; entries: number; cost: number }[];
   results: number;
   shipped: number;
+  left_out: Record<string, Table>;
 };
 export type Identity = { board: string; config: string; version: string; current: boolean; clock: number };
 export type Boards = {
@@ -128,13 +132,14 @@ const fragment = new URLSearchParams(location.hash.slice(1));
 const token = fragment.get("token") ?? "";
 export const shared = fragment.get("share");
 
-async function asked(what: string, about: object): Promise<Response> {
+async function asked(what: string, about: object, signal?: AbortSignal): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(`ask/${what}`, {
       method: "POST",
       headers: { "content-type": "application/json", "x-studio-token": token },
       body: JSON.stringify(about),
+      signal,
     });
   } catch {
     throw new Refused("the studio's server does not answer", "start it again: seustream studio");
@@ -144,8 +149,8 @@ async function asked(what: string, about: object): Promise<Response> {
   throw new Refused(said.error, said.hint);
 }
 
-export async function ask<T>(what: string, about: object = {}): Promise<T> {
-  return (await asked(what, about)).json();
+export async function ask<T>(what: string, about: object = {}, signal?: AbortSignal): Promise<T> {
+  return (await asked(what, about, signal)).json();
 }
 
 // Some results as an Arrow stream, and the offset of the next result.

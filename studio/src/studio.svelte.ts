@@ -6,9 +6,11 @@ export type Trouble = { message: string; hint: string | null };
 
 // The content of a share link.
 const KEPT = ["text", "config", "plan", "backend", "beside", "seed", "count", "pattern", "matcher", "network", "step", "stop", "grain", "waves", "page"] as const;
+const TAKEN = ["csv", "xsql", "sql", "apas"]; // suffixes of files
 const LONGEST = 100_000; // letters of a share link; a command line takes hardly longer words
 
-export type Page = "query" | "machine" | "patterns" | "intervals" | "sites" | "live" | "boards";
+export const PAGES = ["query", "machine", "patterns", "intervals", "sites", "live", "boards"] as const;
+export type Page = (typeof PAGES)[number];
 
 class Studio {
   page = $state<Page>("query");
@@ -42,6 +44,7 @@ class Studio {
   related = $derived(this.lit === null ? NONE : relatives(this.lit, this.compiled?.links ?? []));
 
   private asked = 0;
+  private computing: AbortController | null = null; // the run under way
 
   async open(): Promise<void> {
     await this.guarded(async () => {
@@ -68,16 +71,32 @@ class Studio {
   }
 
   // Files that were dropped or chosen: rows of streams, or a text.
-  take(files: Iterable<File>): void {
-    for (const file of files) {
-      void file.text().then((text) => {
-        const [, name, kind] = /^(.*)\.([^.]*)$/.exec(file.name) ?? ["", file.name, ""];
-        if (kind === "csv") this.files[name] = text;
-        else this.text = kind === "apas" ? `REGISTER QUERY "${name.replaceAll('"', '""')}" AS APAS $$\n${text.trim()}\n$$;\n` : text;
-        this.changed();
-        return this.compile();
-      });
+  async take(files: Iterable<File>): Promise<void> {
+    const refused: string[] = [];
+    const every = [...files]; // a list of the browser's may change
+    for (const file of every) {
+      const [, name, suffix] = /^(.+)\.(\w+)$/.exec(file.name) ?? ["", "", ""];
+      const kind = suffix.toLowerCase();
+      if (!TAKEN.includes(kind)) {
+        refused.push(file.name);
+        continue;
+      }
+      const text = await file.text();
+      if (kind === "csv") this.files[name] = text;
+      else this.text = kind === "apas" ? `REGISTER QUERY "${name.replaceAll('"', '""')}" AS APAS $$\n${text.trim()}\n$$;\n` : text;
     }
+    if (refused.length < every.length) this.changed();
+    await this.guarded(async () => {
+      await this.compile();
+      if (refused.length) throw new Refused(`not opened: ${refused.join(", ")}`, "rows are .csv files, texts .xsql, .sql or .apas");
+    });
+  }
+
+  // Removes the rows of a stream.
+  remove(name: string): Promise<void> {
+    delete this.files[name];
+    this.changed();
+    return this.compile();
   }
 
   async compile(): Promise<void> {
@@ -88,17 +107,15 @@ class Studio {
     });
   }
 
-  async run(): Promise<void> {
-    this.running = true;
-    await this.guarded(async () => {
-      this.story = await ask<Story>("run", { ...this.settings(), waves: this.waves });
-      this.other = this.beside
-        ? await ask<Story>("run", { ...this.settings(), backend: this.beside })
-        : null;
+  run(): Promise<void> {
+    return this.computed(async (signal) => {
+      const story = await ask<Story>("run", { ...this.settings(), waves: this.waves }, signal);
+      const about = { ...this.settings(), backend: this.beside };
+      this.other = this.beside ? await ask<Story>("run", about, signal) : null;
+      this.story = story;
       this.step = 0;
       this.stop = -1;
     });
-    this.running = false;
   }
 
   // Go to another page and to the first step: a step of the machine is not a step of a pattern.
@@ -108,38 +125,48 @@ class Studio {
     this.page = page;
   }
 
-  async watch(): Promise<void> {
-    this.running = true;
-    await this.guarded(async () => {
+  watch(): Promise<void> {
+    return this.computed(async (signal) => {
       const about = { ...this.settings(), query: this.pattern, engine: this.matcher };
-      this.watched = await ask<Watched>("watch", about);
+      this.watched = await ask<Watched>("watch", about, signal);
       this.pattern = this.watched.query;
       this.step = 0;
     });
-    this.running = false;
   }
 
-  async flow(): Promise<void> {
-    this.running = true;
-    await this.guarded(async () => {
-      this.flowed = await ask<Flowed>("flow", { ...this.settings(), query: this.network });
+  flow(): Promise<void> {
+    return this.computed(async (signal) => {
+      this.flowed = await ask<Flowed>("flow", { ...this.settings(), query: this.network }, signal);
       this.network = this.flowed.query;
       this.step = 0;
     });
-    this.running = false;
   }
 
-  async cross(): Promise<void> {
-    this.running = true;
-    await this.guarded(async () => {
-      this.crossing = await ask<Crossing>("sites", this.settings());
+  cross(): Promise<void> {
+    return this.computed(async (signal) => {
+      this.crossing = await ask<Crossing>("sites", this.settings(), signal);
       this.step = 0;
     });
+  }
+
+  // Computes a run until it comes or is ended.
+  private async computed(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.end();
+    const mine = (this.computing = new AbortController());
+    this.running = true;
+    await this.guarded(() => work(mine.signal), mine.signal);
+    if (this.computing === mine) this.running = false;
+  }
+
+  // Ends the run under way; the server ends its work when the request is gone.
+  end(): void {
+    this.computing?.abort();
     this.running = false;
   }
 
   // Drops the run of another text or other rows.
   changed(): void {
+    this.end();
     this.story = this.other = this.watched = this.flowed = this.crossing = null;
     this.pattern = this.network = "";
     this.step = 0;
@@ -159,12 +186,14 @@ class Studio {
     let kept: any;
     try {
       kept = JSON.parse(await decoded(share));
+      if (typeof kept?.text !== "string") throw new TypeError("no text");
     } catch {
       return new Refused("the share link is damaged", "copy it again, whole");
     }
     for (const name of KEPT) {
       if (typeof kept[name] === typeof this[name]) (this as any)[name] = kept[name];
     }
+    if (!PAGES.includes(this.page)) this.page = "query";
     const files = Object.entries(kept.files ?? {}).filter(([, text]) => typeof text === "string");
     this.files = Object.fromEntries(files) as Record<string, string>;
     if (!kept.missing?.length) return null;
@@ -172,11 +201,14 @@ class Studio {
     return new Refused(`${names}: too long for a link`, "ask who shared it for the files, and drop them here");
   }
 
-  async guarded(work: () => Promise<void>): Promise<void> {
+  // Shows the trouble that work has, unless it was ended; without any, what was shown before it goes.
+  async guarded(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
+    const before = this.trouble;
     try {
       await work();
-      this.trouble = null;
+      if (this.trouble === before) this.trouble = null;
     } catch (error) {
+      if (signal?.aborted) return;
       const hint = error instanceof Refused ? error.hint : null;
       this.trouble = { message: (error as Error).message, hint };
     }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +201,105 @@ def test_a_pattern_is_watched_and_shared(chromium: Any) -> None:
     with studio(shared) as link, opened(chromium, link) as page:
         page.wait_for_selector("[data-testid=event]")
         assert page.inner_text("[data-testid=event]") == event
+
+
+LONG = (
+    "".join(f"CREATE STREAM A{n} (k int, v int); " for n in range(4))
+    + "SELECT A0.v FROM A0, A1, A2, A3 WHERE A0.k = A1.k AND A1.k = A2.k AND A2.k = A3.k"
+    " WINDOW RANGE 1 hour;"
+)
+"""A text whose run over the rows of a seed takes minutes."""
+
+
+@needs_chromium
+def test_a_run_ends_with_its_text_or_when_it_is_stopped(chromium: Any) -> None:
+    with studio() as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        write(page, LONG)
+        page.wait_for_selector("[data-part='query:q0']")
+        page.click("nav >> text=Machine")
+        page.fill("text=Rows >> input", "1000")
+        page.click("button:text-is('Run')")
+        page.click("button:text-is('Stop')")
+        page.wait_for_selector("button:text-is('Run'):enabled")
+        assert page.query_selector("[role=alert]") is None
+        page.click("button:text-is('Run')")
+        page.wait_for_selector("button:text-is('Stop')")
+        page.click("nav >> text=Query")
+        write(page, TEXT)
+        page.wait_for_selector("[data-part='query:q']")
+        page.click("nav >> text=Machine")
+        page.click("button:text-is('Run')")  # it runs the new text alone
+        page.wait_for_selector("section[aria-label='Join area S']")
+        assert page.query_selector("section[aria-label='Join area A0']") is None
+
+
+@needs_chromium
+def test_files_are_given_and_removed(chromium: Any) -> None:
+    """With every kind of file. Cells have the declared types, and late rows are shown as such."""
+    text = TEXT.replace("e int", "e bigint")
+    late = "ts,A,b\n2026-01-01 00:00:00.010,1,5\n2026-01-01 00:00:00.001,1,6\n"
+    exact = "ts,d,e\n2026-01-01 00:00:00.012,1,9007199254740993\n"
+    with studio() as link, opened(chromium, link, refused=True) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        write(page, text)
+        files = [given("R.CSV", late), given("S.csv", exact), given("T.parquet", "PAR1")]
+        page.set_input_files("input[type=file]", files)
+        alert = page.wait_for_selector("[role=alert]").inner_text()
+        assert alert == "not opened: T.parquet\nrows are .csv files, texts .xsql, .sql or .apas"
+        page.set_input_files("input[type=file]", [given("my-rows.csv", exact)])
+        page.wait_for_selector("[role=alert]:has-text('named after a stream')")
+        page.click("button[aria-label='Remove my-rows.csv']")
+        page.wait_for_selector("[role=alert]", state="detached")
+        page.click("nav >> text=Machine")
+        page.click("button:text-is('Run')")
+        page.wait_for_selector("[data-testid=step]")
+        assert page.inner_text("h2:has-text('R at')") == "R at 2026-01-01T00:00:00.010"
+        page.click("summary:has-text('R: 1 late or without a time, left out')")
+        assert "2026-01-01T00:00:00.001" in page.inner_text("[data-testid=left-out]")
+        page.click("summary:has-text('q: 1 rows')")
+        rows = page.inner_text("section[aria-label='All results'] tbody").split()
+        times = ["2026-01-01T00:00:00.010", "2026-01-01T00:00:00.012"]
+        assert rows == ["1", "5", "1", "9007199254740993", *times]
+        page.click("nav >> text=Query")
+        for name in "RS":
+            page.click(f"button[aria-label='Remove {name}.csv']")
+        page.wait_for_selector("text=Drop CSV files here")
+
+
+@needs_chromium
+def test_a_shared_run_that_fails_is_said_to(chromium: Any) -> None:
+    kept = {
+        "text": TEXT,
+        "page": "machine",
+        "files": {"R": "ts,a,b\n1,1,5\n", "S": "ts,d,e\n1,1,x\n"},
+    }
+    for content, said in (
+        (kept, "S.csv:2: column e: 'x' is not an int"),
+        (None, "the share link is damaged"),
+        (kept | {"page": "none", "files": {}}, None),
+    ):
+        deflated = zlib.compress(json.dumps(content).encode(), wbits=-15)
+        share = base64.urlsafe_b64encode(deflated).decode().rstrip("=")
+        with (
+            studio(f"http://a/#share={share}") as link,
+            opened(chromium, link, refused=True) as page,
+        ):
+            if said is None:
+                page.wait_for_selector("[data-part='query:q']")
+                continue
+            page.wait_for_selector("[role=alert]")
+            page.wait_for_selector(".cm-content, button:text-is('Run'):enabled")
+            assert said in page.inner_text("[role=alert]")
+
+
+@needs_chromium
+def test_a_file_may_have_the_name_of_a_text_of_the_gallery(chromium: Any, tmp_path: Path) -> None:
+    (tmp_path / "join").write_text(TEXT, encoding="utf-8")
+    named = str(tmp_path / "join")
+    with studio(named) as link, opened(chromium, link) as page:
+        page.wait_for_selector("[data-part='query:q']")
+        page.select_option("text=Open >> select", "join")
+        page.wait_for_selector("[data-part='query:q']", state="detached")
+        page.select_option("text=Open >> select", label=named)
+        page.wait_for_selector("[data-part='query:q']")
