@@ -253,8 +253,8 @@ class Session:
         with self.changed:
             self.check_running()
             names = end.streams
-            if names is None:
-                names = tuple(stream.name for stream in self.run.streams)
+            if names is None:  # also those whose creation waits to be processed
+                names = tuple(self._base())
             fresh = sorted({self.stream(name).name for name in names} - self.ended)
             if fresh:
                 self.append({"kind": "end", "streams": fresh})

@@ -433,6 +433,20 @@ def test_from_when_results_are_complete_is_the_same_after_a_restart(tmp_path: Pa
     assert found[0]["g"] == "from 20"
 
 
+def test_the_end_of_all_streams_is_that_of_the_latest_too(tmp_path: Path) -> None:
+    """Also while the statement that created it waits, as all do when a bridge starts again."""
+    limits = replace(USUAL, result_rows=1, patience=0.2)
+    with served(tmp_path, limits) as (made, client):
+        client.load(compiled(STREAM + "REGISTER QUERY q AS SELECT v FROM I WINDOW NOW;"))
+        rows = pa.table({"ts": [1, 2], "te": [2, 3], "v": [4, 5]})
+        for epoch in range(2):  # the second waits for a reader
+            feed_epoch(client, epoch, {"I": rows})
+        say(client, "CREATE STREAM T (a int); REGISTER QUERY t AS SELECT a FROM T")
+        assert {stream.name for stream in made.session.run.streams} == {"I"}
+        client.end()
+        assert made.session.ended == {"I", "T"}
+
+
 def test_a_failure_stays_with_the_run_that_failed(tmp_path: Path) -> None:
     """Also where a restart takes all statements before it processes the rows again."""
     for restart in range(2):
