@@ -7,7 +7,7 @@ again gives every result its old place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -143,15 +143,16 @@ class Runner:
         after.run.resume(state)
         return after
 
-    def check_swap(self, load: p.Load) -> None:
-        """Raises `BridgeError` (refused) for a load that cannot replace this one."""
+    def check_swap(self, load: p.Load, base: Iterable[Stream]) -> None:
+        """Raises `BridgeError` (refused) for a load that cannot replace the latest one, whose base
+        streams are given: that one may still wait to be processed."""
         compilation = compile_load(load, len(self.devices), self.libraries)
         check_config(compilation, self.devices)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
         # Checked before the swap is in the journal: no session would get past a faulty record.
         _check_run(compilation.program, load.run)
-        old = {stream.name: stream_schema(stream) for stream in self.run.streams}
+        old = {stream.name: stream_schema(stream) for stream in base}
         for stream in compilation.streams:
             if stream.name in old and old[stream.name] != stream_schema(stream):
                 raise BridgeError("refused", f"stream {stream.name} has other columns now")

@@ -276,7 +276,7 @@ class Session:
 
     def check_swap(self, load: p.Load, fresh: set[str]) -> None:
         """Raises `BridgeError` for a load that cannot replace this one; `fresh` queries begin anew."""
-        self.runner.check_swap(load)
+        self.runner.check_swap(load, self.compiled(self.latest_load).program.base)
         program = self.compiled(load).program
         for name, schema in self.runner.fresh_schemas(program).items():
             if name in self.logs and name not in fresh and self.logs[name].schema != schema:

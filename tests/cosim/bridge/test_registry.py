@@ -443,6 +443,8 @@ def test_the_end_of_all_streams_is_that_of_the_latest_too(tmp_path: Path) -> Non
             feed_epoch(client, epoch, {"I": rows})
         say(client, "CREATE STREAM T (a int); REGISTER QUERY t AS SELECT a FROM T")
         assert {stream.name for stream in made.session.run.streams} == {"I"}
+        say(client, "DROP QUERY t; DROP STREAM T")
+        say(client, "CREATE STREAM T (b varchar); REGISTER QUERY t AS SELECT b FROM T")
         client.end()
         assert made.session.ended == {"I", "T"}
 
