@@ -107,6 +107,10 @@ def _text(arguments: argparse.Namespace) -> str:
     if arguments.text is not None:
         return str(arguments.text)
     if arguments.file == STANDARD_INPUT:
+        for one in getattr(arguments, "input", ()):
+            if one.endswith(f"={STANDARD_INPUT}"):
+                what = f"--input {one}: standard input has the queries already"
+                raise UserError([what], hint='give them with -c "SELECT …"')
         arguments.text, arguments.file = sys.stdin.read(), INLINE
         return str(arguments.text)
     return read_text(arguments.file)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from seustream.commands.common import (
+    INLINE,
     add_compile_arguments,
     answer_requests,
     compile_file,
@@ -20,6 +21,8 @@ from seustream.compiler.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
 
+_UNNAMED = "query"
+"""Stem of the files of a text that comes from no file."""
 EXAMPLES = """\
 examples:
   seustream compile q.xsql -o build
@@ -45,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         hint = "patterns run in the engine: seustream run"
         raise UserError([f"{c.source.name}: there is nothing for a device in it"], hint=hint)
     answer_requests(c)
-    stem = arguments.file.stem
+    stem = _UNNAMED if arguments.file == INLINE else arguments.file.stem
     outputs = [
         arguments.output / f"{stem}{suffix}" for suffix in (".wjas", ".json", ".lst", ".words")
     ]

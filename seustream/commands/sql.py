@@ -88,14 +88,16 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             for line in sys.stdin:
                 if not talk.hear(line):
-                    return talk.status
-            talk.hear(";")
-    return talk.status
+                    break
+            else:
+                talk.hear(";")
+            talk.refuse_unread()
+        return talk.status
 
 
 class Conversation:
-    """Sends statements to a bridge and shows its answers. `status` is 2 once the bridge refused a
-    statement."""
+    """Sends statements to a bridge and shows its answers. `status` is 2 once a statement or a file was
+    refused."""
 
     def __init__(self, bridge: BridgeClient, here: Bridge | None, files: dict[str, Path]) -> None:
         self.bridge, self.here, self.files = bridge, here, files
@@ -184,6 +186,15 @@ class Conversation:
             assert part.staged is not None
             self.bridge.commit(p.Commit(stage.writer, 0, (part.staged,), {}))
             self.bridge.end(stream.name)
+
+    def refuse_unread(self) -> None:
+        """Refuses the files that no query has read."""
+        streams = [] if self.here is None else self.here.registry().streams({})
+        known = {stream["name"].lower() for stream in streams}
+        for name, path in self.files.items():
+            missing = "query that reads it" if name.lower() in known else f"stream {name}"
+            print(f"--input {name}={path}: there is no {missing}", file=sys.stderr)
+            self.status = 2
 
     def results(self) -> None:
         """Shows the results that came since the last call; with files, all of them."""

@@ -1,11 +1,13 @@
-"""Parts shared by several commands: tables."""
+"""Parts shared by several commands: tables, and texts from standard input."""
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
 
+from seustream.cli import main
 from seustream.commands.common import table
 
 ROWS = [("settled", 3, "results/settled.csv and more"), ("x", 12345, "abc")]
@@ -29,3 +31,14 @@ def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch
     assert max(map(len, shown.splitlines())) <= columns
     assert ("results/settled.csv and more" in shown) == (columns == 46)
     assert "".join(shown.split()).endswith("x12,345abc")
+
+
+def test_standard_input_is_not_read_twice(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT a FROM e WINDOW NOW"))
+    assert main(["run", "-", "--input", "e=-", "-o", "-"]) == 2
+    assert capsys.readouterr().err == (
+        "seustream: --input e=-: standard input has the queries already\n"
+        '  hint: give them with -c "SELECT …"\n'
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[
     assert [query["name"] for query in manifest["queries"]] == ["q0"]
     assert "30080   CMP 0,R0,=,0" in Path("image/q.lst").read_text()
     assert "1 query, 1 in the device" in capfd.readouterr().out
+
+
+def test_queries_without_a_file_have_a_plain_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["compile", "-c", STREAMS + JOIN, "-o", "given"]) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(STREAMS + JOIN))
+    assert main(["compile", "-", "-o", "read"]) == 0
+    for folder in ("given", "read"):
+        found = [f"{folder}/query.{kind}" for kind in ("json", "lst", "wjas")]
+        assert names(folder) == found
+        assert json.loads(Path(found[0]).read_text())["image"]["file"] == "query.wjas"
 
 
 def test_the_words_of_an_image(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,19 @@ def test_a_column_that_no_stream_has_is_told_as_elsewhere(tmp_path: Path) -> Non
     assert error.rstrip().endswith("column 'more' is not in stream R and ignored")
 
 
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("", "stream S"),
+        ("CREATE STREAM R (a int);\nEXIT\n", "stream S"),
+        ("CREATE STREAM s (a int);\n", "query that reads it"),
+    ],
+)
+def test_a_file_that_is_not_read_is_refused(text: str, missing: str, tmp_path: Path) -> None:
+    status, _, error = said(text, "--input", f"S={tmp_path}/none.csv")
+    assert (status, error) == (2, f"--input S={tmp_path}/none.csv: there is no {missing}\n")
+
+
 def test_a_table_has_the_rows_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("ts,a\n1,7\n2,3\n")
     (tmp_path / "t.csv").write_text("a,n\n7,seven\n")
