@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from seustream.compiler.logical.levels import part
+from seustream.compiler.logical.program import Program
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.keys import Keys
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
@@ -49,6 +51,8 @@ INSIDE = "spark"
 """Takes the place of a bridge's address: the queries run inside Spark."""
 FOLDER = "inside"
 """The folder of a checkpoint for the queries of a job inside Spark."""
+_WHOLE = "whole"
+"""The folder of a checkpoint for the rows of static frames."""
 COUNTED = "seustream_counts_"
 """Followed by the name of a query, or of a stream whose late rows it has: the counts of its operator."""
 _BEGIN = 1_735_689_600_000
@@ -96,6 +100,8 @@ class KeyedQueries:
 
     def _operator(self, answer: str, c: Compilation, late: bool) -> DataFrame:
         bare = Compilation(c.source, c.options, program=replace(c.program, requests=()))
+        read = {stream.name for stream in bare.program.base}
+        bare = replace(bare, program=self._bounded(bare.program))
         by = None if late else self.keys[answer]
         packed = runs(self.spark).mapInArrow(PackingRuns(self.shards), PACKED)
         whole = set()
@@ -104,8 +110,10 @@ class KeyedQueries:
             if not rows.isStreaming:
                 rows = self._whole(stream.name, rows)
                 whole.add(stream.name)
-            pack = Packing(stream.name, None if by is None else by.of(stream.name), self.shards)
-            packed = packed.unionByName(rows.mapInArrow(pack, PACKED))
+            key = None if by is None else by.of(stream.name)
+            pack = Packing(stream.name, key, self.shards, stream.name in read)
+            for frame in (rows, *_partitions(rows)):
+                packed = packed.unionByName(frame.mapInArrow(pack, PACKED))
         at = f.timestamp_millis(f.unix_millis(f.current_timestamp()) - _BEGIN)
         packed = packed.withColumn("at", at).withWatermark("at", _DELAY)
         how = self.how
@@ -122,13 +130,22 @@ class KeyedQueries:
             counts.append(f.sum(f"late_{number}").alias(f"late {stream.name}"))
         return rows.observe(COUNTED + answer, *counts)
 
+    def _bounded(self, program: Program) -> Program:
+        """Adds the streams that bound those of a program: with a lag, all there are."""
+        if self.how.lag is None:
+            return program
+        named = {s.name for s in program.streams}
+        named |= {name for name, rows in self.frames.items() if rows.isStreaming}
+        all_streams = self.compilation.program.streams
+        return replace(program, streams=tuple(s for s in all_streams if s.name in named))
+
     def _unpacked(self, rows: DataFrame, what: str) -> DataFrame:
         schema = spark_schema(self.columns[what])
         return rows.select("rows").mapInArrow(Unpacking(schema), schema)
 
     def _whole(self, name: str, rows: DataFrame) -> DataFrame:
         """Returns a static frame as one micro-batch, from files beside the checkpoint."""
-        folder = self.place / "whole" / name
+        folder = self.place / _WHOLE / name
         if not (folder / "_SUCCESS").exists():
             rows.write.mode("overwrite").parquet(str(folder))
         return self.spark.readStream.schema(rows.schema).parquet(str(folder))
@@ -156,6 +173,8 @@ def keyed(
     for stream in compilation.program.base:
         if stream.table and stream.name in frames and frames[stream.name].isStreaming:
             raise FeedError(f"table {stream.name}: its frame is streaming", "spark.read it")
+    for name, rows in frames.items():
+        _check_whole(place / _WHOLE / name, name, rows)
     columns = answer_schemas(compilation.program)
     columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
     check_times(spark, columns)
@@ -163,6 +182,32 @@ def keyed(
     return KeyedQueries(
         spark, compilation, frames, found, columns, times, place, how, ends, _shards(spark)
     )
+
+
+def _partitions(rows: DataFrame) -> list[DataFrame]:
+    """Returns a frame without rows that has a partition whenever Spark reads files. Empty files have
+    none, so that no task would report to the shards, as in Spark's last micro-batch."""
+    try:
+        return [rows.where(f.col("_metadata.file_path") == "").coalesce(1)]
+    except AnalysisException:  # no frame of files
+        return []
+
+
+def _check_whole(folder: Path, name: str, rows: DataFrame) -> None:
+    """Raises if a static frame has other rows than the checkpoint, in any order."""
+    if rows.isStreaming or not (folder / "_SUCCESS").exists():
+        return
+    before = rows.sparkSession.read.schema(rows.schema).parquet(str(folder))
+    if _digest(rows) != _digest(before):
+        raise FeedError(
+            f"conflict: the checkpoint has other rows of {name}, a frame that is not streaming",
+            "name another checkpoint",
+        )
+
+
+def _digest(rows: DataFrame) -> Row | None:
+    digest = f.xxhash64(f.struct("*")).cast("decimal(20, 0)")
+    return rows.agg(f.count("*"), f.sum(digest)).first()
 
 
 _WANTED = {**settings, "spark.sql.streaming.noDataMicroBatches.enabled": "true"}

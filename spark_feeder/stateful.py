@@ -54,11 +54,12 @@ represents."""
 @dataclass(frozen=True)
 class Packing:
     """Packs rows of a stream by shard; `shards` are their names. `key` is the column that divides
-    them; without one a batch goes to any shard."""
+    them; without one a batch goes to any shard. Without `read`, only their times are reported."""
 
     stream: str
     key: str | None
     shards: tuple[int, ...]
+    read: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
@@ -73,7 +74,7 @@ class Packing:
             top = pc.max(rows.column("ts")).as_py()
             if top is not None:
                 highest = top if highest is None else max(highest, top)
-            for shard, mine in self._divided(rows, at + number):
+            for shard, mine in self._divided(rows, at + number) if self.read else ():
                 packed.add(shard, self.stream, at, number, None, write(mine))
             number += 1
             yield packed.batch()

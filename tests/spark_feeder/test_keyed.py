@@ -3,6 +3,8 @@ refusals."""
 
 from __future__ import annotations
 
+import datetime
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from seustream.compiler.pipeline import compile_text
+from seustream.cosim.bridge.protocol import Run
 from seustream.errors import Error
 from seustream.spark import sql_streams
+from seustream.spark_feeder.keyed import keyed
 from tests.spark_feeder.test_streams import ORDERS, SQL, deliver, shop, within
 
 
@@ -66,6 +71,82 @@ def test_results_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     assert "FeedError: conflict: stream orders has ended (give another checkpoint)" in str(
         ended.value
     )
+
+
+def test_a_micro_batch_of_an_empty_file(spark: SparkSession, tmp_path: Path) -> None:
+    """The streams end after the last file, not at the first that Spark gives no task."""
+    for place, rows in enumerate((3, 0, 4, 0)):
+        path = tmp_path / f"{place}.json"
+        lines = [f'{{"ts": {10 * place + row}, "id": {place}}}\n' for row in range(rows)]
+        path.write_text("".join(lines))
+        os.utime(path, (1_000_000_000 + place,) * 2)
+    files = spark.readStream.schema("ts bigint, id int").option("maxFilesPerTrigger", 1)
+    streams = sql_streams(
+        spark,
+        "REGISTER QUERY sums AS SELECT id, count(*) AS n FROM orders GROUP BY id, TUMBLE(ts, 100)",
+        bridge="spark",
+        orders=files.json(str(tmp_path)),
+    )
+    deliver(streams["sums"].drop("ts_oldest", "ts_newest"), tmp_path / "sums")
+    streams.stop()
+    rows = spark.read.parquet(str(tmp_path / "sums")).collect()
+    assert sorted(map(tuple, rows)) == [(0, 3), (2, 4)]
+
+
+def test_rows_late_by_the_lag_of_another_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """S is a second ahead when the second row of R comes; that row is late for all queries."""
+    text = """
+    CREATE STREAM R (a int); CREATE STREAM S (a int);
+    REGISTER QUERY j AS SELECT R.a, S.a AS b FROM R, S WHERE R.a = S.a WINDOW RANGE 5000;
+    REGISTER QUERY r AS SELECT a FROM R;
+    """
+    for name, times in (("R", (0, 10)), ("S", (1000, 1001))):
+        (tmp_path / name).mkdir()
+        for at in times:
+            path = tmp_path / name / f"{at}.json"
+            path.write_text(f'{{"ts": {at}, "a": 1}}\n')
+            os.utime(path, (1_000_000_000 + at,) * 2)
+    one = spark.readStream.schema("ts bigint, a int").option("maxFilesPerTrigger", 1)
+    frames = {name: one.json(str(tmp_path / name)) for name in "RS"}
+    how = Run(lag=100, late=True)
+    at = keyed(compile_text(text), frames, tmp_path / "state", how)
+    for name, rows in {**{n: at.results(n) for n in at.names}, "late": at.late("R")}.items():
+        deliver(rows, tmp_path / name)
+
+    def found(name: str, column: str) -> list[int]:
+        return sorted(
+            row[0] for row in spark.read.parquet(str(tmp_path / name)).select(column).collect()
+        )
+
+    assert found("j", "ts_newest") == [1000, 1001]
+    assert found("r", "ts_newest") == [0]
+    assert found("late", "ts") == [10]
+
+
+def test_a_static_frame_with_other_rows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "orders").mkdir()
+
+    def started(*rows: tuple[int, datetime.time | None]) -> None:
+        sql_streams(
+            spark,
+            "CREATE TABLE n (id int, at time); SELECT o.id, n.at FROM orders o JOIN n ON o.id = n.id",
+            bridge="spark",
+            checkpoint=tmp_path / "state",
+            orders=spark.readStream.schema(ORDERS).json(str(tmp_path / "orders")),
+            n=spark.createDataFrame(list(rows), "id int, at time(6)"),
+        ).stop()
+
+    first, second = (1, datetime.time(12)), (2, None)
+    started(first, second, second)
+    started(second, first, second)
+    for other in (
+        (first, second),
+        (first, first, second),
+        ((1, datetime.time(13)), second, second),
+    ):
+        with pytest.raises(Error, match="conflict: the checkpoint has other rows of n") as refused:
+            started(*other)
+        assert "another checkpoint" in str(refused.value.hint)
 
 
 def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
