@@ -105,13 +105,14 @@ class Seustream(DataSource):
             return spark_schema(self._connection().client().schema("query", query))
 
     def streamReader(self, schema: StructType) -> SourceReader:  # noqa: N802
-        drain = self.options.get("drain")
+        drain, begin = self.options.get("drain"), self.options.get("begin")
         return SourceReader(
             self._results(schema),
             self.options.get("reader", "spark"),
             int(self.options.get("maxRows", MOST_ROWS)),
             None if drain is None else Drain(drain),
             int(self.options.get("minRows", "1")),
+            None if begin is None else int(begin),
         )
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -330,6 +331,15 @@ class BridgeResults:
         counts = {str(bridge): found[what] for bridge, found in enumerate(latest)}
         return {**counts, _QUERY: self.query}
 
+    def check_all_there(self, first: Offset, begin: int = 0) -> None:
+        """Raises if results from `begin` on have been read and given up."""
+        if (gone := sum(self.counts(first).values()) - begin) > 0:
+            with as_feed_errors():
+                raise FeedError(
+                    f"trimmed: {self.query}: its first {gone:,} results were read by a stream"
+                    " and given up (read them where that stream put them)"
+                )
+
     def counts(self, offset: Offset) -> dict[str, int]:
         """Returns the counts of an offset; raises if it belongs to other results."""
         of = offset.get(_QUERY, self.query)  # older checkpoints lack it
@@ -357,12 +367,7 @@ class BatchReader(DataSourceReader):
             time.sleep(_LOOK)
         latest = results.latest()
         first, end = results.offset(latest, "first"), results.offset(latest, "end")
-        if gone := sum(results.counts(first).values()):
-            with as_feed_errors():
-                raise FeedError(
-                    f"trimmed: {results.query}: its first {gone:,} results were read by a stream"
-                    " and given up (read them where that stream put them)"
-                )
+        results.check_all_there(first)
         return results.ranges(first, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -371,7 +376,8 @@ class BatchReader(DataSourceReader):
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads results by offset. `drain` is for the feed, if it is in the driver's process. A batch
-    waits a while for its `least` rows, and has no more than `most`."""
+    waits a while for its `least` rows, and has no more than `most`. A query without a checkpoint
+    needs all results from `begin` on; without a number, it takes those that are still there."""
 
     def __init__(
         self,
@@ -380,9 +386,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most: int,
         drain: Drain | None,
         least: int = 1,
+        begin: int | None = None,
     ) -> None:
         self.results, self.reader, self.most, self.drain = results, reader, most, drain
-        self.least = least
+        self.least, self.begin = least, begin
         self._bounded = False
         self._target: Offset | None = None
 
@@ -394,7 +401,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.results.close_streams()
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        return self.results.offset(self.results.latest(), "first")
+        first = self.results.offset(self.results.latest(), "first")
+        if self.begin is not None:
+            self.results.check_all_there(first, self.begin)
+        return first
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self.most)

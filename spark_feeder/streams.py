@@ -85,10 +85,11 @@ class BridgedStreams(SqlStreams):
         self._stopped = threading.Event()
         self._job: Job | None = None
         program = at.compilation.program
-        frames = (
-            (name, at.results(name, f"{OBSERVED}_{name}", drain=drain.folder))
-            for name in program.names
-        )
+        frames = []
+        for name in program.names:
+            begin = str(at.connection.client().latest(name)["first"])
+            rows = at.results(name, f"{OBSERVED}_{name}", drain=drain.folder, begin=begin)
+            frames.append((name, rows))
         super().__init__(frames, place, stack)
         self._thread = threading.Thread(target=self._feed, name="seustream feed", daemon=True)
         self._thread.start()

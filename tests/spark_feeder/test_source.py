@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructType
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.spark_feeder.connection import Connection
+from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.source import (
     WORTH,
     BridgeResults,
@@ -105,6 +106,26 @@ def test_a_batch_waits_for_its_least_results_or_the_end(
         assert found(3, 1 << 40) == real(client, "large")["end"]
         assert found(3, 1) == real(client, "large")["end"]
         assert asked[-1] == (3, 0, 1)
+
+
+def test_a_second_reader_is_refused_what_is_not_all(tmp_path: Path) -> None:
+    with bridge(tmp_path / "journal") as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, streams(300, 4))
+        client.flush()
+        there = client.latest("large")["end"]
+        columns = StructType().add("a", LongType())
+        results = BridgeResults(Connection((url,)), "large", columns, False)
+
+        def first(begin: int | None) -> object:
+            reader = SourceReader(results, "spark", 1 << 20, None, begin=begin)
+            return reader.initialOffset()["0"]
+
+        assert first(0) == first(None) == 0
+        client.trim("large", there - 1, "spark")
+        with pytest.raises(FeedError, match=f"trimmed: large: its first {there - 1:,} results"):
+            first(0)
+        assert first(there - 1) == first(None) == there - 1
 
 
 class Growing:
