@@ -30,6 +30,8 @@ from seustream.spark_feeder.types import spark_schema, time_type
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_DIGITS = 38
+"""The most digits of a decimal number in Spark."""
 _NULL = "\0"
 """An empty cell without quotes, as Spark reads it. By default, `""` is NULL, too."""
 
@@ -126,9 +128,12 @@ def _objects(lines: DataFrame, stream: Stream) -> DataFrame:
     untimed = stream.table or stream.time is not None
     schema = t.StructType()
     for field in spark_schema(stream_schema(stream)).fields[untimed:]:
-        # As texts, decimals would lose digits.
-        own = isinstance(field.dataType, t.DecimalType)
-        schema.add(field.name, field.dataType if own else t.StringType())
+        kind: t.DataType = t.StringType()
+        if isinstance(field.dataType, t.DecimalType):
+            # A text would lose digits of a number, and the column's own type those that are too fine.
+            before = field.dataType.precision - field.dataType.scale
+            kind = t.DecimalType(_DIGITS, _DIGITS - before)
+        schema.add(field.name, kind)
     found = f.from_json(spelled(lines.value, schema.names), schema, {"mode": "FAILFAST"})
     return _valued(lines.select(found.alias("value")).select("value.*"), stream)
 
@@ -142,7 +147,7 @@ def _valued(texts: DataFrame, stream: Stream) -> DataFrame:
         name, kind = field.name, own.get(field.name.lower(), field.dataType)
         column = texts[_quoted(name)]
         if name.lower() != "ts" and field.dataType != kind:
-            column = value(column, kind, f"stream {stream.name}, column {name}")
+            column = value(column.cast("string"), kind, f"stream {stream.name}, column {name}")
         columns.append(column.alias(name))
     return texts.select(*columns)
 
@@ -160,7 +165,7 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
         raise FeedError(
             f"stream {stream.name}: no column {', '.join(missing)}; the source has"
             f" {', '.join(frame.columns)}",
-            f'select them: --select {stream.name}="timestamp AS ts, …"',
+            f'--select {stream.name}="timestamp AS ts, …", or selectExpr of the frame',
         )
     columns = [_ts(frame, by_name["ts"], stream)]
     for field in spark_schema(stream_schema(stream)).fields[1:]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from seustream.compiler.pipeline import compile_text
@@ -111,6 +112,22 @@ def test_texts_of_files(spark: SparkSession, tmp_path: Path) -> None:
         query.trigger(availableNow=True).start().awaitTermination()
         got = [tuple(row) for row in spark.table(f"texts{number}").sort("ts").collect()]
         assert got == rows, path
+
+
+def test_decimals_that_are_too_fine(spark: SparkSession, tmp_path: Path) -> None:
+    """A column's text is read as it is, or refused, in both formats."""
+    text = "CREATE TABLE T (d numeric(9, 2)); CREATE STREAM R (a int); SELECT d FROM R, T;"
+    stream = compile_text(text).streams[0]
+    for text, value in (("1.500", Decimal("1.50")), ("-0.01", Decimal("-0.01")), ("1.005", None)):
+        (tmp_path / "t.csv").write_text(f"d\n{text}\n")
+        (tmp_path / "t.json").write_text(f'{{"d": {text}}}\n')
+        for path in tmp_path.iterdir():
+            rows = rows_of(read(spark, InputSource.parse(str(path)), stream), stream)
+            if value is None:
+                with pytest.raises(PySparkException, match=r"column d: no decimal\(9,2\): 1\.005"):
+                    rows.collect()
+            else:
+                assert [row.d for row in rows.collect()] == [value]
 
 
 def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
