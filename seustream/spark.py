@@ -14,6 +14,8 @@ from seustream.hdl.config import DeviceConfig
 from seustream.texts import compiled, text_of, translated
 
 try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from seustream.spark_feeder.errors import FeedError
@@ -26,7 +28,7 @@ except ModuleNotFoundError as error:
     raise ImportError('Spark is not installed: python3 -m pip install "seustream[spark]"') from None
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from seustream.compiler.pipeline import Compilation
 
@@ -72,6 +74,8 @@ def sql_streams(
 
     The [tutorial](../tutorial-spark.md) has an example that runs.
     """
+    for name, frame in frames.items():
+        _check_frame(name, frame)
     with translated():
         try:
             return started(
@@ -88,13 +92,23 @@ def sql_streams(
             raise QueryError(str(error), error.hint) from None
 
 
+def _check_frame(name: str, frame: object) -> None:
+    if not isinstance(frame, DataFrame):
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        raise QueryError(f"{name} is a {kind}", "give a frame of Spark: spark.createDataFrame")
+
+
 def _compiled(sql: str | Path, frames: dict[str, DataFrame], config: DeviceConfig) -> Compilation:
     text = text_of(sql)
     known = declarations(text, whole=True)
     before, options = "", Options(config)
     for name, frame in frames.items():
         if name.lower() not in known:
-            rows = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
+            try:
+                rows = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
+            except PySparkException as error:
+                what = f"{name}: {error}"
+                raise QueryError(what, "leave the column out of the frame: drop") from None
             before += declared(stream_of(name, rows)) + "\n"
     found = compiled(compiled(None, before, options) if before else None, text, options)
     if not found.program.names:

@@ -105,6 +105,9 @@ def test_all_results_once_and_after_a_restart_nothing_new(
 def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     good = spark.readStream.schema(ORDERS).json(str(tmp_path))
     untimed = spark.readStream.schema("id int").json(str(tmp_path))
+    odd = spark.readStream.schema("ts bigint, id interval year to month").json(str(tmp_path))
+    other = spark.readStream.schema("timestamp bigint, id int").json(str(tmp_path))
+    pandas = pd.DataFrame({"ts": [1], "id": [1]})
     one = "SELECT id FROM orders WINDOW NOW"
     for text, frames, message, hint in (
         (one, {"orders": untimed}, "orders: no time column", "integer milliseconds"),
@@ -112,6 +115,9 @@ def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: P
         (SQL, {"orders": good}, "no stream.* payments", None),
         ("CREATE STREAM orders (id int);", {"orders": good}, "no queries", "SELECT"),
         (one, {}, "no stream.* orders", None),
+        (one, {"orders": odd}, "orders: .*YearMonthIntervalType", "drop"),
+        (one, {"orders": pandas}, "orders is a pandas.DataFrame", "createDataFrame"),
+        ("CREATE STREAM orders (id int);" + one, {"orders": other}, "no column ts", "selectExpr"),
     ):
         with pytest.raises(Error, match=message) as raised:
             sql_streams(spark, text, **frames)
