@@ -25,6 +25,7 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.commands.feed_signals import HeldSignals
 from seustream.compiler.errors import nearest
 from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
@@ -152,6 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
             note("starting Spark")
             spark = session(arguments.master, **_conf(arguments.conf))
             stack.callback(spark.stop)
+            held = stack.enter_context(HeldSignals())  # in place of Spark's own handler
             frames = {
                 name: read(spark, source, streams[name], arguments.files_a_batch)
                 for name, source in found.items()
@@ -175,7 +177,12 @@ def run(arguments: argparse.Namespace) -> int:
                 say=note.warn,
             )
             with job:
-                counts = job.wait(lambda now, seconds: note(now.line(seconds)))
+
+                def show(now: FeedCounts, seconds: float) -> None:
+                    held.look()
+                    note(now.line(seconds))
+
+                counts = job.wait(show)
     except FeedError as error:
         raise UserError([str(error)], hint=error.hint) from None
     except PySparkException as error:
