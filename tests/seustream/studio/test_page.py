@@ -250,6 +250,7 @@ def test_files_are_given_and_removed(chromium: Any) -> None:
         page.set_input_files("input[type=file]", [given("my-rows.csv", exact)])
         page.wait_for_selector("[role=alert]:has-text('named after a stream')")
         page.click("button[aria-label='Remove my-rows.csv']")
+        assert page.input_value("input[type=file]") == ""  # it may be chosen again
         page.wait_for_selector("[role=alert]", state="detached")
         page.click("nav >> text=Machine")
         page.click("button:text-is('Run')")
