@@ -202,6 +202,7 @@ class LiveQueries(ABC):
         with translated():
             self._found += self._results()
         yield from self._handed_out()
+        self._raise_failures()
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
         """Ends all streams and yields the remaining results; behind these it raises a `QueryError`
@@ -217,8 +218,15 @@ class LiveQueries(ABC):
         with translated():
             self._open()
             self._finished = True
-            self._found += self._finish()
-        yield from self._handed_out()
+        parts = self._finish()
+        while True:
+            with translated():
+                part = next(parts, None)
+            if part is None:
+                break
+            self._found += part
+            yield from self._handed_out()
+        self._raise_failures()
 
     def subscribe(self, query: str) -> None:
         """Includes in `results` a query that another client registered at the bridge, from its
@@ -318,7 +326,9 @@ class LiveQueries(ABC):
     def _results(self) -> Iterator[tuple[str, pa.Table]]: ...
 
     @abstractmethod
-    def _finish(self) -> Iterator[tuple[str, pa.Table]]: ...
+    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
+        """Ends all streams, and yields the remaining results in parts, each once the one before is
+        handed out."""
 
     @abstractmethod
     def _failures(self) -> dict[str, str]:
@@ -347,7 +357,6 @@ class LiveQueries(ABC):
         """Yields the results that were not handed out before: a caller may leave its loop early."""
         while self._found:
             yield from self._timed([self._found.pop(0)])
-        self._raise_failures()
 
     def _timed(self, found: list[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
         if self._compiled is None:
@@ -468,8 +477,9 @@ class EngineQueries(LiveQueries):
         if self._run is not None and not self._finished:
             yield from self._run.advance()
 
-    def _finish(self) -> Iterator[tuple[str, pa.Table]]:
-        yield from self._waiting()
+    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
+        found = list(self._waiting())
         if self._run is not None:
-            yield from self._run.finish()
+            found += self._run.finish()
             warn_of(self._run.report)
+        yield found

@@ -49,6 +49,7 @@ class BridgeQueries(LiveQueries):
         self._epoch = epochs.get(writer, -1) + 1
         self._has_session = False
         self._standing: Compilation | None = None  # the catalogue as it was last seen
+        self._is_owner = writer is not None  # its first queries keep results for readers
         self._mine: set[str] = set()  # queries whose results wait for this reader
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
         self._failed: dict[str, str] = {}
@@ -76,12 +77,12 @@ class BridgeQueries(LiveQueries):
             return self._answers(asked)
         if not self._has_session:
             self._client.load(c, self._how)
-            self._has_session = True
+            self._has_session = self._is_owner = True
             self._mine = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
             return self._answers(asked)
-        # The results of the first queries wait for readers, whoever created their streams before.
-        kept = not self._queries()
+        # The first queries of a program that feeds them wait for readers.
+        kept = self._is_owner and not self._queries()
         # No retry if the answer is lost: this very statement would have taken a name.
         found = self._client.act("statement", p.Statement(text, NAME, kept), patience=0)
         registered = {one["name"] for one in found["registered"]}
@@ -103,9 +104,9 @@ class BridgeQueries(LiveQueries):
                 raise
             self._read[query] = _UNREAD  # not processed yet
             return
-        self._read[query] = found["run"], found["first"]
-        if self._reader and not found["bounded"]:
-            self._mine.add(query)
+        # A reader goes on where it was, also if another one is slower.
+        start = found.get("readers", {}).get(self._reader, 0) if self._reader else 0
+        self._read[query] = found["run"], max(start, found["first"])
 
     def _queries(self) -> list[dict[str, Any]]:
         return list(self._client.act("query-list")["queries"])
@@ -139,14 +140,18 @@ class BridgeQueries(LiveQueries):
             self._client.promise(stream, timestamp)
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:
+        yield from self._more()[0]
+
+    def _more(self) -> tuple[list[tuple[str, pa.Table]], bool]:
+        """Returns results that were not returned before, and whether they are all so far."""
         if not self._found:
             self._free()
         is_all = self._settle()
         found = self._unread()
         if not found and not is_all:
             self._client.flush()  # fails if another reader holds up everything
-            found = self._unread()
-        yield from found
+            return self._unread(), True
+        return found, is_all
 
     def _unread(self) -> list[tuple[str, pa.Table]]:
         """Returns the results that are there and were not returned before."""
@@ -163,6 +168,8 @@ class BridgeQueries(LiveQueries):
             if end > first:
                 results.append((name, self._client.read(name, first, end)))
             read[name] = found["run"], end
+            if self._reader and not found.get("bounded", True):
+                self._mine.add(name)
             self._failed.pop(name, None)
             if found["over"] and (why := self._why(name, end)):
                 self._failed[name] = why
@@ -184,7 +191,7 @@ class BridgeQueries(LiveQueries):
         """Makes room for more results by those that were returned before."""
         for name in self._mine & self._read.keys():
             (run, start), found = self._read[name], self._latest(name)
-            if found is None or found["bounded"] or (run and found["run"] != run):
+            if found is None or found.get("bounded") or (run and found["run"] != run):
                 self._mine.discard(name)  # it is another client's now
                 continue
             try:
@@ -203,10 +210,13 @@ class BridgeQueries(LiveQueries):
             try:
                 self._client.act("flush", p.Flush(_LOOK), patience=0)
             except BridgeError as error:
-                if error.kind != "busy" or time.monotonic() > until:
+                if not error.retriable or time.monotonic() > until:
                     raise
+                if error.kind != "busy":
+                    self._client.health()  # returns once the bridge is back
+                    continue
                 known = [self._latest(name) for name in list(self._read)]
-                if any(one is not None and one["full"] for one in known):
+                if any(one is not None and one.get("full") for one in known):
                     return False
             else:
                 return True
@@ -224,10 +234,10 @@ class BridgeQueries(LiveQueries):
     def _failures(self) -> dict[str, str]:
         return self._failed
 
-    def _finish(self) -> Iterator[tuple[str, pa.Table]]:
+    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
         if self._has_session:
             self._client.end()
-        while not self._settle():
-            yield from self._results()
-            self._free()
-        yield from self._unread()
+        is_all = False
+        while not is_all:
+            found, is_all = self._more()
+            yield found

@@ -137,9 +137,10 @@ class Bridge:
         journal. Returns False if the thread is still working after `patience` seconds."""
         self.stop()
         with self._lock:
-            ended = self._session is None or self._session.close(patience, save)
-            self.journal.close()
-            return ended
+            try:
+                return self._session is None or self._session.close(patience, save)
+            finally:
+                self.journal.close()
 
     # --- actions --------------------------------------------------------------
 

@@ -9,32 +9,20 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.session import Session
 
 
-class IdleStreams:
-    """Watches the streams of a session. A stream is active when it brings rows, whatever their
-    times, or a promise, and while any of these waits to be processed."""
-
-    def __init__(self) -> None:
-        self._active: dict[str, float] = {}
-
-    def look(self, session: Session) -> None:
-        """Lets idle streams promise what the others have promised."""
-        with session.changed:
-            now, promises = session.world.now(), session.run.promises
-            waiting, idle = session.waiting_streams, []
-            for stream in session.run.streams:
-                if stream.idle_timeout is None or stream.name in session.ended:
-                    continue
-                since = self._active.get(stream.name, now)
-                since = (
-                    now
-                    if stream.name in waiting
-                    else max(since, session.heard.get(stream.name, since))
-                )
-                self._active[stream.name] = since
-                if 1000 * (now - since) >= stream.idle_timeout:
-                    idle.append(stream.name)
-            live = [promise for name, promise in promises.items() if name not in idle]
-            for name in idle if live else ():
-                known = promises.get(name)
-                if known is None or known < min(live):
-                    session.promise(p.Promise(name, min(live)), is_idle=True)
+def let_idle_streams_follow(session: Session) -> None:
+    """Lets streams that are idle promise what the others have promised. A stream is active when it
+    brings rows, whatever their times, or a promise, and while any of these waits."""
+    with session.changed:
+        now, promises = session.world.now(), session.run.promises
+        idle = []
+        for stream in session.run.streams:
+            if stream.idle_timeout is None or stream.name in session.ended:
+                continue
+            since = session.active_at.setdefault(stream.name, now)
+            if not session.pending[stream.name] and 1000 * (now - since) >= stream.idle_timeout:
+                idle.append(stream.name)
+        live = [promise for name, promise in promises.items() if name not in idle]
+        for name in idle if live else ():
+            known = promises.get(name)
+            if known is None or known < min(live):
+                session.promise(p.Promise(name, min(live)), is_idle=True)

@@ -29,8 +29,8 @@ from seustream.cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
 from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, check_owned, survey
 
 _STOP_FIRST = (
-    "stop a bridge of that release on it, which leaves a snapshot; or take out what"
-    " `seustream journal export` gives"
+    "stop a bridge of that release on it once its readers have the results, which leaves a snapshot;"
+    " or take out what `seustream journal export` gives"
 )
 
 
@@ -75,16 +75,17 @@ class Journal:
         self._highest = -1 if found.generation is None else found.generation
         self._generation = self._highest
         self._begin = found.begin or _beginning(None, None)
-        if is_other := _is_other(self._begin.get("release", UNKNOWN)):
+        before = self._begin.get("release")
+        if before not in (None, UNKNOWN, __version__) and __version__ != UNKNOWN:
             self._check_records(found.records)
-            self._begin = {**self._begin, "release": __version__}
+        self._begin = {**self._begin, "release": __version__}
         self._payloads, self._tail = found.payloads, found.records
         self.found = found.waiting
         self.size = sum(len(log.framed(0, 0, one)) for one in found.payloads)
         self.notes += found.notes
         if found.begin is None:
             self.disk.sync(self.folder.parent)
-        if found.begin is None or found.uneven or found.notes or is_other:
+        if found.begin is None or found.uneven or found.notes or before != __version__:
             self._turn(self._begin, self._payloads)
         else:
             self._reopen()
@@ -413,11 +414,6 @@ def storage() -> Iterator[None]:
             f"the journal cannot be written: {error.strerror or error}",
             "nothing more is taken until it can; what was taken is safe",
         ) from None
-
-
-def _is_other(release: str) -> bool:
-    """Returns whether a journal is known to be of another release than this one."""
-    return UNKNOWN not in (release, __version__) and release != __version__
 
 
 def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None) -> Record:

@@ -21,6 +21,8 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.log import Record
 from seustream.engine.completeness import BEGINNING
 
+COMING = "from when it begins"
+"""What is known of a query whose registration waits to be processed."""
 RUNNING, STOPPED, FAILED, SHED = "RUNNING", "STOPPED", "FAILED", "SHED"
 MOST_EVENTS = 1000
 """Events kept for one query; the oldest are discarded."""
@@ -145,7 +147,7 @@ class Book:
             if before is not None and before.run == how["run"]:
                 continue
             one = Living(name, how["language"], how["run"], since=time, until=how["until"])
-            one.bounded = not how.get("kept", False)
+            one.bounded, one.complete = not how.get("kept", False), COMING
             if before is not None:
                 one.events = before.events
             self.queries[name] = one

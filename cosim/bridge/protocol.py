@@ -268,9 +268,13 @@ def write(message: object) -> bytes:
 
 def _members_of(message: Any) -> dict[str, object]:
     members = _members(typing.cast(typing.Hashable, type(message)))
-    return {name: getattr(message, name) for name in members}
+    said = {name: getattr(message, name) for name in members}
+    return {name: value for name, value in said.items() if value or name not in _LATER}
 
 
+_LATER = ("kept",)
+"""Members that came later: only those that say something are written, since an older bridge knows
+none of them."""
 _ENCODER = json.JSONEncoder(default=_members_of, separators=(",", ":"))
 
 

@@ -60,6 +60,7 @@ class Reading:
                 "run": log.run,
                 "shed": session.book.shed.get(latest.query, ""),
                 "bounded": log.most is not None,
+                "readers": dict(log.readers),
                 "full": session.delivery.full,
             }
 

@@ -43,6 +43,8 @@ MOST_EVENTS = 200
 """The most events of a log in one answer."""
 _LONGEST = 3000
 """The most bytes of an error in JSON: it travels in gRPC's trailers, which are short."""
+_LOOK = 0.5
+"""Seconds after which a wait for a change looks whether processing waits for readers."""
 _CLOCK = 0.1
 """Seconds between checks whether a query's time is over."""
 _DROP = re.compile(
@@ -149,13 +151,21 @@ class Catalogue:
         self._change(replace(change, dropped=()), {one.name: [one.run, why]})
 
     def _settle(self) -> None:
-        """Waits until a change has taken effect, for as long as the session has patience. It is
-        journalled, so it takes effect even if results wait for their readers now."""
-        try:
-            self.session.flush()
-        except BridgeError as error:
-            if error.kind != "busy":
-                raise
+        """Waits until a change has taken effect, unless processing waits for readers: it is
+        journalled, so it takes effect behind them."""
+        session = self.session
+        until = session.world.now() + session.limits.patience
+        while True:
+            try:
+                session.flush(_LOOK)
+            except BridgeError as error:
+                if error.kind != "busy":
+                    raise
+            else:
+                return
+            with session.changed:
+                if session.delivery.full or session.world.now() >= until:
+                    return
 
     def _change(
         self,

@@ -15,8 +15,8 @@ _SMALL = 4096
 class ResultLog:
     """Rows [first, end), which are only counted if `kept` is false. `readers` are the offsets up to
     which each has read; after a restart they are known before the results are. With `most`, only
-    the last rows and bytes are kept, and their readers hold up nothing. `run` counts the
-    registrations of a name."""
+    the last rows and bytes are kept, and their readers hold up nothing. `run` tells the
+    registrations of a name apart."""
 
     def __init__(
         self,

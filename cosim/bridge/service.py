@@ -23,7 +23,7 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.exchanges import Exchange, cut, host_of
-from seustream.cosim.bridge.idle import IdleStreams
+from seustream.cosim.bridge.idle import let_idle_streams_follow
 from seustream.cosim.bridge.security import Calls, OpenGate
 
 IDLE = 300.0
@@ -64,11 +64,10 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
 
     def _watching(self) -> None:
         """Ends connections with an idle exchange, and keeps idle streams from holding others back."""
-        streams = IdleStreams()
         while not self._down.wait(min(1.0, self._idle / 4)):
             if self.bridge.has_session:
                 with contextlib.suppress(BridgeError):
-                    streams.look(self.bridge.session)
+                    let_idle_streams_follow(self.bridge.session)
             for peer in self.bridge.exchanges.idle(self._idle):
                 cut(self._port, peer)
 

@@ -15,7 +15,7 @@ the source of the rows.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -78,13 +78,14 @@ class Session:
         self.delivery = Delivery(limits, self.book)
         self.records: deque[Record] = deque()
         self.ended: set[str] = set()
-        self.heard: dict[str, float] = {}  # when a stream last brought rows or a promise
+        self.active_at: dict[str, float] = {}  # when streams last brought rows or promises
+        self.pending: Counter[str] = Counter()  # of streams, the records that wait
         self.waiting_rows = self.input_bytes = 0
         self.taken = self.applied = self.replayed = self.committed = 0
         self.failure: str | None = None
         self.device_status: tuple[Status, ...] = ()
         self.cycles = self._cycles()
-        self._stopping = self._is_between = False
+        self._stopping = self._is_at_rest = False
         self.busy_seconds = self._waited = 0.0
         self.reading, self.saving = Reading(self), Saving(self)
         self._lost: dict[str, str] = {}
@@ -205,7 +206,6 @@ class Session:
                         "rows after the end need another checkpoint, or a reset of the bridge",
                     )
             self.append(self.epochs.record(commit, parts, streams))
-            self.heard |= {part.stage.stream: self.world.now() for part in parts if part.rows}
             highest = max(
                 (part.highest for part in parts if part.highest is not None), default=None
             )
@@ -237,17 +237,9 @@ class Session:
         with self.changed:
             self.check_running()
             name = self.stream(promise.stream).name
-            self.append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
-            if not is_idle:
-                self.heard[name] = self.world.now()
+            record: Record = {"kind": "promise", "stream": name, "timestamp": promise.timestamp}
+            self.append(record | {"idle": True} if is_idle else record)
             return {}
-
-    @property
-    def waiting_streams(self) -> set[str]:
-        """The streams whose rows or promises wait to be processed."""
-        with self.changed:
-            of_epochs = {name for r in self.records for name, *_ in r.get("parts", ())}
-            return of_epochs | {r["stream"] for r in self.records if r["kind"] == "promise"}
 
     def end(self, end: p.End) -> dict[str, object]:
         with self.changed:
@@ -305,7 +297,7 @@ class Session:
                     while not self.records and not self._stopping:
                         self.changed.wait()
                     if self._stopping:
-                        self._is_between = True
+                        self._is_at_rest = True
                         return
                     record = self.records[0]
                 begun, self._waited = self.world.now(), 0.0
@@ -315,6 +307,7 @@ class Session:
                     self.saving.seconds += worked
                     self.busy_seconds += worked
                     self.records.popleft()
+                    self._note_activity(record, -1)
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
                     if self.applied == self.replayed:
@@ -456,6 +449,8 @@ class Session:
             self.latest_load, time = self._standing(record["load"]), record.get("time", 0)
             # A stream that is created under the name of one that is gone is another stream.
             gone = before - self._base()
+            for name in gone:
+                self.active_at.pop(name, None)
             self.ended -= gone
             self.epochs.leave(gone)
             if "living" in record:
@@ -466,6 +461,16 @@ class Session:
             self.fail_lost(time)
         self.taken += 1
         self.records.append(record)
+        self._note_activity(record, 1)
+
+    def _note_activity(self, record: Record, more: int) -> None:
+        """Notes that streams have brought something, which waits or is processed now."""
+        names = {name for name, *_ in record.get("parts", ())}
+        if record["kind"] == "promise" and not record.get("idle", False):
+            names.add(record["stream"])
+        for name in names:
+            self.active_at[name] = self.world.now()
+            self.pending[name] += more
 
     def _wait_for_room(self, rows: int) -> None:
         if rows > self.limits.epoch_rows:
@@ -536,7 +541,7 @@ class Session:
         self._task.join(patience)
         if self._task.is_alive():
             return False
-        if save and self._is_between:
+        if save and self._is_at_rest:
             with self.changed:
                 self.saving.take_last()
         return True

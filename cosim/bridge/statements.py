@@ -126,11 +126,11 @@ def check_streams(standing: Compilation, after: Compilation, source: SourceText)
         made = made_by(statement, [])
         if made is None or made[0] != "stream":
             continue
-        other = statement_of(now[folded]) != statement_of(base[folded]) if folded in now else True
-        if folded in dropped or (getattr(statement, "mode", "") == "replace" and other):
+        same = folded in now and statement_of(now[folded]) == statement_of(base[folded])
+        if folded in dropped or (getattr(statement, "mode", "") == "replace" and not same):
             problems.add(
                 "stream-in-use",
-                f"stream {base[folded].name} is made anew in the text that drops it",
+                f"stream {base[folded].name} is there, and would be made anew in one text",
                 name.span,
                 f"DROP STREAM {base[folded].name} in a text of its own: what has come on it is then gone",
             )

@@ -161,6 +161,64 @@ def test_more_results_than_are_kept_come_in_parts(tmp_path: Path) -> None:
         assert seen == [*range(200)]
 
 
+def test_what_a_program_did_not_take_of_the_end_waits_for_it(tmp_path: Path) -> None:
+    """Nothing is freed before it is handed out. One that returns is where it was, also beside a
+    slower reader."""
+    limits = replace(USUAL, result_rows=50)
+    with bridge(tmp_path, limits=limits) as (_, url):
+        with ss.connect(url, writer="w") as con:
+            con.sql(_QUERY)
+            for first in range(0, 200, 40):
+                numbers = [*range(first, first + 40)]
+                con.push("R", {"ts": numbers, "a": numbers})
+            seen = [row[0] for row in next(con.finish())[1].rows()]
+            assert 0 < len(seen) < 200
+        with BridgeClient(url, None, None, 10) as client, ss.connect(url, writer="w") as con:
+            client.trim("q", 0, "slow")
+            con.subscribe("q")
+            again = _rows(con)
+            assert again[: len(seen)] == seen  # the results of its last call
+            client.trim("q", 40, "slow")
+            more = _rows(con)
+            assert more[0] == again[-1] + 1
+        with ss.connect(url, writer="w") as con:
+            con.subscribe("q")
+            assert _rows(con)[0] == more[0]  # not all that waits for the slower reader
+
+
+def test_a_bridge_that_is_away_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        con.sql(_QUERY)
+        con.push("R", {"ts": [1], "a": [7]})
+        act, failures = BridgeClient.act, iter(["away"])
+
+        def acted(
+            self: BridgeClient, name: str, message: object = None, patience: float | None = None
+        ) -> object:
+            if name == "flush" and next(failures, None):
+                raise BridgeError("unavailable", "nobody answers")
+            return act(self, name, message, patience)
+
+        monkeypatch.setattr(BridgeClient, "act", acted)
+        assert _rows(con) == [7]
+
+
+def test_a_bridge_that_others_set_up_keeps_no_results_for_strangers(tmp_path: Path) -> None:
+    """Such as a session that live sources began: a client that registers a query and leaves holds up
+    nothing."""
+    with bridge(tmp_path) as (_, url), BridgeClient(url, None, None, 10) as client:
+        client.act("statement", Statement("CREATE STREAM R (a int)"))
+        with ss.connect(url) as con:
+            con.sql("REGISTER QUERY q AS SELECT a FROM R")
+        assert client.latest("q")["bounded"]
+        client.act("statement", Statement("DROP QUERY q"))
+        with ss.connect(url, writer="w") as con:
+            con.sql("REGISTER QUERY q AS SELECT a FROM R")
+        assert not client.latest("q")["bounded"]
+
+
 def test_results_that_were_read_survive_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
