@@ -169,6 +169,8 @@ def _end_tidily() -> None:
         signal.signal(number, signal.SIG_DFL)
         if os.getpid() != me:
             signal.raise_signal(number)
+        if number == signal.SIGHUP:  # nothing can be said on a terminal that is gone
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         raise _Terminated(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -202,12 +204,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("seustream: interrupted", file=sys.stderr)
         return 130
     except _Terminated as ended:
-        from contextlib import suppress
-
-        with suppress(OSError):  # its terminal may be gone
-            print("seustream: terminated", file=sys.stderr)
+        print("seustream: terminated", file=sys.stderr)
         return 128 + int(ended.args[0])
     except Exception as error:
+        if isinstance(error.__context__, _Terminated):  # a bar cannot be erased any more
+            return 128 + int(error.__context__.args[0])
         return _failed(error)
 
 

@@ -11,6 +11,7 @@ from seustream.boards import SHAPES, board_device, check_board, is_board
 from seustream.compiler.errors import suggest
 from seustream.cosim.bridge.access import NONE, Access
 from seustream.errors import UserError
+from seustream.files import replaced
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.progress import Notes
@@ -146,27 +147,21 @@ def _processor(config: DeviceConfig, waves: Path | None) -> Iterator[Device]:
 
 @contextlib.contextmanager
 def _recorded(waves: Path | None) -> Iterator[Path | None]:
-    """Yields a file beside `waves` that replaces it once the run has ended well. The waves of a
-    processor that does nothing any more are what its user looks for."""
+    """Yields a file that replaces `waves` once the run has ended well. The waves of a processor that
+    does nothing any more are what its user looks for."""
     from seustream.cosim.verilated.library import Stuck
 
     if waves is None:
         yield None
         return
-    partial = waves.with_name(waves.name + ".partial")
-    try:
-        partial.touch()
-    except OSError as error:
-        raise UserError([f"{waves}: {error.strerror}"]) from None
-    try:
-        yield partial
-    except Stuck:
-        partial.replace(waves)
-        raise
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    partial.replace(waves)
+    stuck: Stuck | None = None
+    with replaced(waves) as partial:
+        try:
+            yield partial
+        except Stuck as error:
+            stuck = error
+    if stuck is not None:
+        raise stuck
 
 
 def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:

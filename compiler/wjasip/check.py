@@ -18,10 +18,9 @@ from seustream.hdl.program import AreaProgram
 
 _MOST_ROWS = (1 << ROWS_BITS) - 1
 """The most rows of a route tag; if there are more, the processor runs the program."""
-
-
 _MOST_TERMS = 32
-"""The most ways to a JOIN of which each is looked at for a guard; of more, what they share is."""
+"""For a guard, up to this many ways to a JOIN are looked at one by one; of more ways, only what they
+have in common."""
 
 
 def check(tables: Tables, config: DeviceConfig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -343,9 +344,29 @@ def test_a_command_that_is_told_to_end_leaves_nothing_half_done(number: int) -> 
         process.send_signal(number)
         assert process.stderr is not None
         said = process.stderr.read()
-    assert (process.returncode, said) == (128 + number, "seustream: terminated\n")
+    word = "seustream: terminated\n" if number == signal.SIGTERM else ""  # the terminal is gone
+    assert (process.returncode, said) == (128 + number, word)
     assert [path.name for path in Path("out").iterdir()] == ["q0.csv"]
     assert Path("out/q0.csv").read_text() == "before"
+
+
+def test_a_terminal_that_is_closed() -> None:
+    """There is nobody to whom the end of the bar could be shown."""
+    Path("q.xsql").write_text(
+        "CREATE STREAM R (a int); SELECT x.a FROM R x, R y WHERE x.a = y.a WINDOW UNBOUNDED"
+    )
+    Path("r.csv").write_text("ts,a\n" + "".join(f"{ts},1\n" for ts in range(20_000)))
+    process, terminal = pty.fork()
+    if process == 0:
+        os.environ["PYTHONPATH"] = str(ROOT)
+        arguments = ["-m", "seustream", "run", "q.xsql", "--input", "R=r.csv", "-o", "out"]
+        os.execv(sys.executable, [sys.executable, *arguments])
+    while b"%" not in os.read(terminal, 1000):
+        pass
+    os.close(terminal)
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+    assert not Path("out").exists()
 
 
 def test_a_fault_of_ours_is_status_1(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seustream.errors import UserError
-from seustream.files import write_all
+from seustream.files import replaced, write_all
 
 
 def test_files_appear_with_their_bytes_and_the_users_mode(tmp_path: Path) -> None:
@@ -63,3 +63,25 @@ def test_a_folder_that_is_a_file_is_a_users_error(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(UserError, match="f: "):
         write_all(tmp_path / "f", {"a": b""})
+
+
+def test_a_file_is_replaced_once_the_work_with_it_has_ended_well(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    os.umask(mask := os.umask(0))
+    (tmp_path / "link").symlink_to("f")
+    for path, text in ((target, "one"), (tmp_path / "link", "two")):
+        with replaced(path) as temporary:
+            temporary.write_text(text)
+            assert not target.exists() or target.read_text() != text
+        assert target.read_text() == text
+    assert target.stat().st_mode & 0o777 == 0o666 & ~mask
+    with pytest.raises(ZeroDivisionError), replaced(target) as temporary:
+        temporary.write_text(str(1 / len(temporary.read_text())))
+    assert target.read_text() == "two"
+    for path in (tmp_path, tmp_path / "missing" / "f"):
+        with pytest.raises(UserError), replaced(path):
+            raise AssertionError("nothing may be done")
+    os.mkfifo(tmp_path / "pipe")
+    with replaced(tmp_path / "pipe") as itself:
+        assert itself == tmp_path / "pipe"
+    assert {path.name for path in tmp_path.iterdir()} == {"f", "link", "pipe"}
