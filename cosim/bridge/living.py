@@ -22,7 +22,7 @@ from seustream.cosim.bridge.log import Record
 from seustream.engine.completeness import BEGINNING
 
 COMING = "from when it begins"
-"""What is known of a query whose registration waits to be processed."""
+"""Stands for the time of a query whose registration waits to be processed."""
 RUNNING, STOPPED, FAILED, SHED = "RUNNING", "STOPPED", "FAILED", "SHED"
 MOST_EVENTS = 1000
 """Events kept for one query; the oldest are discarded."""
