@@ -9,8 +9,9 @@ Names are loaded on first use, so that commands start fast.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from seustream.version import VERSION
 
 if TYPE_CHECKING:
     from seustream.api import DataWarning, run
@@ -40,20 +41,7 @@ _PLACES = {
     "run": "api",
 }
 
-
-def _version() -> str:
-    """Returns the version of the tag that this was built from; the build stores it in a file."""
-    try:
-        with open(os.path.join(os.path.dirname(__file__), "version.txt"), encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        return UNKNOWN
-
-
-UNKNOWN = "0+checkout"
-"""The version of a checkout that is used without being built."""
-
-__version__ = _version()
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seustream import UNKNOWN, __version__
 from seustream.cosim.bridge import log
 from seustream.cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, write_whole
 from seustream.cosim.bridge.errors import BridgeError
@@ -27,6 +26,7 @@ from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.mark import FORMAT, MARK, MOST_BYTES, head, line
 from seustream.cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
 from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, check_owned, survey
+from seustream.version import UNKNOWN, VERSION
 
 _STOP_FIRST = (
     "stop a bridge of that release on it once its readers have the results, which leaves a snapshot;"
@@ -76,16 +76,16 @@ class Journal:
         self._generation = self._highest
         self._begin = found.begin or _beginning(None, None)
         before = self._begin.get("release")
-        if before not in (None, UNKNOWN, __version__) and __version__ != UNKNOWN:
+        if before not in (None, UNKNOWN, VERSION) and VERSION != UNKNOWN:
             self._check_records(found.records)
-        self._begin = {**self._begin, "release": __version__}
+        self._begin = {**self._begin, "release": VERSION}
         self._payloads, self._tail = found.payloads, found.records
         self.found = found.waiting
         self.size = sum(len(log.framed(0, 0, one)) for one in found.payloads)
         self.notes += found.notes
         if found.begin is None:
             self.disk.sync(self.folder.parent)
-        if found.begin is None or found.uneven or found.notes or before != __version__:
+        if found.begin is None or found.uneven or found.notes or before != VERSION:
             self._turn(self._begin, self._payloads)
         else:
             self._reopen()
@@ -114,7 +114,7 @@ class Journal:
             said = (
                 f"{self.folder} has records of release {self._begin['release']} behind its snapshot"
             )
-            raise JournalRefused(f"{said}, this is release {__version__}", _STOP_FIRST)
+            raise JournalRefused(f"{said}, this is release {VERSION}", _STOP_FIRST)
 
     def _remove_partials(self) -> None:
         """Removes files that were begun and will not be completed."""
@@ -420,7 +420,7 @@ def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None) ->
     return {
         "kind": "begin",
         "format": FORMAT,
-        "release": __version__,
+        "release": VERSION,
         "load": load,
         "snapshot": None if snapshot is None else list(snapshot),
     }

@@ -122,7 +122,7 @@ def test_a_stop_leaves_nothing_to_repeat(tmp_path: Path, monkeypatch: pytest.Mon
     cuts = cut(rows, 40)
 
     def opened(release: str) -> Bridge:
-        monkeypatch.setattr(journal, "__version__", release)
+        monkeypatch.setattr(journal, "VERSION", release)
         return Bridge(GoldenDevice(TINY), tmp_path, "golden")
 
     def fed(made: Bridge, some: range) -> dict[str, list[object]]:

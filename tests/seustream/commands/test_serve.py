@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import socket
 import threading
 import time
@@ -57,7 +58,7 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         assert results(client, names) == wanted(compiled(), rows)
     status, said = bridge.terminate()
     assert status == 0
-    assert "2 records to replay" in said or "1 records to replay" in said
+    assert "0 records to replay" in said  # it has left a snapshot
     assert "--strict" not in said
     bridge.options = ("--strict",)
     bridge.start()
@@ -206,17 +207,18 @@ def test_a_damaged_journal_is_named_or_made_good(
         client.load(compiled())
         feed_epoch(client, 0, rows)
         bridge.kill()
+        other = shutil.copytree(folder, tmp_path / "other")
         log = next(folder.glob("log-*.a"))
         log.write_bytes(log.read_bytes()[:-30])
         bridge.start()
         client.end()
         assert results(client, names) == wanted(compiled(), rows)
         assert f"journal: made good: {log}: byte" in bridge.terminate()[1]
-    part = next((folder / "staged").glob("*.part"))
+    part = next((other / "staged").glob("*.part"))
     data = bytearray(part.read_bytes())
     data[700] ^= 1
     part.write_bytes(bytes(data))
-    assert main(["serve", "--config", "tiny", "--journal", str(folder)]) == 2
+    assert main(["serve", "--config", "tiny", "--journal", str(other)]) == 2
     said = capfd.readouterr().err
     assert f"{part}: byte 0: not the bytes that were written" in said
     assert "seustream journal check" in said
