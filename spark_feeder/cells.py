@@ -24,8 +24,11 @@ def value(text: Column, kind: t.DataType, what: str) -> Column:
         return text
     found = _utc(text) if isinstance(kind, t.TimestampNTZType) else text.try_cast(kind)
     if isinstance(kind, t.DecimalType):  # Spark would round it
-        too_fine = rf"\.[0-9]{{{kind.scale}}}[0-9]*[1-9][0-9]*[ \t]*$"
-        found = f.when(~text.rlike(too_fine), found)
+        finer = text.try_cast(t.DecimalType(38, 38 - kind.precision + kind.scale))
+        vanished = (found == 0) & (text.try_cast("double") != 0)
+        # Of 38 digits, none is left to compare.
+        written = text.rlike(rf"\.[0-9]{{{kind.scale}}}[0-9]*[1-9][0-9]*[ \t]*$")
+        found = f.when((finer == found) & ~vanished & ~written, found)
     return _checked(found, text, f"{what}: no {kind.simpleString()}: ")
 
 

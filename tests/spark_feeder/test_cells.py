@@ -76,6 +76,9 @@ def test_what_is_no_value(spark: SparkSession, ansi: str) -> None:
         "x": t.IntegerType(),
         "3000000000": t.IntegerType(),
         "1.005": t.DecimalType(9, 2),
+        "1.0050e0": t.DecimalType(9, 2),
+        "1e-40": t.DecimalType(9, 2),
+        "1234567890.5": t.DecimalType(38, 0),
         "2026-02-30": t.TimestampNTZType(),
         "2026-03-02 09:00 Europe/Paris": t.TimestampNTZType(),
     }
