@@ -31,6 +31,8 @@ MARGIN = 2.0
 _OF_ALL_KEYS = ("columns", "compiled")
 _SEARCHING = ("columns", "optiseq")
 """Matchers that go through all kept events in every epoch."""
+_SMALL_PART = 8
+"""Fewer held events than this part of an epoch do not matter."""
 _PAIRS_AT_ONCE = 1 << 20
 _LONGEST_GROUP = 40
 """Longer groups are estimated as this long: their subsets are beyond counting anyway."""
@@ -201,8 +203,9 @@ def _chains(anchors: CostEstimate) -> float:
 
 
 class EngineChooser:
-    """Chooses the matcher for each epoch. The choice is reconsidered when the length of an epoch,
-    or for short epochs the number of events held, has changed by more than a factor of two."""
+    """Chooses the matcher for each epoch. The choice is reconsidered when the length of an epoch has
+    changed by more than a factor of two, or the number of events held has grown by as much: with few
+    events held, as after a gap, an epoch says little about those that follow."""
 
     def __init__(self, query: ir.PatternQuery, engine: str) -> None:
         name, why = pick(query, engine)
@@ -214,7 +217,12 @@ class EngineChooser:
     def due(self, events: int, kept: int = 0) -> bool:
         """Returns whether an epoch of `events` events calls for a new choice, with `kept` events
         held."""
-        return self.open and events > 0 and stale(self.considered, (events, max(events, kept)))
+        if not self.open or not events:
+            return False
+        if not self.considered:
+            return True
+        length, held = self.considered
+        return stale((length,), (events,)) or kept > 2 * max(held, events // _SMALL_PART)
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
         """Takes over the state of another chooser of the same query."""
@@ -226,16 +234,17 @@ class EngineChooser:
         self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
         """Chooses a matcher for an epoch that begins with `batch`, whose events are in order."""
-        self.considered = (events, max(events, kept))
+        is_fuller = bool(self.considered) and kept > 2 * self.considered[1]
+        self.considered = (events, kept)
         seen = sample(self.query, beginning(batch, self.query.window), events, kept, held)
-        return self.by_cost(costs(self.query, seen))
+        return self.by_cost(costs(self.query, seen), 1.0 if is_fuller else MARGIN)
 
-    def by_cost(self, found: Mapping[str, float]) -> Choice:
-        """Switches to the cheapest matcher if it is cheaper by `MARGIN`; otherwise keeps the
-        present one."""
+    def by_cost(self, found: Mapping[str, float], margin: float = MARGIN) -> Choice:
+        """Switches to the cheapest matcher if it is cheaper by `margin`; otherwise keeps the present
+        one. The present one has no such advantage if it was chosen with fewer events held."""
         cheapest = min(found, key=lambda name: (found[name], name))
         engine = self.choice.engine
-        if found[cheapest] * MARGIN <= found[engine]:
+        if found[cheapest] * margin <= found[engine]:
             engine = cheapest
         others = ", ".join(f"{n} {_time(c)}" for n, c in found.items() if n != engine)
         why = f"estimated {_time(found[engine])} an epoch; {others}"

@@ -147,6 +147,22 @@ def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
     assert set(found) == set(Oracle(query).matches(events))
 
 
+@pytest.mark.parametrize("seed", [1, 2, 7, 10])
+def test_a_choice_for_an_empty_window_does_not_stay(seed: int) -> None:
+    """At the beginning and behind a gap, an epoch finds no event held, and looks cheap to a matcher
+    that searches from one start after the other."""
+    operator = PatternOperator(query_of("PATTERN A; B; C; D WITHIN 1000 ms RETURN *"))
+    chance, engines = random.Random(seed), []
+    for number in range(3_000):
+        late = number >= 1_040  # the epoch before the gap has 16 events, all others have 64
+        kind = chance.choice("ABCDEFGHIJKLMNOPQRST")
+        operator.push(event := Event(10 * number + 60_000 * late, number, kind, {"x": 0}))
+        if (number - 1_040 * late) % 64 == 63 or number == 1_039:
+            operator.advance(event.ts)
+            engines.append(operator.engine)
+    assert (engines[14], engines[-1]) == ("columns", "columns")
+
+
 def test_of_single_events_what_is_held_shows_the_work() -> None:
     """A single event looks cheap to a matcher that keeps a run for each subset."""
     query = query_of("PATTERN A; B+ b; C WITHIN 24 ms USING ANY SUBSETS RETURN count(b) AS n")
