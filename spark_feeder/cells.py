@@ -65,6 +65,7 @@ def _utc(text: Column) -> Column:
 
 def _checked(value: Column, text: Column, wrong: str) -> Column:
     """Stops the job if a text that is not blank has no value. The error is of a kind that
-    `errors.cause` finds in Spark's message, so that the job is not started again."""
-    error = f.raise_error(f.concat(f.lit(f"FeedError: schema: {wrong}"), text))
+    `errors.cause` finds in Spark's message, so that the job is not started again. It is in two
+    pieces, since messages of other errors may show this very expression."""
+    error = f.raise_error(f.concat(f.lit("Feed"), f.lit(f"Error: schema: {wrong}"), text))
     return f.coalesce(value, f.when(f.btrim(text, f.lit(" \t")) != "", error))

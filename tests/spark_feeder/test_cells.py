@@ -97,6 +97,15 @@ def test_what_is_no_value(spark: SparkSession, ansi: str) -> None:
         spark.conf.unset("spark.sql.ansi.enabled")
 
 
+def test_other_errors_may_show_the_expression(spark: SparkSession) -> None:
+    """Spark prints plans in its messages. Such an error has no cause that ends a job for good."""
+    column = value(f.col("a"), t.IntegerType(), "column a")
+    rows = spark.createDataFrame([("1",)], "a string").select(column)
+    shown = rows._jdf.queryExecution().toString()
+    assert "no int: " in shown
+    assert cause(shown)[0] is None
+
+
 def test_members_are_spelled_as_columns(spark: SparkSession) -> None:
     """Names within texts, and those of other members, stay as they are."""
     names = ["a", "user.id", "Größe", "c$1"]
