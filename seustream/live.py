@@ -230,7 +230,7 @@ class LiveQueries(ABC):
 
     def subscribe(self, query: str) -> None:
         """Includes in `results` a query that another client registered at the bridge, from its
-        first kept result on. `late.R` are the late rows of a stream R WITH (late = 'side').
+        first kept result on, or from where a writer with a name has read it. `late.R` are the late rows of a stream R WITH (late = 'side').
 
         >>> import seustream as ss
         >>> with ss.connect() as con:

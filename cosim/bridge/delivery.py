@@ -2,8 +2,9 @@
 
 A query of a loaded set keeps its results until every reader has trimmed them, and processing waits
 when there are too many. A query registered by a statement that does not ask for that keeps only its
-last results: readers come and go, and a query without readers holds up no other. The same holds for results of a query that
-has ended or failed, and for late rows that a stream WITH (late = 'side') keeps, not the run.
+last results: readers come and go, and a query without readers holds up no other. The same holds for
+results of a query that has ended or failed, and for late rows that a stream WITH (late = 'side')
+keeps, not the run.
 """
 
 from __future__ import annotations

@@ -219,10 +219,11 @@ class EngineChooser:
         held."""
         if not self.open or not events:
             return False
-        if not self.considered:
-            return True
-        length, held = self.considered
-        return stale((length,), (events,)) or kept > 2 * max(held, events // _SMALL_PART)
+        return stale(self.considered[:1], (events,)) or self._is_fuller(events, kept)
+
+    def _is_fuller(self, events: int, kept: int) -> bool:
+        """Returns whether many more events are held than when the matcher at work was chosen."""
+        return bool(self.considered) and kept > 2 * max(self.considered[1], events // _SMALL_PART)
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
         """Takes over the state of another chooser of the same query."""
@@ -234,14 +235,15 @@ class EngineChooser:
         self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
         """Chooses a matcher for an epoch that begins with `batch`, whose events are in order."""
-        is_fuller = bool(self.considered) and kept > 2 * self.considered[1]
+        # What was chosen with few events held has no advantage over the others.
+        margin = 1.0 if self._is_fuller(events, kept) else MARGIN
         self.considered = (events, kept)
         seen = sample(self.query, beginning(batch, self.query.window), events, kept, held)
-        return self.by_cost(costs(self.query, seen), 1.0 if is_fuller else MARGIN)
+        return self.by_cost(costs(self.query, seen), margin)
 
     def by_cost(self, found: Mapping[str, float], margin: float = MARGIN) -> Choice:
         """Switches to the cheapest matcher if it is cheaper by `margin`; otherwise keeps the present
-        one. The present one has no such advantage if it was chosen with fewer events held."""
+        one."""
         cheapest = min(found, key=lambda name: (found[name], name))
         engine = self.choice.engine
         if found[cheapest] * margin <= found[engine]:

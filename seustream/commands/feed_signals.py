@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+from seustream.commands.signals import ENDS
 
 
 class HeldSignals:
@@ -16,7 +16,7 @@ class HeldSignals:
 
     def __enter__(self) -> HeldSignals:
         self._came: int | None = None
-        handlers = {number: signal.getsignal(number) for number in _ENDS}
+        handlers = {number: signal.getsignal(number) for number in ENDS}
         self._handlers = {
             n: handler for n, handler in handlers.items() if handler != signal.SIG_IGN
         }

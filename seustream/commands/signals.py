@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 
-_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end a command or a server."""
 
 
 class EndSignal:
@@ -20,7 +21,7 @@ class EndSignal:
     def __enter__(self) -> EndSignal:
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
-        self._handlers = {number: signal.getsignal(number) for number in _ENDS}
+        self._handlers = {number: signal.getsignal(number) for number in ENDS}
         if self._handlers[signal.SIGHUP] is signal.SIG_IGN:
             del self._handlers[signal.SIGHUP]
         for number in self._handlers:
