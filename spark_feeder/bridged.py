@@ -25,6 +25,7 @@ from seustream.spark_feeder.progress import OBSERVED, observed
 from seustream.spark_feeder.queries import compiled_for
 from seustream.spark_feeder.source import NAME, Seustream
 from seustream.spark_feeder.types import spark_schema, timed
+from seustream.spark_feeder.workers import prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def bridged(
     spark = spark_of(sources)
     # Spark looks for it once, in a Python worker; if that worker dies, Spark continues without it.
     spark.dataSource.register(Seustream)
+    prepare(spark, NAME)
     compilation = (
         queries if isinstance(queries, Compilation) else compiled_for(connection.client(), queries)
     )

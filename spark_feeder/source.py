@@ -22,6 +22,9 @@ for which a batch waits up to a second (1);
 `endStreams`, true: what is read with `availableNow` or `spark.read` is complete, so the streams end
 first; `tokenFile`, `tlsCa`, `tlsCert` and `tlsKey`; `patience`, seconds to wait for a bridge that is away or has no room
 (60). A batch of rows may have a `writer` and an `epoch`, by which the bridge recognises it.
+
+A program that starts several queries of a session at once, other than by `run`, first calls
+`workers.prepare(spark, "seustream")`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,22 @@
-"""Keeps what Python workers of Spark have from one task to the next out of garbage collection."""
+"""Python workers of Spark: what they keep out of garbage collection, and their environment."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SET_BY_SPARK = (
+    "SPARK_LOCAL_DIRS",
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+    "SPARK_PYTHON_RUNTIME",
+)
+"""The variables that Spark sets in the environment of a data source whenever a query of it starts."""
 _modules = 0
 """The number of modules there were when the worker last settled."""
 
@@ -21,3 +32,17 @@ def settle() -> None:
         gc.collect()
         gc.freeze()
         _modules = len(sys.modules)
+
+
+def prepare(spark: SparkSession, source: str) -> None:
+    """Adds the variables that Spark sets to the environment of a registered data source, before its
+    queries start.
+
+    These share the environment, a map of the JVM without a lock. Two that start together and both
+    add a variable can leave the map with a wrong size, and then no task of the source can be read
+    (`java.io.OptionalDataException`), however often it is tried. A variable that is there only
+    gets its value again."""
+    manager = spark._jsparkSession.sessionState().dataSourceManager()
+    environment = manager.lookupDataSource(source).dataSourceCls().envVars()
+    for name in SET_BY_SPARK:
+        environment.putIfAbsent(name, "")
