@@ -8,8 +8,10 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Container
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from seustream.cosim.bridge.disk import RealDisk
@@ -177,11 +179,14 @@ def _export(export: Export, out: Path) -> int:
 def _write(export: Export, folder: Path) -> None:
     folder.mkdir(parents=True)
     counts: dict[str, int] = {}
-    names: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str, pa.Schema], str] = {}
     with contextlib.ExitStack() as stack:
         writers: dict[str, parquet.ParquetWriter] = {}
         for kind, name, rows in export.tables():
-            file = names.setdefault((kind, name), f"{kind}/{_safe(name, len(names))}.parquet")
+            # A stream or query that was made anew may have other columns, which want another file.
+            of = kind, name, rows.schema.remove_metadata()
+            if (file := names.get(of)) is None:
+                file = names[of] = _file(kind, _safe(name, len(names)), counts)
             if file not in writers:
                 (folder / kind).mkdir(exist_ok=True)
                 options = parquet_options(rows.schema)
@@ -196,10 +201,19 @@ def _write(export: Export, folder: Path) -> None:
     ]
     said = {
         "rows": counts,
-        "names": {file: name for (_, name), file in names.items()},
+        "names": {file: name for (_, name, _), file in names.items()},
         "damages": [str(damage) for damage in damages],
     }
     (folder / "export.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+
+
+def _file(kind: str, name: str, taken: Container[str]) -> str:
+    """Returns a file that is not taken: the name's own, or with a number."""
+    file, number = f"{kind}/{name}.parquet", 1
+    while file in taken:
+        number += 1
+        file = f"{kind}/{name}.{number}.parquet"
+    return file
 
 
 def _safe(name: str, number: int) -> str:

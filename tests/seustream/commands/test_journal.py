@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from seustream import connect
 from seustream.cli import main
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.limits import USUAL
@@ -170,6 +171,33 @@ def test_windows_and_results_are_taken_out(tmp_path: Path) -> None:
     kept = multiset(parquet.read_table(out / "windows" / "R.parquet"))
     assert kept.total() > 10
     assert kept <= multiset(first["R"])
+
+
+def test_streams_made_anew_are_taken_out(tmp_path: Path) -> None:
+    """Its columns are others, also those of the query over it; each kind of rows has a file, which
+    takes no other's name."""
+    folder, out = tmp_path / "j", tmp_path / "out"
+    with bridge(folder) as (_, url), connect(url, writer="w") as con:
+        con.sql(
+            'CREATE STREAM u (x int); CREATE STREAM "t.2" (x int); SELECT x FROM u; SELECT x FROM "t.2"'
+        )
+        con.push("t.2", {"ts": [1], "x": [9]})
+        for column, values in (("a int", [5, 6]), ("b varchar", ["x"]), ("a int", [7])):
+            con.sql(f"CREATE STREAM t ({column}); REGISTER QUERY q AS SELECT * FROM t")
+            con.push("t", {"ts": [*range(len(values))], column[0]: values})
+            list(con.results())
+            con.sql("DROP QUERY q")
+            con.sql("DROP STREAM t")
+    assert main(["journal", "export", str(folder), "-o", str(out)]) == 0
+    listed = json.loads((out / "export.json").read_text())
+    of = [file for file, name in listed["names"].items() if name == "t"]
+    found = {
+        tuple(rows.column(1).to_pylist()) for rows in map(parquet.read_table, (out / f for f in of))
+    }
+    assert found == {(5, 6, 7), ("x",)}
+    assert {listed["rows"][file] for file in of} == {3, 1}
+    other = [file for file, name in listed["names"].items() if name == "t.2"]
+    assert [parquet.read_table(out / file).column("x").to_pylist() for file in other] == [[9]]
 
 
 @pytest.mark.parametrize(
