@@ -252,7 +252,7 @@ def exchanged(
     c: Compilation,
     sites: Sites,
     local: Callable[[Stream], pa.Table],
-    slack: int = 0,
+    slack: int | None = None,
     strict: bool = False,
 ) -> Exchanged:
     """Has the sites find the rows that can be in a result, and fetches the streams that are needed
@@ -279,7 +279,7 @@ def exchanged(
     return Exchanged(whole | tables, record, tuple(lines))
 
 
-def _setup(exchange: SiteExchange, sites: Sites, slack: int) -> Setup:
+def _setup(exchange: SiteExchange, sites: Sites, slack: int | None) -> Setup:
     """Lays out a node for each logical site, then the query node, which is here."""
     from seustream.cosim.sites.process import Setup
     from seustream.engine.sites.shared import SharedLayout

@@ -47,14 +47,15 @@ BLOCK_ROWS = 1024
 class Setup:
     """The setup of a run, which every process is sent. `where[node]` is a node's process,
     `addresses` are those of processes (none for 0), `definitions` the streams of the sites that
-    processes feed from their own sources; `token` and `certificate` are for calls between services.
+    processes feed from their own sources; `slack`, if given, is that of all streams; `token` and
+    `certificate` are for calls between services.
     The remaining members degrade the network between processes, for tests."""
 
     layout: SiteLayout | SharedLayout
     where: dict[int, int]
     addresses: tuple[str | None, ...]
     definitions: tuple[Definition, ...] = ()
-    slack: int = 0
+    slack: int | None = None
     token: str | None = None
     certificate: bytes | None = None
     session: str = field(default_factory=secrets.token_hex)
@@ -255,7 +256,8 @@ class Process:
     def feed(self, rows: Mapping[str, pa.Table]) -> None:
         """Feeds this process's sites from the streams' rows, each in the order of its times."""
         assert isinstance(self.setup.layout, SharedLayout)
-        tables = {name: self._in_order(name, table) for name, table in rows.items()}
+        streams = {stream.name: stream for stream in self.setup.definitions}
+        tables = {name: self._in_order(streams[name], table) for name, table in rows.items()}
         feeds = [
             blocks_of(stream, k, tables[stream.name.partition("#")[0]], most=BLOCK_ROWS)
             for k, stream in enumerate(self.setup.layout.sites)
@@ -264,12 +266,15 @@ class Process:
         self.feeding = len(feeds)
         threading.Thread(target=self._feed, args=(feeds,), daemon=True).start()
 
-    def _in_order(self, name: str, rows: pa.Table) -> pa.Table:
+    def _in_order(self, stream: Definition, rows: pa.Table) -> pa.Table:
         """Returns a stream's rows by time, without late ones."""
-        merger = Merger([name], self.setup.slack)
+        name, slack = stream.name, self.setup.slack
+        merger = Merger([name], stream.out_of_orderness if slack is None else slack)
         merger.push(name, rows)
         merger.stop(name)
         self.late |= merger.late
+        if late := merger.late.get(name, 0) if stream.late == "error" else 0:
+            self.fault = f"stream {name}: {late:,} late row{'s' * (late != 1)}, which it refuses"
         parts = [part.rows[0] for part in merger.release(max(rows.num_rows, 1))]
         table = pa.concat_tables(parts) if parts else rows.slice(0, 0)
         self.rows[name] = table.num_rows

@@ -189,7 +189,7 @@ def _exchanged(
             c,
             remote,
             lambda stream: read(inputs[stream], stream),
-            arguments.slack or 0,
+            arguments.slack,
             arguments.strict,
         )
     except SitesError as error:

@@ -230,3 +230,31 @@ def test_costs_that_lead_nowhere_are_refused(
     assert "no way leads from the site of R through those of S to here" in said
     described.write_text(f'strategy = "auto"\n{text}[cost.r]\ns = inf\n')
     assert run(folder, "--sites", str(described), *inputs(folder, "L")) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "late", "status"), [(5, "drop", 0), (2, "drop", 0), (2, "error", 2)]
+)
+def test_a_stream_at_a_site_keeps_its_own_slack(
+    given: int, late: str, status: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stream falls back by 4 ms; pairs of the row that does are results, or it is late."""
+    options = f"WITH (max_out_of_orderness = '{given} ms', late = '{late}')"
+    text = QUERIES.replace("R (a int, b int);", f"R (a int, b int) {options};")
+    (folder / "q.xsql").write_text(text.partition("REGISTER QUERY groups")[0])
+    (folder / "R.csv").write_text("ts,a,b\n1,1,5\n8,2,4\n4,1,3\n9,2,9\n")
+    assert run(folder, *inputs(folder, "RSL"), out="one") == status
+    process = Served(folder, "R")
+    try:
+        capsys.readouterr()
+        sites = ["--site", f"R={process.address}"]
+        assert run(folder, *sites, *inputs(folder, "SL")) == status
+    finally:
+        process.end()
+    said = capsys.readouterr().err
+    if status:
+        assert "stream R: 1 late row" in said
+        assert not (folder / "many").exists()
+        return
+    assert files(folder, "many") == files(folder, "one")
+    assert ("1 late tuple" in said) == (given < 4)
