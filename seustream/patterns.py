@@ -55,7 +55,7 @@ def samples(
     for query in (way for pattern in patterns for way in pattern.ways):
         if not isinstance(query, ir.PatternQuery) or query.stream.name not in tables:
             continue
-        if len(candidates(query)) > 1:
+        if {"columns", "optiseq"} & {*candidates(query)}:  # which search lists, in some order
             rows = tables[query.stream.name].slice(0, _SAMPLED)
             columns = {*needed(query)} - {ir.TIME}
             batch = of_table(rows, query.stream, query.type_column, columns, 0)

@@ -1,12 +1,15 @@
-"""Chooses among the matchers that can run a query: the one estimated to be cheapest.
+"""Chooses between two matchers for subsets of groups: the automaton's kernel, and a search of lists.
 
-The cost model needs the lengths of lists and the share of pairs that a condition lets through. Both
+All other queries have their matcher from the beginning (`planner.pick`). Where a condition compares
+the events before and after a group, the automaton makes all subsets that a later event might
+complete; the search first binds the single events, and makes the subsets between them. Which is
+cheaper depends on the lengths of lists and on the share of pairs that a condition lets through. Both
 are sampled from the first events of an epoch: those of one window, and no more than 10,000. For a
 short epoch, the events held from before are sampled too, and it is charged its share of the work
 that they make. The work, steps of a search or runs tested, is weighed with each matcher's cost of a
-unit; an epoch and an event cost something in any case. The columns win on long epochs, where one
-more step costs next to nothing. With a few events at a time, the other matchers finish before the
-columns have set up. `seustream bench patterns:costs` measures the figures of `COSTS`.
+unit; an epoch and an event cost something in any case. The figures are rough: they have to tell
+apart what differs by orders of magnitude. `seustream bench pattern_costs` shows what the choice
+costs beside all other matchers.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seustream.compiler.pattern import ir
-from seustream.compiler.pattern.ir import Class, Mode, Strategy
+from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.batch import EventBatch, concat
-from seustream.engine.pattern.links import link
+from seustream.engine.pattern.links import asks
 from seustream.engine.pattern.lists import Lists
 from seustream.engine.pattern.planner import CostEstimate, cost_order, pick, stale, supports
 from seustream.engine.pattern.sampling import constants, fitting, share
@@ -28,11 +31,10 @@ from seustream.engine.pattern.sampling import constants, fitting, share
 SAMPLED = 10_000
 MARGIN = 2.0
 """Another matcher must be cheaper by this factor to replace the one at work."""
-_OF_ALL_KEYS = ("columns", "compiled")
-_SEARCHING = ("columns", "optiseq")
-"""Matchers that go through all kept events in every epoch."""
 _SMALL_PART = 8
 """Fewer held events than this part of an epoch do not matter."""
+_SHORT = 64
+"""Shorter epochs count as this long: they cost the same, and their lengths change all the time."""
 _PAIRS_AT_ONCE = 1 << 20
 _LONGEST_GROUP = 40
 """Longer groups are estimated as this long: their subsets are beyond counting anyway."""
@@ -49,12 +51,11 @@ class Cost:
 
 
 COSTS: Mapping[str, Cost] = {
-    "columns": Cost(epoch=16.0, event=0.003, work=0.15),
-    "compiled": Cost(epoch=16.0, event=0.005, work=0.07),
-    "optiseq": Cost(epoch=1.2, event=0.3, work=10.0),
-    "nfa": Cost(epoch=1.5, event=1.2, work=14.0),
-    "compact": Cost(epoch=0.5, event=1.8, work=11.0),
+    "compiled": Cost(epoch=8.0, event=0.03, work=0.08),
+    "optiseq": Cost(epoch=8.0, event=1.5, work=7.0),
 }
+ASKED = 100
+"""The cost of a test for which the kernel asks, in tests that it decides itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,15 @@ class Choice:
 
 
 def candidates(query: ir.PatternQuery) -> list[str]:
-    """Returns the matchers to choose from. The compiled automaton is left out where the columns can
-    run the query, because its runs may exceed their limit."""
-    can = [name for name, reason in supports(query).items() if reason is None]
-    return [name for name in can if name != "compiled" or "columns" not in can]
-
-
-def compares(query: ir.PatternQuery) -> bool:
-    """Returns whether the columns compare the query's events in kernels: no other matcher goes
-    through as many pairs, however short an epoch is."""
-    pairs = (c for c in query.conjuncts if c.cls is Class.PAIR)
-    return supports(query)["columns"] is None and any(link(c) is not None for c in pairs)
+    """Returns the matchers to choose from: more than one for subsets of a group between two events
+    that a condition compares."""
+    reasons = supports(query)
+    if reasons["columns"] is None or any(reasons[name] for name in COSTS):
+        return [pick(query)[0]]
+    groups = [i for i, element in enumerate(query.elements) if element.kleene]
+    pairs = [c.refs for c in query.conjuncts if c.cls is Class.PAIR]
+    around = any(min(refs) < group < max(refs) for refs in pairs for group in groups)
+    return list(COSTS) if around else [pick(query)[0]]
 
 
 def beginning(batch: EventBatch, window: int | None) -> EventBatch:
@@ -150,38 +149,28 @@ def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]
 
 
 def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
-    """Returns the cost of such an epoch for each matcher that can run the query."""
+    """Returns the cost of such an epoch for each of the matchers to choose from."""
     steps = len(query.elements) + len(query.conjuncts)
+    compiled, optiseq = COSTS["compiled"], COSTS["optiseq"]
+    tests = _from_the_left(seen.anchors) * _subsets(seen) * (ASKED if asks(query) else 1)
+    last = len(seen.anchors.counts) - 1
+    fit = seen.anchors.raw(0, last) * seen.anchors.passing(0, last)
+    made = cost_order(seen.anchors)[0] + fit * _subsets(seen)
+    looked_at = seen.events + seen.kept  # the search goes through all events held
     return {
-        name: COSTS[name].epoch * steps * (1 if name in _OF_ALL_KEYS else seen.keys)
-        + COSTS[name].event * (seen.events + seen.kept * (name in _SEARCHING))
-        + COSTS[name].work * _work(name, query, seen) * seen.part
-        for name in candidates(query)
+        "compiled": compiled.epoch * steps
+        + compiled.event * seen.events
+        + compiled.work * tests * seen.part,
+        "optiseq": optiseq.epoch * steps * seen.keys
+        + optiseq.event * looked_at
+        + optiseq.work * made * seen.part,
     }
 
 
-def _work(engine: str, query: ir.PatternQuery, seen: Sample) -> float:
-    """Estimates the partial matches that a search makes, or the runs that are tested."""
-    anchors = seen.anchors
-    groups = 1.0
-    if query.mode is Mode.SUBSETS or query.strategy is not Strategy.ANY:
-        # An event is in a subset or is not. The average is of windows of different sizes, and the
-        # fullest have most of the subsets.
-        choices = math.e if query.mode is Mode.SUBSETS else 2.0
-        for events in seen.groups:
-            groups *= choices ** min(events, _LONGEST_GROUP)
-    if not anchors.counts:
-        return groups * seen.events
-    if query.strategy is Strategy.STRICT:  # a step fits or does not
-        return float(anchors.counts[0] * len(anchors.counts)) * groups
-    if query.strategy is Strategy.NEXT:
-        return _chains(anchors) * groups
-    if engine == "nfa" or (engine == "compiled" and supports(query)["compact"] is not None):
-        return _from_the_left(anchors) * groups
-    if engine in ("compact", "compiled"):  # a node per event, a step per event of a result
-        last = len(anchors.counts) - 1
-        return sum(anchors.counts) + anchors.raw(0, last) * groups
-    return cost_order(anchors)[0] * (groups if query.mode is Mode.SUBSETS else 1.0)
+def _subsets(seen: Sample) -> float:
+    """Estimates the subsets of a group in a window. An event is in one or is not. The average is of
+    windows of different sizes, and the fullest have most of the subsets."""
+    return math.exp(sum(min(events, _LONGEST_GROUP) for events in seen.groups))
 
 
 def _from_the_left(anchors: CostEstimate) -> float:
@@ -189,16 +178,6 @@ def _from_the_left(anchors: CostEstimate) -> float:
     work = float(anchors.counts[0])
     for high in range(1, len(anchors.counts)):
         work += anchors.raw(0, high) * anchors.passing(0, high - 1)
-    return work
-
-
-def _chains(anchors: CostEstimate) -> float:
-    """Estimates NEXT: a run looks at events until one fits, and stays a single run."""
-    work = starts = float(anchors.counts[0])
-    for high in range(1, len(anchors.counts)):
-        there = anchors.raw(high, high) / max(anchors.span / anchors.window, 1.0)
-        fits = anchors.passing(0, high) / max(anchors.passing(0, high - 1), 1e-9)
-        work += starts * min(there, 1 / max(fits, 1e-9))
     return work
 
 
@@ -211,7 +190,7 @@ class EngineChooser:
         name, why = pick(query, engine)
         self.choice = Choice(name, why)
         self.query = query
-        self.open = engine == "auto" and not compares(query) and len(candidates(query)) > 1
+        self.open = engine == "auto" and len(candidates(query)) > 1
         self.considered: tuple[int, ...] = ()
 
     def due(self, events: int, kept: int = 0) -> bool:
@@ -219,7 +198,8 @@ class EngineChooser:
         held."""
         if not self.open or not events:
             return False
-        return stale(self.considered[:1], (events,)) or self._is_fuller(events, kept)
+        before = tuple(max(length, _SHORT) for length in self.considered[:1])
+        return stale(before, (max(events, _SHORT),)) or self._is_fuller(events, kept)
 
     def _is_fuller(self, events: int, kept: int) -> bool:
         """Returns whether many more events are held than when the matcher at work was chosen."""

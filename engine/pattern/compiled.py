@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.language.types import Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Pick, Strategy
 from seustream.engine.kernels import native
@@ -32,7 +32,7 @@ from seustream.engine.pattern.fill import Completion
 from seustream.engine.pattern.found import Found, GroupMembers, runs
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
-from seustream.engine.pattern.links import of_any
+from seustream.engine.pattern.links import of_any, side_of
 from seustream.engine.pattern.lists import FAR, Lists
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import supports
@@ -160,23 +160,18 @@ class CompiledSearch:
     def _side(self, e: x.Expression, of: Type) -> Side | None:
         """Returns one side of a comparison in the kernel's form, or None if it is not about one
         event."""
+        read = side_of(e, of)
+        if read is None:
+            return None
         if isinstance(e, ir.GroupAggregate):
-            plain = not (e.before or e.aggregate.arguments or e.aggregate.where)
-            counts = e.aggregate.function == "count" and plain and of.kind is Kind.BIGINT
-            return (0, self._stages[e.element], _COUNT) if counts else None
+            return 0, self._stages[e.element], _COUNT
         part = converted((e, of))
-        read = {
-            (leaf.element, leaf.pick) if isinstance(leaf, ir.Value) else None
-            for leaf in x.leaves(e)
-        }
         if not read:
             value = evaluate(part, _nothing, 1)
             return (
                 None if value.null_count else (int(numbers(value, self._codes)[0][0]), 0, _CONSTANT)
             )
-        if len(read) > 1 or (only := read.pop()) is None:
-            return None
-        element, pick = only
+        ((element, pick),) = read
         column = self._sides.setdefault((of_any(part), of), len(self._sides))
         return column, self._stages[element], _PICKS.index(pick)
 

@@ -14,7 +14,7 @@ from seustream.compiler.pattern.fields import fields
 from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.compiler.pattern.rows import RowQuery
 from seustream.engine.pattern.automaton import Automaton
-from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, compares, costs
+from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, costs
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import cost_order, supports
 from seustream.engine.pattern.recognize.explain import decided, row_automaton
@@ -247,7 +247,7 @@ def pattern(query: ir.MatchQuery, seen: Sample | None = None) -> PatternFacts:
         _automaton(query),
         _lists(query, seen),
         query.empty,
-        (choice.engine,) if compares(query) else tuple(candidates(query)),
+        tuple(candidates(query)),
         dict(choice.costs),
         {name: why for name, why in supports(query).items() if why is not None},
         tuple(map(str, query.elements)) if "#" in query.name else (),

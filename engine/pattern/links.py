@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Kind, Type
 from seustream.compiler.pattern import ir
-from seustream.compiler.pattern.ir import Pick
+from seustream.compiler.pattern.ir import Class, Pick
 from seustream.engine.kernels import native
 from seustream.engine.pattern.columns import Array, Ints, Once
 from seustream.engine.pattern.lists import Lists
@@ -71,6 +72,34 @@ def link(conjunct: ir.Conjunct) -> PatternLink | None:
         sides.append(Once(element, Pick.ONE, converted((side, e.of)), e.of))
     left, right = sides
     return PatternLink(e.condition, left, right) if left.element != right.element else None
+
+
+def side_of(e: x.Expression, of: Type) -> set[tuple[int, Pick]] | None:
+    """Returns which events a side of a comparison reads, as the automaton's kernel knows them: one,
+    or none for a constant and for a plain count of a group. None where it knows none of these."""
+    if isinstance(e, ir.GroupAggregate):
+        plain = not (e.before or e.aggregate.arguments or e.aggregate.where)
+        counts = e.aggregate.function == "count" and plain and of.kind is Kind.BIGINT
+        return set() if counts else None
+    leaves = [*x.leaves(converted((e, of)))]
+    read = {(leaf.element, leaf.pick) for leaf in leaves if isinstance(leaf, ir.Value)}
+    whole = all(isinstance(leaf, ir.Value) for leaf in leaves)
+    return read if whole and len(read) < 2 else None
+
+
+def asks(query: ir.PatternQuery) -> bool:
+    """Returns whether the automaton's kernel has to ask for a condition, which costs as much as
+    hundreds of its own comparisons."""
+    for conjunct in query.conjuncts:
+        e = conjunct.expression
+        if conjunct.cls is Class.CONSTANT:
+            continue
+        if sum(query.elements[i].kleene for i in conjunct.refs) > 1 or not comparable(e):
+            return True
+        assert isinstance(e, x.Compare)
+        if any(side_of(side, e.of) is None for side in (e.left, e.right)):
+            return True
+    return False
 
 
 def partners(

@@ -145,10 +145,10 @@ class PatternOperator:
         """Moves the watermark like `advance`; returns the matches as rows of RETURN, with their
         times."""
         found = self._advance(watermark)
+        if not found:
+            return self._nothing
         if isinstance(found, list):
             return self.rows_of(self._stamped(found))
-        if found is None:
-            return self._nothing
         if self.query.waits and self.query.window is None:
             return self.rows_of(self._stamped(found))
         return output.of_found(self._meaning, found), found.determined

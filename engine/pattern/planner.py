@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Mode, Strategy
 from seustream.engine.pattern.errors import EngineRefused
+from seustream.engine.pattern.links import asks
 
 ENGINES = ("auto", "columns", "compiled", "optiseq", "nfa", "compact")
 MOST_ELEMENTS = 62
@@ -214,14 +215,15 @@ def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
                 f"P016 engine {engine} cannot run this query: {reason}", f"can: {can}"
             )
         return engine, "asked for"
-    if reasons["columns"] is None:
+    columns, compiled = reasons["columns"] is None, reasons["compiled"] is None
+    at_once = columns and query.strategy is Strategy.ANY and not query.waits
+    if compiled and not at_once and not asks(query):
+        return "compiled", "runs of an automaton, which a kernel advances"
+    if columns:
         return "columns", "ordered lists searched as whole columns"
-    plain = reasons["compact"] is None and query.kleene
-    if reasons["compiled"] is None and plain:
-        return "compiled", "only constants: every step leads to a match"
     if reasons["optiseq"] is None:
         return "optiseq", "groups between single events, searched by ordered lists"
-    if reasons["compiled"] is None:
+    if compiled:
         return "compiled", f"only an automaton can: {reasons['optiseq']}"
     assert reasons["nfa"] is None, "every query has a matcher"
     return "nfa", f"only the automaton can: {reasons['optiseq']}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import EventBatch, needed, of_events
-from seustream.engine.pattern.choice import Choice, EngineChooser, HeldEvents, candidates
+from seustream.engine.pattern.choice import Choice, EngineChooser, HeldEvents
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.compiled import CompiledSearch
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
@@ -178,8 +178,9 @@ class Turns(EngineChooser):
     def consider(
         self, batch: EventBatch, events: int, kept: int = 0, held: HeldEvents | None = None
     ) -> Choice:
-        super().consider(batch, events, kept, held)
-        self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
+        self.considered = (events, kept)
+        can = [name for name, reason in supports(self.query).items() if reason is None]
+        self.choice = Choice(self.chance.choice(can), "its turn")
         return self.choice
 
 

@@ -14,6 +14,7 @@ from seustream.engine.pattern.choice import (
     SAMPLED,
     EngineChooser,
     beginning,
+    candidates,
     costs,
     sample,
 )
@@ -25,8 +26,8 @@ from tests.engine.pattern.oracle import Oracle
 PAIRS = "PATTERN A; B; C WHERE b.x > a.x WITHIN 50 ms RETURN *"
 
 
-SUMS = "PATTERN A; B; C WHERE b.x - a.x > 0 WITHIN 50 ms RETURN *"
-"""A pattern without a comparison of one event with another."""
+AROUND = "PATTERN A; B+; C WHERE c.x {} a.x WITHIN 24 ms USING ANY SUBSETS RETURN *"
+"""A group between two events that a condition compares, the only pattern with a choice."""
 
 
 def stream(events: int, seed: int = 0) -> list[Event]:
@@ -68,114 +69,107 @@ def test_the_sample_of_a_part_stands_for_the_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "events", "choice"),
+    ("text", "choice"),
     [
-        (PAIRS, 50_000, "columns"),
-        (PAIRS, 1, "columns"),
-        ("PATTERN A; B+; C WITHIN 50 ms RETURN *", 1, "optiseq"),
-        ("PATTERN A; B+; C WITHIN 50 ms RETURN *", 50_000, "columns"),
-        ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 50_000, "columns"),
-        ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 1, "nfa"),
-        ("PATTERN A; B; C WITHIN 50 ms USING STRICT RETURN *", 50_000, "columns"),
-        ("PATTERN A; B+ WITHIN 50 ms USING STRICT RETURN *", 50_000, "compiled"),
+        (AROUND.format("="), ["compiled", "optiseq"]),
+        (AROUND.format("+ b[1].x >"), ["optiseq"]),  # each subset is asked for, whatever the sample
+        (AROUND.replace("c.x {} a.x", "b[i].x > b[i-1].x"), ["compiled"]),
+        (AROUND.replace("A; B+; C", "B+; A; C").format("="), ["compiled"]),
+        (PAIRS, ["columns"]),
+        ("PATTERN A; B; C WHERE c.x = a.x WITHIN 50 ms USING NEXT RETURN *", ["compiled"]),
     ],
 )
-def test_long_epochs_are_the_columns_and_short_ones_only_where_events_are_compared(
-    text: str, events: int, choice: str
-) -> None:
-    operator = PatternOperator(query_of(text))
-    for event in stream(events):
-        operator.push(event)
-    operator.advance(events)
-    assert operator.engine in choice.split(" or ")
+def test_there_is_a_choice_for_groups_between_compared_events(text: str, choice: list[str]) -> None:
+    query = query_of(text)
+    assert candidates(query) == choice
+    assert EngineChooser(query, "auto").open == (len(choice) > 1)
+    assert not EngineChooser(query, choice[0]).open  # the query asks for this matcher
 
 
-def test_a_rare_first_element_makes_the_automaton_cheap() -> None:
-    """One A, and long lists that only a search from the lists would go through."""
-    query = query_of("PATTERN A; B; C WHERE b.x > a.x WITHIN 1 s USING ANY SUBSETS RETURN *")
-    events = [Event(t, t, "A" if t == 0 else "BC"[t % 2], {"x": 1}) for t in range(400)]
-    found = costs(query, sample(query, of_events(events, {"x": INT}), len(events)))
-    assert found["nfa"] < found["optiseq"] * 2
-    assert set(found) == {"columns", "optiseq", "nfa"}
+def seen(condition: str, rare: bool) -> dict[str, float]:
+    """Returns the costs of an epoch in which the condition rarely holds, or mostly."""
+    query = query_of(AROUND.format(condition))
+    kinds = stream(2_000)
+    events = [Event(e.ts, e.ts, e.type, {"x": e.ts if rare else 0}) for e in kinds]
+    return costs(query, sample(query, of_events(events, {"x": INT}), len(events)))
+
+
+def test_the_search_is_for_conditions_that_rarely_hold() -> None:
+    """It then makes few subsets; the automaton has made them all before it sees the last event."""
+    rarely, mostly = seen("=", rare=True), seen("=", rare=False)
+    assert rarely["optiseq"] < rarely["compiled"]
+    assert mostly["compiled"] < mostly["optiseq"] / MARGIN
 
 
 def test_what_is_kept_counts_where_it_is_searched_again() -> None:
-    query = query_of(PAIRS)
+    query = query_of(AROUND.format("="))
     batch = of_events(stream(1), {"x": INT})
     alone = costs(query, sample(query, batch, 1))
     after = costs(query, sample(query, batch, 1, kept=1_000))
-    assert after["nfa"] == alone["nfa"]
+    assert after["compiled"] == alone["compiled"]
     assert after["optiseq"] > 2 * alone["optiseq"]
-    assert after["columns"] > alone["columns"]
 
 
 def test_a_matcher_gives_way_only_to_a_much_cheaper_one() -> None:
-    chooser = EngineChooser(query_of(SUMS), "auto")
-    assert chooser.by_cost({"columns": 100.0, "nfa": 60.0}).engine == "columns"
-    assert chooser.by_cost({"columns": 100.0, "nfa": 100.0 / MARGIN}).engine == "nfa"
-    assert chooser.by_cost({"columns": 60.0, "nfa": 100.0}).engine == "nfa"
-    assert "estimated 100 µs an epoch; columns 60 µs" in chooser.choice.why
+    chooser = EngineChooser(query_of(AROUND.format("=")), "auto")
+    assert chooser.by_cost({"compiled": 100.0, "optiseq": 60.0}).engine == "compiled"
+    assert chooser.by_cost({"compiled": 100.0, "optiseq": 100.0 / MARGIN}).engine == "optiseq"
+    assert chooser.by_cost({"compiled": 60.0, "optiseq": 100.0}).engine == "optiseq"
+    assert "estimated 100 µs an epoch; compiled 60 µs" in chooser.choice.why
 
 
 def test_it_is_considered_anew_when_epochs_change() -> None:
-    chooser = EngineChooser(query_of(SUMS), "auto")
-    assert chooser.due(10)
+    chooser = EngineChooser(query_of(AROUND.format("=")), "auto")
+    assert chooser.due(1)
     assert not chooser.due(0)
+    chooser.consider(of_events(stream(100), {"x": INT}), 100)
+    assert not chooser.due(200)
+    assert not chooser.due(50)
+    assert chooser.due(201)
+    chooser.consider(of_events(stream(201), {"x": INT}), 201)
+    assert chooser.due(100)
     chooser.consider(of_events(stream(10), {"x": INT}), 10)
-    assert not chooser.due(20)
-    assert not chooser.due(5)
-    assert chooser.due(21)
-    assert chooser.due(4)
-    assert not EngineChooser(query_of(PAIRS), "nfa").due(10)  # the query asks for this matcher
+    assert not chooser.due(1)  # one short epoch is like another
+    assert not chooser.due(100)
+    assert chooser.due(130)
 
 
 def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
-    query = query_of(SUMS.replace("50", "10"))
-    events = stream(900)
+    """The condition holds now and then at first, and later hardly ever."""
+    query = query_of(AROUND.format("=").replace("24 ms", "60 ms"))
+    chance = random.Random(4)
+    events = [
+        Event(ts, ts, chance.choice("AAACCCB"), {"x": ts if ts > 300 else chance.randint(0, 9)})
+        for ts in range(700)
+    ]
     operator = PatternOperator(query)
     found, engines = [], []
-    cuts = [*range(0, 30), 800, *range(801, 830), END_OF_STREAM]
-    for event in events:
-        operator.push(event)
-    for cut in cuts:
+    for cut in (*range(0, 700, 100), *range(605, 630), END_OF_STREAM):
+        for event in events:
+            if operator.watermark < event.ts <= cut:
+                operator.push(event)
         found += [match.ids for match in operator.advance(cut)]
         engines.append(operator.engine)
-    assert engines[1] != "columns"
-    assert engines[30] == "columns"
-    assert engines[-2] != "columns"
-    assert len(found) == len(set(found))
+        operator._chooser.considered = ()  # so that it considers each epoch
+    assert set(engines) == {"compiled", "optiseq"}
+    assert len(found) == len(set(found)) > 0
     assert set(found) == set(Oracle(query).matches(events))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 7, 10])
-def test_a_choice_for_an_empty_window_does_not_stay(seed: int) -> None:
-    """At the beginning and behind a gap, an epoch finds no event held, and looks cheap to a matcher
-    that searches from one start after the other."""
-    operator = PatternOperator(query_of("PATTERN A; B; C; D WITHIN 1000 ms RETURN *"))
-    chance, engines = random.Random(seed), []
-    for number in range(3_000):
-        late = number >= 1_040  # the epoch before the gap has 16 events, all others have 64
-        kind = chance.choice("ABCDEFGHIJKLMNOPQRST")
-        operator.push(event := Event(10 * number + 60_000 * late, number, kind, {"x": 0}))
-        if (number - 1_040 * late) % 64 == 63 or number == 1_039:
-            operator.advance(event.ts)
-            engines.append(operator.engine)
-    assert (engines[14], engines[-1]) == ("columns", "columns")
-
-
-def test_of_single_events_what_is_held_shows_the_work() -> None:
-    """A single event looks cheap to a matcher that keeps a run for each subset."""
-    query = query_of("PATTERN A; B+ b; C WITHIN 24 ms USING ANY SUBSETS RETURN count(b) AS n")
+def test_a_choice_for_an_empty_window_does_not_stay() -> None:
+    """At the beginning and behind a gap, an epoch finds no event held, and looks cheap to a search
+    that has nothing to search."""
+    query = query_of(AROUND.format("<>"))
     operator, engines = PatternOperator(query), []
-    for event in stream(200):
-        operator.push(event)
-        operator.advance(event.ts)
+    for event in stream(400):
+        operator.push(
+            Event(event.ts + 1_000 * (event.ts >= 200), event.ts, event.type, event.attrs)
+        )
+        operator.advance(event.ts + 1_000 * (event.ts >= 200))
         engines.append(operator.engine)
-    assert "nfa" not in engines[24:]
-    nfa, best = operator.choice.costs["nfa"], min(operator.choice.costs.values())
-    assert nfa > MARGIN * best
+    assert set(engines[100:200]) == set(engines[300:]) == {"compiled"}
 
 
 def test_every_matcher_has_its_figures() -> None:
-    assert set(COSTS) == {"columns", "compiled", "optiseq", "nfa", "compact"}
+    assert set(COSTS) == {"compiled", "optiseq"}
     assert all(min(c.epoch, c.event, c.work) > 0 for c in COSTS.values())

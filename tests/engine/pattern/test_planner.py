@@ -26,15 +26,24 @@ TABLE = [
         "PATTERN A; B+; C WHERE a.x > b.x WITHIN 5 ms USING ANY SUBSETS RETURN *",
         True,
         True,
-        "optiseq",
+        "compiled",
     ),
+    (
+        "PATTERN A; B+; C WHERE a.x + b.x > c.x WITHIN 5 ms USING ANY SUBSETS RETURN *",
+        True,
+        True,
+        "optiseq",  # no kernel compares these
+    ),
+    ("PATTERN A; B; !N WITHIN 5 ms RETURN *", True, True, "compiled"),
+    ("PATTERN A; B; !N WHERE a.x + b.x > n.x WITHIN 5 ms RETURN *", True, True, "columns"),
     ("PATTERN A; B+; C WITHIN 5 ms USING ANY SUBSETS RETURN *", True, True, "compiled"),
     ("PATTERN A+; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compiled"),
     ("PATTERN A{1,2}; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compiled"),
     ("PATTERN A; B+; C WITHIN 5 ms RETURN *", True, False, "columns"),
-    ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "columns"),
+    ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "compiled"),
     ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "compiled"),
-    ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
+    ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "compiled"),
+    ("PATTERN A; B WHERE a.x + b.x > 1 WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
     ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "compiled"),
 ]
 

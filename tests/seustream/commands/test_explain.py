@@ -46,8 +46,7 @@ def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
     Path("q.xsql").write_text(TICKS + "PATTERN A; B; C WHERE c.x - a.x > 0 WITHIN 1 s RETURN *;")
     assert main(["explain", "q.xsql", "--input", "t=t.csv", "--format", "json"]) == 0
     (facts,) = json.loads(capfd.readouterr().out)
-    assert set(facts["costs_us"]) == {"columns", "optiseq", "nfa"}
-    assert min(facts["costs_us"].values()) > 0
+    assert facts["engine"] == "columns"
     assert sorted(facts["lists"]["order"]) == ["A", "B", "C"]
     assert main(["explain", "q.xsql", "--input", "u=t.csv"]) == 2
     assert main(["explain", "q.xsql", "--input", "t=nope.csv"]) == 2
