@@ -2,7 +2,7 @@
 
 Points are numbered 0 to n - 1. Member m counts at the points first[m] <= p < last[m]. Everything
 that slides (windows, lifetimes, groups) becomes such spans, and every aggregate is a few passes
-over columns. Counts and sums add at the first point and subtract at the last. Minimum and maximum
+over columns. Counts and totals add at the first point and subtract at the last. Minimum and maximum
 write each span as two blocks of a power of two and push the blocks down, O((members + points) log
 span).
 """
@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seustream.engine.kernels import native
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+_WHOLE, _REAL = 1, 2
+"""Kinds of totals, as the kernel numbers them."""
 
 
 def counts(first: Ints, last: Ints, n: int) -> Ints:
@@ -27,61 +32,26 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
     return found
 
 
-def integer_sums(
-    values: Ints, first: Ints, last: Ints, n: int
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Returns exact sums, and where a sum does not fit 64 bits. Sums modulo 2^64 are right wherever
-    the sum itself fits, which a sum of doubles shows."""
-    found = _running(values, first, last, n)
-    wrong = np.zeros(n, np.bool_)
-    if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
-        about = sums(values.astype(np.float64), first, last, n)
-        wrong = np.abs(about - found.astype(np.float64)) > 2.0**62
-    return found, wrong
-
-
-def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
-    """Returns sums of doubles, exact to about 2^-80 of the greatest value. Intermediate results are
-    integers, so members that have left leave no trace. Values that are not finite are counted
-    separately, so that they do not spoil the points at which they do not count."""
-    finite = np.isfinite(values)
-    if finite.all():
-        return _fixed_point(values, first, last, n)
-    found = _fixed_point(np.where(finite, values, 0.0), first, last, n)
-    for special in (np.inf, -np.inf, np.nan):
-        mine = np.isnan(values) if np.isnan(special) else values == special
-        if mine.any():
-            with np.errstate(invalid="ignore"):
-                found = found + np.where(counts(first[mine], last[mine], n) > 0, special, 0.0)
-    return found
-
-
-def _fixed_point(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
-    """Splits each value into two integers of `bits` bits below the greatest exponent; their sums
-    fit."""
-    largest = float(np.abs(values).max(initial=0.0))
-    if not largest:
-        return np.zeros(n)
-    exponent = int(np.frexp(largest)[1])
-    bits = min(40, 61 - len(values).bit_length())
-    scaled = np.ldexp(values, bits - exponent)
-    high = np.floor(scaled)
-    low = np.rint(np.ldexp(scaled - high, bits))
-    whole = _running(high.astype(np.int64), first, last, n).astype(np.longdouble)
-    whole += np.ldexp(_running(low.astype(np.int64), first, last, n).astype(np.longdouble), -bits)
-    found: Floats = np.ldexp(whole, exponent - bits).astype(np.float64)
-    return found
-
-
-def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
-    """Returns sums modulo 2^64."""
-    if n == 1:
-        return np.array([values[first < last].sum()], np.int64)
-    change = np.zeros(n + 1, np.int64)
-    np.add.at(change, first, values)
-    np.subtract.at(change, last, values)
-    found: Ints = np.cumsum(change[:n])
-    return found
+def totals(
+    values: Ints | Floats, first: Ints, last: Ints, n: int, mean: bool = False
+) -> tuple[Ints | Floats, Bools]:
+    """Returns sums or means, and where there is one: not without members, not for infinities of both
+    signs, and not if the sum of integers exceeds 64 bits. Sums are exact before they are rounded to
+    a double, so values that have left, or come later, leave no trace."""
+    held = np.flatnonzero(first < last)
+    events = np.concatenate((held, ~held))
+    points = np.concatenate((first[held], last[held]))
+    order = np.argsort(points, kind="stable")
+    until = np.searchsorted(points[order], np.arange(n), "right")
+    real = values.dtype == np.float64
+    found: Ints | Floats = np.empty(n, np.float64 if real or mean else np.int64)
+    known = np.empty(n, np.uint8)
+    none, words = np.zeros(max(n, len(values)), np.int64), found.view(np.int64)
+    native.Totals().run(
+        events[order], until, none[:n], 0, none[: len(values)], values.view(np.int64), None,
+        _REAL if real else _WHOLE, 1, None, None if mean else words, words if mean else None, known,
+    )  # fmt: skip
+    return found, known & (2 if mean else 1) != 0
 
 
 class Blocks:

@@ -70,14 +70,16 @@ class ColumnarAggregate:
         now = np.unique(x.ts)
         if last:
             now = np.append(now, FOREVER) if not len(now) or now[-1] != FOREVER else now
-        if not len(now):
-            self.ts, self.te, self.values = ts, te, values
-            return empty(self.node.leaves), self._promise(bound)
-        out = self._segments(ts, te, values, now)
-        stay = te > now[-1]
-        self.start = int(now[-1])
-        self.ts, self.te = ts[stay], te[stay]
-        left = np.flatnonzero(stay)
+        reached, over = int(now.max(initial=self.start)), int(te.max(initial=EARLIEST))
+        if reached < over <= bound:  # all have ended, and what is still to come starts later
+            now = np.append(now, over)
+        if len(now):
+            out = self._segments(ts, te, values, now)
+            self.start = int(now[-1])
+        else:
+            out = empty(self.node.leaves)
+        left = np.flatnonzero(te > self.start)
+        self.ts, self.te = ts[left], te[left]
         self.values = [[only(column, left) for column in each] for each in values]
         return out, self._promise(bound)
 
@@ -170,11 +172,9 @@ class ColumnarAggregate:
         (column,) = columns
         none = live == 0
         if name in ("sum", "avg"):
-            found, wrong = _summed(as_numpy(column), lo, hi, n)
-            self._count(partial, wrong & ~none)
-            if name == "avg":
-                found = _mean(found, live)
-            return pa.array(found, to, mask=none | wrong)
+            found, known = spans.totals(as_numpy(column), lo, hi, n, mean=name == "avg")
+            self._count(partial, ~(known | none))
+            return pa.array(found, to, mask=~known)
         return _extreme(column, lo, hi, live, name == "max")
 
     def _count(self, partial: PartialAggregate, wrong: Mask) -> None:
@@ -194,6 +194,7 @@ class IndexedAggregate:
         self.index = choose(functions, node.side.key is not None, in_order, leaves)
         self.table: dict[int, tuple[int, Values]] = {}  # by key, the end and the aggregated values
         self.reached: int | None = None
+        self.over = EARLIEST  # where the last row ends
         self.bad_keys = 0
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
@@ -217,19 +218,24 @@ class IndexedAggregate:
                     self._change(values.get(row), ts, te)
                 else:
                     self._keyed(k, values.get(row), ts, te)
-                self.reached = ts
+                self.reached, self.over = ts, max(self.over, te)
+            if self.reached is not None and self.reached < self.over <= bound:
+                out += self.index.reorganise(self.over)
+                self.reached = self.over
             if last:
                 out += self.index.reorganise(FOREVER)
         if self.reached is not None:
-            now, bound = self.reached, min(bound, self.reached)
+            now = self.reached
+            bound = min(bound, now) if now < self.over else bound
             self.table = {k: row for k, row in self.table.items() if row[0] > now}
         return self._results(out), bound
 
     def save(self) -> Any:
-        return (self.index.save(), self.table, self.reached, self.bad_keys)
+        return (self.index.save(), self.table, self.reached, self.bad_keys, self.over)
 
     def load(self, saved: Any) -> None:
-        index, self.table, self.reached, self.bad_keys = saved
+        index, self.table, self.reached, self.bad_keys, *over = saved
+        self.over = over[0] if over else FOREVER  # a state of a release that did not keep it
         self.index.load(index)
 
     def _change(self, values: Values | None, ts: int, te: int, sign: int = 1) -> None:
@@ -310,25 +316,6 @@ def _equal_to_the_one_before(column: pa.Array) -> Mask:
     if column.null_count:
         equal = equal | (np.asarray(a.is_null()) & np.asarray(b.is_null()))
     found: Mask = equal
-    return found
-
-
-def _summed(values: Column, lo: Ints, hi: Ints, n: int) -> tuple[Column, Mask]:
-    """Returns sums, and where there is none."""
-    if values.dtype == np.float64:
-        found = spans.sums(values, lo, hi, n)
-        return found, np.isnan(found)
-    return spans.integer_sums(values, lo, hi, n)
-
-
-def _mean(sums: Column, live: Ints) -> Column:
-    """Divides sums by counts, rounding once."""
-    counts = np.maximum(live, 1)
-    found: Column = sums / counts
-    if sums.dtype == np.int64:
-        large = np.flatnonzero(np.abs(sums) >= 2**53)
-        for at in large.tolist():
-            found[at] = int(sums[at]) / int(counts[at])
     return found
 
 

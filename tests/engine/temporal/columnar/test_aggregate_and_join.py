@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.columnar import join
 from seustream.engine.temporal.elements import StreamElement
 from tests.engine.temporal.reference.elements import insertion
@@ -66,6 +67,29 @@ def test_an_aggregate_is_that_of_the_tuples_that_live(seed: int, step: int) -> N
     assert at_each_instant(found) == want
     for before, after in itertools.pairwise(found):
         assert before[1] <= after[0], "results of an aggregate are disjoint"
+
+
+@pytest.mark.parametrize("median", ["", ", m = median($A.v)"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_watermark_gives_what_has_ended(seed: int, median: str) -> None:
+    """Results do not depend on watermarks. If nothing lives any more, all of them are there: a
+    stream that is quiet keeps nothing back."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows = stream(chance)
+    query = f"select [n = agg.count($A), s = agg.sum($A.v){median}]"  # with an index, and without
+    one = node(compiled(query, OF), OF, 1000)
+    found: list[tuple[Any, ...]] = []
+    quiet, came = 0, list[StreamElement]()
+    for watermark in [*sorted(chance.sample(range(LAST), 9)), END_OF_STREAM]:
+        some, rows = [[r for r in rows if (r.ts <= watermark) == now] for now in (True, False)]
+        found += results_of(one, {"A": table(some, OF["A"].tree)}, watermark)
+        came += some
+        if all(row.te <= watermark for row in came):
+            quiet += 1
+            assert one.watermark >= watermark
+    assert quiet > 1
+    assert found == rows_of(query, {"A": stream(random.Random(seed))}, 1000)
 
 
 @pytest.mark.parametrize("at_once", [3, None])
