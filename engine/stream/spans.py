@@ -38,13 +38,17 @@ def totals(
     """Returns sums or means, and where there is one: not without members, not for infinities of both
     signs, and not if the sum of integers exceeds 64 bits. Sums are exact before they are rounded to
     a double, so values that have left, or come later, leave no trace."""
+    if values.dtype == np.int64:
+        most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+        if most * len(values) < 1 << (52 if mean else 62):
+            return _running(values.view(np.int64), first, last, n, mean)
     held = np.flatnonzero(first < last)
     events = np.concatenate((held, ~held))
     points = np.concatenate((first[held], last[held]))
     order = np.argsort(points, kind="stable")
     until = np.searchsorted(points[order], np.arange(n), "right")
     real = values.dtype == np.float64
-    found: Ints | Floats = np.empty(n, np.float64 if real or mean else np.int64)
+    found: npt.NDArray[Any] = np.empty(n, np.float64 if real or mean else np.int64)
     known = np.empty(n, np.uint8)
     none, words = np.zeros(max(n, len(values)), np.int64), found.view(np.int64)
     native.Totals().run(
@@ -52,6 +56,18 @@ def totals(
         _REAL if real else _WHOLE, 1, None, None if mean else words, words if mean else None, known,
     )  # fmt: skip
     return found, known & (2 if mean else 1) != 0
+
+
+def _running(
+    values: Ints, first: Ints, last: Ints, n: int, mean: bool
+) -> tuple[Ints | Floats, Bools]:
+    """Returns the totals of integers whose sums all fit."""
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, first, values)
+    np.subtract.at(change, last, values)
+    live = counts(first, last, n)
+    found: Ints = np.cumsum(change[:n])
+    return found / np.maximum(live, 1) if mean else found, live > 0
 
 
 class Blocks:

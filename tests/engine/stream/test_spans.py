@@ -22,7 +22,7 @@ def test_against_a_loop(seed: int) -> None:
     live = [np.flatnonzero((first <= p) & (p < last)) for p in range(n)]
     assert spans.counts(first, last, n).tolist() == [len(mine) for mine in live]
     wide = np.ldexp(chance.normal(size=m), chance.integers(-60, 60, m))
-    for values in (whole, halves, wide):
+    for values in (whole, halves, wide, whole << 45):
         for mean in (False, True):
             found, known = spans.totals(values, first, last, n, mean)
             assert known.tolist() == [len(mine) > 0 for mine in live]
