@@ -164,10 +164,13 @@ class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]  # untyped base
 
 
 class Bearer(flight.ClientMiddlewareFactory):  # type: ignore[misc]  # untyped base
-    """Sends a token with every call."""
+    """Sends a token with every call. White space around it is that of the file it was read from;
+    raises `AddressRefused` for what no header can hold."""
 
     def __init__(self, token: str) -> None:
-        self._token = token
+        self._token = token.strip()
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise AddressRefused("the token is no line of ASCII text", "give the bridge's token")
 
     def start_call(self, info: flight.CallInfo) -> flight.ClientMiddleware:
         return _Bearer(self._token)

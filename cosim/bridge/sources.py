@@ -63,13 +63,14 @@ class Fed(Protocol):
 
 def source_address(text: str) -> Address:
     """Parses `tcp://127.0.0.1:PORT`; raises `AddressRefused`."""
-    parts = urlsplit(text)
+    refused = AddressRefused(f"{text}: no address for sources", "want tcp://127.0.0.1:PORT")
     try:
+        parts = urlsplit(text)
         port = parts.port
-    except ValueError:
-        port = None
+    except ValueError:  # of an unclosed bracket, or a port that is none
+        raise refused from None
     if parts.scheme != "tcp" or not parts.hostname or port is None or parts.path.strip("/"):
-        raise AddressRefused(f"{text}: no address for sources", "want tcp://127.0.0.1:PORT")
+        raise refused
     address = Address(parts.hostname, port)
     if not address.loopback:
         raise AddressRefused(

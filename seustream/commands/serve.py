@@ -372,7 +372,13 @@ def _no_start(arguments: argparse.Namespace, address: Address) -> UserError:
 def _metrics_address(text: str | None, token: str | None) -> Address | None:
     if text is None:
         return None
-    address = Address.parse(f"grpc://{text}")
+    refused = UserError([f"--metrics {text}: want HOST:PORT"], hint="such as 127.0.0.1:9815")
+    if not re.search(r":\d+$", text):  # without a port it would be the bridge's own
+        raise refused
+    try:
+        address = Address.parse(f"grpc://{text}")
+    except AddressRefused:
+        raise refused from None
     check_listening(address, token)
     return address
 

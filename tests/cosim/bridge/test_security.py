@@ -10,6 +10,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.security import (
     Address,
     AddressRefused,
+    Bearer,
     Calls,
     check_listening,
     read_token,
@@ -77,3 +78,17 @@ def test_calls_are_counted_by_peer_and_second() -> None:
     calls.take("a")
     with pytest.raises(BridgeError):
         calls.take("a")
+
+
+@pytest.mark.parametrize("token", ["0123456789abcdef", " 0123456789abcdef\r\n"])
+def test_a_token_is_sent_without_the_white_space_around_it(token: str) -> None:
+    sent = Bearer(token).start_call(None).sending_headers()
+    assert sent == {"authorization": "Bearer 0123456789abcdef"}
+
+
+@pytest.mark.parametrize("token", ["ü" * 20, "0123456789\nabcdef", "0123\x00456789"])
+def test_a_token_that_no_header_holds_is_refused(token: str) -> None:
+    """The message does not repeat it."""
+    with pytest.raises(AddressRefused) as caught:
+        Bearer(token)
+    assert str(caught.value) == "the token is no line of ASCII text"

@@ -343,6 +343,7 @@ def test_random_bytes_crash_nothing(seed: int, tmp_path: Path) -> None:
         ("tcp://example.org:1", "have no token"),
         ("grpc://127.0.0.1:1", "no address for sources"),
         ("tcp://127.0.0.1", "no address for sources"),
+        ("tcp://[::1", "no address for sources"),
         ("tcp://127.0.0.1:99999", "no address for sources"),
         ("tcp://127.0.0.1:1/x", "no address for sources"),
         ("", "no address for sources"),
