@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seustream.commands.common import access, add_access_arguments, table
 from seustream.compiler.errors import Problems
@@ -25,6 +26,9 @@ from seustream.engine.assembly import streams_read
 from seustream.engine.completeness import BEGINNING
 from seustream.errors import UserError
 from seustream.reading import read
+
+if TYPE_CHECKING:
+    from prompt_toolkit.history import History
 
 _SHOWN = 200
 """Rows of results shown at once; if there are more, the last ones."""
@@ -235,16 +239,31 @@ def _ended(text: str) -> int:
     return max(closed, default=0)
 
 
+def _history() -> History:
+    """Returns the lines of earlier sessions, or none where a user has no folder to keep them in: a
+    prompt needs none."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class Kept(FileHistory):
+        def store_string(self, string: str) -> None:
+            with contextlib.suppress(OSError):  # such as a disk that is full by now
+                super().store_string(string)
+
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        file = folder / "seustream" / "sql-history"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.open("a+b").close()
+    except (OSError, RuntimeError):  # also of a user without a home
+        return InMemoryHistory()
+    return Kept(str(file))
+
+
 def _typed(talk: Conversation, url: str) -> None:
     """Prompts a user, with history and completion."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
-    from prompt_toolkit.history import FileHistory
     from prompt_toolkit.patch_stdout import patch_stdout
-
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    history = folder / "seustream" / "sql-history"
-    history.parent.mkdir(parents=True, exist_ok=True)
 
     def words() -> list[str]:
         with contextlib.suppress(BridgeError):
@@ -256,7 +275,7 @@ def _typed(talk: Conversation, url: str) -> None:
         return list(_WORDS)
 
     session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(history)), completer=WordCompleter(words, ignore_case=True)
+        history=_history(), completer=WordCompleter(words, ignore_case=True)
     )
     print(f"seustream, at {url}; HELP; says what there is")
     over = threading.Event()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from seustream.commands import sql
 from tests.cosim.bridge.serving import bridge
 
 SQL = [sys.executable, "-m", "seustream", "sql"]
@@ -175,3 +176,37 @@ def test_at_a_terminal(tmp_path: Path) -> None:
     again.until("SELECT a FROM")
     again.type("\x15")
     assert again.close() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_terminal_without_a_place_for_its_history(what: str, tmp_path: Path) -> None:
+    """A service account or a container has none; the lines of this session are still recalled."""
+    if what == "folder":
+        home = tmp_path / "no folder"
+        home.write_text("")
+    else:
+        home = tmp_path
+        (home / "seustream" / "sql-history").mkdir(parents=True)  # is not opened, also not by root
+    terminal = Terminal(home)
+    terminal.until("seustream>")
+    terminal.type("CREATE STREAM Readings (a int);\r")
+    terminal.until("stream Readings is created")
+    terminal.type("\x1b[A")
+    terminal.until("Readings")
+    terminal.type("\x15")
+    assert terminal.close() == 0
+    assert "Traceback" not in terminal.seen
+
+
+def test_a_history_that_can_no_longer_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = sql._history()
+    kept.append_string("SELECT a FROM R;")
+    assert list(sql._history().load_history_strings()) == ["SELECT a FROM R;"]
+    (tmp_path / "seustream" / "sql-history").unlink()
+    (tmp_path / "seustream" / "sql-history").mkdir()
+    kept.append_string("SELECT b FROM R;")
+    assert kept.get_strings()[-1] == "SELECT b FROM R;"
