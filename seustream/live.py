@@ -46,7 +46,8 @@ def connect(
 ) -> LiveQueries:
     """Opens queries that keep running: in this process, or at the bridge of an address such as
     `grpc://127.0.0.1:8815`, with its `token` and the PEM `certificate` of the authority that signed its own.
-    `backend`, `config`, `slack` and `strict` are as for `run`; a bridge has its own device.
+    `backend`, `config`, `slack` and `strict` are as for `run`; a bridge has its own device, and refuses a
+    `slack` or `strict` that its queries were begun without.
     A stream at a bridge has one writer. A writer with a name continues where it was: a program that feeds
     streams and reconnects passes the same `writer`.
 
@@ -88,8 +89,8 @@ class LiveQueries(ABC):
         self._compiled: Compilation | None = None
         self._given: dict[str, pa.DataType] = {}
         self._finished = False
-        self._found: list[tuple[str, pa.Table]] = []
-        """Results that were read and not handed out yet."""
+        self._found: list[tuple[str, QueryResult]] = []
+        """Results that were read and not handed out yet, with the types of their own queries."""
         self._raised: dict[str, str] = {}
         """The failures of queries that `results` or `finish` has raised."""
 
@@ -118,7 +119,7 @@ class LiveQueries(ABC):
                 check_streams(self._compiled, c, SourceText(text, NAME))
             shown = self._install(c, text, asked)
             if standing.strip():
-                self._compiled = c
+                self._stand(c)
             # A query that is registered anew may fail anew.
             self._raised = {n: why for n, why in self._raised.items() if n in self._failures()}
             return "\n".join(shown) or None
@@ -200,13 +201,15 @@ class LiveQueries(ABC):
         q [(5, 1, 1)]
         """
         with translated():
-            self._found += self._results()
+            found = list(self._results())
+            self._found += self._timed(found)
         yield from self._handed_out()
         self._raise_failures()
 
     def finish(self) -> Iterator[tuple[str, QueryResult]]:
-        """Ends all streams and yields the remaining results; behind these it raises a `QueryError`
-        for queries that have failed, as `results` does.
+        """Ends all streams and yields the remaining results; behind these it warns of rows that were
+        left out and of evaluations without a value, and raises a `QueryError` for queries that have
+        failed, as `results` does.
 
         >>> import seustream as ss
         >>> with ss.connect() as con:
@@ -224,7 +227,7 @@ class LiveQueries(ABC):
                 part = next(parts, None)
             if part is None:
                 break
-            self._found += part
+            self._found += self._timed(part)
             yield from self._handed_out()
         self._raise_failures()
 
@@ -349,6 +352,11 @@ class LiveQueries(ABC):
         if self._finished:
             raise QueryError("the streams have ended", "connect again")
 
+    def _stand(self, c: Compilation) -> None:
+        """Takes over a catalogue. A stream that is made anew has the times of its own rows."""
+        self._compiled = c
+        self._given = {name: kind for name, kind in self._given.items() if self._stream(name)}
+
     def _stream(self, name: str) -> Stream | None:
         known = [] if self._compiled is None else self._compiled.streams
         return next((s for s in known if s.name.lower() == name.lower()), None)
@@ -356,7 +364,7 @@ class LiveQueries(ABC):
     def _handed_out(self) -> Iterator[tuple[str, QueryResult]]:
         """Yields the results that were not handed out before: a caller may leave its loop early."""
         while self._found:
-            yield from self._timed([self._found.pop(0)])
+            yield self._found.pop(0)
 
     def _timed(self, found: list[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
         if self._compiled is None:
@@ -382,7 +390,6 @@ class EngineQueries(LiveQueries):
         self._stack = contextlib.ExitStack()
         self._device: Device | None = None
         self._run: GraphRun | None = None
-        self._ready: list[tuple[str, pa.Table]] = []
         self._late: dict[str, list[pa.Table]] = {}
         self._ended = set[str]()
         self._meters = RunMeters(looks=False)
@@ -401,8 +408,9 @@ class EngineQueries(LiveQueries):
             made = device(self._backend, self._options.config)
             self._device = self._stack.enter_context(made)
         before = self._run
-        if before is not None:
-            self._ready += before.advance()
+        if before is not None:  # what is certain is the result of these queries, not of others
+            ready = before.advance()
+            self._found += self._timed([*self._waiting(), *ready])
         if before is not None and self._device is None and before.change(c):
             after = before
         else:
@@ -420,6 +428,7 @@ class EngineQueries(LiveQueries):
             if state is not None:
                 after.resume(state)
         self._run = after
+        self._ended &= {s.name for s in c.program.base}
         self._late |= {
             s.name: self._late.get(s.name, []) for s in c.program.base if s.late == "side"
         }
@@ -469,17 +478,15 @@ class EngineQueries(LiveQueries):
             if late:
                 yield p.LATE + stream, pa.concat_tables(late)
                 late.clear()
-        ready, self._ready = self._ready, []
-        yield from ready
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:
+        # An error loses nothing that waits.
+        ready = [] if self._run is None or self._finished else self._run.advance()
         yield from self._waiting()
-        if self._run is not None and not self._finished:
-            yield from self._run.advance()
+        yield from ready
 
     def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
-        found = list(self._waiting())
+        rest = [] if self._run is None else self._run.finish()
+        yield [*self._waiting(), *rest]
         if self._run is not None:
-            found += self._run.finish()
             warn_of(self._run.report)
-        yield found

@@ -11,11 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from seustream.api import DataWarning
+from seustream.api import DataWarning, warn_of
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.engine.runs import Report
+from seustream.errors import QueryError
 from seustream.hdl.config import DeviceConfig
 from seustream.live import LiveQueries
 from seustream.texts import NAME, compiled, translated
@@ -45,16 +47,22 @@ class BridgeQueries(LiveQueries):
         self._how = p.Run(slack=slack, strict=strict)
         self._writer = writer or f"python-{secrets.token_hex(6)}"
         self._reader = writer or ""
-        epochs = client.status().get("writer_epoch", {}) if writer else {}
-        self._epoch = epochs.get(writer, -1) + 1
+        status = client.status()
+        self._epoch = status.get("writer_epoch", {}).get(writer, -1) + 1
+        self._before = _report_of(status)
+        self._pushed: dict[str, None] = {}  # in the order of their first rows
         self._has_session = False
         self._standing: Compilation | None = None  # the catalogue as it was last seen
         self._is_owner = writer is not None  # its first queries keep results for readers
         self._mine: set[str] = set()  # queries whose results wait for this reader
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
         self._failed: dict[str, str] = {}
-        with translated():
-            self._catch_up()
+        try:
+            with translated():
+                self._catch_up()
+        except BaseException:
+            client.close()
+            raise
 
     def close(self) -> None:
         self._finished = True
@@ -62,15 +70,47 @@ class BridgeQueries(LiveQueries):
 
     def _catch_up(self) -> None:
         """Compiles what this or other clients have added to the catalogue since."""
-        standing = self._client.act("catalogue")["text"]
+        found = self._client.act("catalogue")
+        standing, run = found["text"], found.get("run")
+        if run is not None:
+            self._check_run(run)
+        self._has_session = run is not None or bool(standing)
         if not standing:
+            self._standing = None
+            if self._compiled is not None:  # others have dropped everything
+                self._stand(compiled(None, "", self._options))
             return
         before, known = self._standing, "" if self._standing is None else self._standing.source.text
         if standing != known:
             on = before if before is not None and standing.startswith(known) else None
             rest = standing.removeprefix(known) if on is not None else standing
             self._standing = compiled(on, rest, self._options)
-        self._compiled, self._has_session = self._standing, True
+        assert self._standing is not None
+        self._stand(self._standing)
+
+    def _stand(self, c: Compilation) -> None:
+        super()._stand(c)
+        # The late rows of a stream that is made anew count from 0.
+        late = {name for name in self._read if name.startswith(p.LATE)} - {*c.program.names}
+        for name in late:
+            if self._stream(name.removeprefix(p.LATE)) is None:
+                del self._read[name]
+
+    def _check_run(self, run: dict[str, Any]) -> None:
+        """Raises `QueryError` for options that have no effect, since the bridge's queries were
+        begun with others."""
+        slack = self._how.slack
+        if slack is not None and slack != run["slack"]:
+            theirs = "each stream's own" if run["slack"] is None else f"{run['slack']} ms"
+            raise QueryError(
+                f"slack={slack} has no effect here: the slack of this bridge's queries is {theirs}",
+                f"leave it out; for one stream: CREATE STREAM … WITH (max_out_of_orderness = '{slack} ms')",
+            )
+        if self._how.strict and not run["strict"]:
+            raise QueryError(
+                "strict=True has no effect here: this bridge's queries were begun without it",
+                "leave it out; for one query: REGISTER QUERY … WITH (strict)",
+            )
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
         if not self._has_session and not c.program.streams:
@@ -81,6 +121,7 @@ class BridgeQueries(LiveQueries):
             self._mine = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
             return self._answers(asked)
+        self._is_owner |= self._standing is None  # the bridge's first streams are this program's
         # The first queries of a program that feeds them wait for readers.
         kept = self._is_owner and not self._queries()
         # No retry if the answer is lost: this very statement would have taken a name.
@@ -119,6 +160,7 @@ class BridgeQueries(LiveQueries):
             part.write(rows)
         assert part.staged is not None
         seen = {} if part.highest is None else {stream: part.highest}
+        self._pushed[stream] = None
         commit = p.Commit(self._writer, self._epoch, (part.staged,), seen)
         self._client.commit(commit)
         self._epoch += 1
@@ -161,6 +203,7 @@ class BridgeQueries(LiveQueries):
                 continue
             if found["run"] != run:  # another client has replaced it
                 start = 0
+                self._catch_up()
             if found["first"] > start:
                 said = f"{name}: {found['first'] - start:,} results are not kept any more"
                 warnings.warn(said, DataWarning, stacklevel=4)
@@ -241,3 +284,31 @@ class BridgeQueries(LiveQueries):
         while not is_all:
             found, is_all = self._more()
             yield found
+        warn_of(self._since())
+
+    def _since(self) -> Report:
+        """Returns the account since the program connected, of the streams that it pushed rows of and
+        the queries whose results it read."""
+        now, before, report = _report_of(self._client.status()), self._before, Report()
+        for stream in self._pushed:
+            if late := _more_than(before.late.get(stream, 0), now.late.get(stream, 0)):
+                report.late[stream] = late
+            if without := _more_than(before.timeless.get(stream, 0), now.timeless.get(stream, 0)):
+                report.timeless[stream] = without
+        for query in self._read.keys() & now.faults.keys():
+            known = {place: count for place, (count, _) in before.faults.get(query, {}).items()}
+            for place, (count, row) in now.faults[query].items():
+                if more := _more_than(known.get(place, 0), count):
+                    report.faults.setdefault(query, {})[place] = more, row
+        return report
+
+
+def _report_of(status: dict[str, Any]) -> Report:
+    """Returns what a bridge has counted."""
+    late, timeless = status.get("late_total", {}), status.get("timeless_total", {})
+    return Report(late=late, timeless=timeless, faults=status.get("faults", {}))
+
+
+def _more_than(before: int, count: int) -> int:
+    """Returns how much has come since; all of it if what is counted was made anew."""
+    return count - before if count >= before else count

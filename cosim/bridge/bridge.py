@@ -8,7 +8,7 @@ The devices serve one query set (a `Session`) or one lease at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +185,7 @@ class Bridge:
             case "query-list", _:
                 return self.listed()
             case "catalogue", _:
-                return {"text": "" if self._registry is None else self._registry.text()}
+                return self.catalogue()
         handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
         return handler(request)
 
@@ -273,6 +273,13 @@ class Bridge:
             return {"queries": [], "streams": []}
         entered = self.sources.states() if self.sources is not None else {}
         return {"queries": self._registry.listed(), "streams": self._registry.streams(entered)}
+
+    def catalogue(self) -> dict[str, Any]:
+        """Returns the statements that are in effect, and how they run; None without a session."""
+        registry, session = self._registry, self._session
+        if registry is None or session is None:
+            return {"text": "", "run": None}
+        return {"text": registry.text(), "run": asdict(session.latest_load.run)}
 
     def queries(self) -> dict[str, Any]:
         session = self.session

@@ -253,7 +253,7 @@ ACTIONS: dict[str, tuple[type[Any], str]] = {
     "statement": (Statement, "create, register and drop streams and queries"),
     "query-register": (Register, "compile and start a query under a name"),
     "query-list": (Nothing, "queries and base streams, as they are now"),
-    "catalogue": (Nothing, "the statements that stand, as a text"),
+    "catalogue": (Nothing, "the statements that stand, as a text, and how they run"),
     "query-stop": (Named, "end a query; its results stay"),
     "query-log": (QueryLog, "what happened to it"),
 }

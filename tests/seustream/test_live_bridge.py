@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -291,3 +295,106 @@ def test_streams_are_there_for_all_before_there_is_a_query(tmp_path: Path) -> No
         for stream in "RS":
             one.watermark(stream, 20)
         assert _rows(one) == [2, 1]
+
+
+def test_a_token_may_have_the_line_end_of_its_file(tmp_path: Path) -> None:
+    with bridge(tmp_path, token="0123456789abcdef") as (_, url):
+        with ss.connect(url, token="0123456789abcdef\n") as con:
+            assert con.queries() == []
+        with pytest.raises(ss.QueryError, match="no line of ASCII text"):
+            ss.connect(url, token="ä" * 16)
+
+
+_OTHERS = "CREATE STREAM X (a int); REGISTER QUERY x AS SELECT a FROM X"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint", "hint"),
+    [
+        ({"slack": "1s"}, "slack=1000 has no effect here.*is each stream's own", "'1000 ms'"),
+        ({"slack": 0}, "slack=0 has no effect here", "max_out_of_orderness"),
+        ({"strict": True}, "strict=True has no effect here", "WITH \\(strict\\)"),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_options_that_a_bridge_cannot_obey_are_refused(
+    is_first: bool, options: dict[str, Any], complaint: str, hint: str, tmp_path: Path
+) -> None:
+    """Others have begun its queries without them, before the program connects or after. Whoever
+    begins them may come again."""
+    with bridge(tmp_path) as (_, url), contextlib.ExitStack() as stack:
+        if is_first:
+            stack.enter_context(ss.connect(url)).sql(_OTHERS)
+            with pytest.raises(ss.QueryError, match=complaint) as caught:
+                ss.connect(url, **options)
+        else:
+            con = stack.enter_context(ss.connect(url, **options))
+            stack.enter_context(ss.connect(url)).sql(_OTHERS)
+            with pytest.raises(ss.QueryError, match=complaint) as caught:
+                con.sql(_QUERY)
+        assert re.search(hint, str(caught.value.hint))
+        with BridgeClient(url) as client:
+            assert [one["name"] for one in client.act("query-list")["queries"]] == ["x"]
+            client.forget()
+        for text in (_QUERY, "DESCRIBE R"):
+            with ss.connect(url, **options) as con:
+                con.sql(text)
+        with ss.connect(url) as con:
+            con.sql("DESCRIBE R")
+
+
+def test_a_bridge_without_statements_takes_the_first(tmp_path: Path) -> None:
+    """Somebody has only asked for something, or dropped everything: the program is the first, and
+    its results wait for it."""
+    limits = replace(USUAL, live_rows=2)
+    with bridge(tmp_path, limits=limits) as (_, url), ss.connect(url) as con:
+        with BridgeClient(url) as client:
+            client.act("statement", Statement("SHOW QUERIES"))
+        con.sql(_QUERY)
+        con.push("R", {"ts": [1, 2, 3], "a": [1, 2, 3]})
+        con.watermark("R", 9)
+        assert _rows(con) == [1, 2, 3]
+
+
+def test_warnings_of_what_was_left_out(tmp_path: Path) -> None:
+    """A program is warned as in its own process: of its own rows and queries, and what came since it
+    connected."""
+    text = (
+        "CREATE STREAM {0} (at bigint, a int) WITH (time = 'at');"
+        " REGISTER QUERY of_{0} AS SELECT 10 / a AS v FROM {0}"
+    )
+
+    def left_out(con: ss.LiveQueries, stream: str, at: int) -> None:
+        con.push(stream, {"at": [at + 10], "a": [1]})
+        con.push(stream, {"at": [at + 5], "a": [1]})
+        con.push(stream, {"at": [None, at + 20], "a": [1, 0]})
+
+    def warned(con: ss.LiveQueries) -> list[str]:
+        with pytest.warns(ss.DataWarning) as seen:
+            list(con.finish())
+        return [str(one.message) for one in seen]
+
+    with ss.connect() as con:
+        con.sql(text.format("R"))
+        left_out(con, "R", 0)
+        wanted = warned(con)
+    assert len(wanted) == 3
+    with bridge(tmp_path) as (_, url), ss.connect(url) as other, ss.connect(url) as con:
+        con.sql(text.format("R"))
+        other.sql(text.format("S"))
+        left_out(other, "S", 0)
+        left_out(con, "R", 0)
+        assert warned(con) == wanted
+    with bridge(tmp_path / "two") as (_, url):
+        with ss.connect(url, writer="w") as con:
+            con.sql(text.format("R"))
+            left_out(con, "R", 0)
+            list(con.results())
+        with ss.connect(url, writer="w") as con:
+            con.subscribe("of_R")
+            left_out(con, "R", 100)
+            assert warned(con) == wanted
+        with ss.connect(url) as con, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            con.subscribe("of_R")
+            list(con.finish())
