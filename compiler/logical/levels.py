@@ -51,12 +51,19 @@ def nodes(program: logical.Program) -> tuple[Node, ...]:
 
 def levels(program: logical.Program) -> dict[str, int]:
     """Returns the length of the chain of queries behind each derived stream: 1 if its definition
-    reads base streams alone. A stream is defined after those it reads."""
+    reads base streams alone. A stream follows those it reads, except the candidates of patterns,
+    which passes add behind all others."""
     defined = definitions(program)
     found: dict[str, int] = {}
+
+    def find(stream: str) -> None:
+        for name in reads(defined[stream]) & (defined.keys() - found.keys()):
+            find(name)
+        found[stream] = 1 + level(defined[stream], found)
+
     for stream in program.streams:
-        if stream.name in defined:
-            found[stream.name] = 1 + level(defined[stream.name], found)
+        if stream.name in defined and stream.name not in found:
+            find(stream.name)
     return found
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.pipeline import compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.assembly import answer_schemas, streams_read
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.host.errors import EvaluationError, RowsRefused
+from seustream.engine.stream.operator import Answer
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
 
 
@@ -106,6 +108,50 @@ def test_a_stream_says_how_far_its_rows_fall_back() -> None:
     rows = [row for _, part in run.finish() for row in part.to_pylist()]
     assert [row["a"] for row in rows] == [2, 1]
     assert run.report.late == {"R": 1}
+
+
+PATTERN_STREAM = """
+CREATE STREAM s (type varchar, id bigint, k int);
+CREATE STREAM m AS PATTERN A a; A b FROM s PARTITION BY k WITHIN 6 ms RETURN a.id AS a, b.id AS b;
+REGISTER QUERY q AS SELECT a, b FROM m WINDOW NOW;
+REGISTER QUERY deep AS SELECT x.a, y.b FROM m x, m y WHERE x.b = y.a WINDOW RANGE 9;
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_a_pattern_come_with_the_step_that_makes_them(seed: int) -> None:
+    """Compares each step of a run whose device finds candidates with the engine alone."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    c = compile_text(PATTERN_STREAM)
+    assert any(pattern.candidates is not None for pattern in c.program.patterns)
+    alone = compile_text(PATTERN_STREAM, options=Options(devices=0))
+    assert not any(pattern.candidates is not None for pattern in alone.program.patterns)
+    runs = [GraphRun(alone), GraphRun(c, GoldenDevice(c.options.config)), GraphRun(c)]
+    for step in range(30):
+        count = chance.randint(2, 4)
+        rows = pa.table(
+            {
+                "ts": [4 * step + number for number in range(count)],
+                "type": [*chance.choices("AB", k=count - 2), "A", "A"],
+                "id": [10 * step + number for number in range(count)],
+                "k": pa.array([*chance.choices([1, 2], k=count - 2), 1, 1], pa.int32()),
+            }
+        )
+        for run in runs:
+            run.push("s", rows)
+        mine, *others = [_by_query(run.advance()) for run in runs]
+        assert all(other == mine for other in others), step
+    mine, *others = [_by_query(run.finish()) for run in runs]
+    assert mine["q"]
+    assert all(other == mine for other in others)
+
+
+def _by_query(answers: Iterable[Answer]) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for name, rows in answers:
+        found.setdefault(name, Rows()).update(multiset(rows))
+    return found
 
 
 def test_a_fault_in_a_part_of_a_query_is_that_query_s() -> None:

@@ -64,6 +64,20 @@ def test_a_chain_of_any_shape_is_layered_by_definition(seed: int) -> None:
     assert not any(isinstance(node, Compiled) for node in nodes(program))
 
 
+def test_candidates_come_before_the_pattern_that_reads_them() -> None:
+    """The join of a pattern's candidates is added behind all streams, so also behind those that
+    read the pattern's."""
+    text = """
+        CREATE STREAM s (type varchar, k int);
+        CREATE STREAM m AS PATTERN A a; A b FROM s PARTITION BY k WITHIN 6 ms RETURN a.k AS k;
+        CREATE STREAM n AS SELECT k FROM m WINDOW NOW;
+        REGISTER QUERY q AS SELECT k FROM n WINDOW NOW;
+    """
+    program = compile_text(text).program
+    assert program.streams[-1].name == "m#1"
+    assert levels(program) == {"m#1": 1, "m": 2, "n": 3}
+
+
 def test_a_part_is_a_query_with_what_it_reads() -> None:
     program = compile_text(
         "CREATE STREAM R (a int); CREATE STREAM S (a int); CREATE STREAM T (a int);"
