@@ -95,6 +95,12 @@ class WaitingRows:
             )
         self.stats.late_dropped += count
 
+    def mark(self, watermark: int, rows: int) -> int:
+        """Returns the time that about so many waiting rows reach, or the watermark."""
+        if self.tables is None or len(self.tables) <= rows or not self._ordered:
+            return watermark
+        return min(watermark, int(self.tables.ts[rows - 1]))
+
     def released(self, watermark: int) -> EventBatch | None:
         """Returns the rows up to the watermark, in order, or None if there are none."""
         waiting = self.tables

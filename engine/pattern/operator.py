@@ -137,6 +137,11 @@ class PatternOperator:
             return self._skipping.output_watermark(self.watermark)
         return self.watermark
 
+    def mark(self, watermark: int, events: int) -> int:
+        """Returns the watermark to move to if about so many waiting events are to be taken on the
+        way to `watermark`: all of one time at once."""
+        return watermark if self._heap else self._arrivals.mark(watermark, events)
+
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; returns the matches certain by now, in order of (D, events)."""
         return self._stamped(self._advance(watermark))

@@ -27,6 +27,10 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 _MOST_WAIT = 4096
 """The most rows that may wait for one that ends a match."""
+_FIRST, _MOST_AT_ONCE = 1 << 12, 1 << 20
+_MATCHES = 1 << 16
+"""The matches for which an operator takes so many events at once, as far as that can be foreseen: each
+event may end many, which need not be in memory together."""
 _RELEASE = "release"
 """The name, in a snapshot, of the table of rows that wait for the watermark."""
 
@@ -48,6 +52,7 @@ class PatternNode:
         self._ending = None if own.strict else ending(query)
         self._waiting: list[pa.Table] = []
         self._waits = 0  # rows that wait
+        self._at_once = _FIRST  # events that the operator takes at once
         self._release = None if query.defines is None else Release(output.schema(query))
         self._begins, self._ends = END_OF_STREAM, BEGIN_OF_TIME
         """The span of times with events that end matches and have not been looked at."""
@@ -77,12 +82,16 @@ class PatternNode:
     def outputs(self) -> Iterator[Answer]:
         if self._reached <= self._given:
             return
-        self._given = self._reached
         if not self._due():
+            self._given = self._reached
             return
-        found, times = self._caught_up()
-        places = self.operator.places if isinstance(self.operator, RowOperator) else None
-        yield from self._answers(found, times, places)
+        self._bring()
+        while self._given < self._reached:
+            self._given = self.operator.mark(self._reached, self._at_once)
+            found, times = self.operator.advance_table(self._given)
+            self._at_once = _events_at_once(self._at_once, found.num_rows)
+            places = self.operator.places if isinstance(self.operator, RowOperator) else None
+            yield from self._answers(found, times, places)
 
     def _answers(
         self, found: pa.Table, times: Ints, places: Ints | None = None
@@ -109,18 +118,18 @@ class PatternNode:
             return True
         return len(self._waiting) > 1 and self._waits > _MOST_WAIT
 
-    def _caught_up(self) -> tuple[pa.Table, Ints]:
-        """Returns the matches up to the time for which outputs were asked."""
+    def _bring(self) -> None:
+        """Gives the operator the rows that have waited for one that ends a match."""
         if self._waiting:
             some = self._waiting
             rows = some[0] if len(some) == 1 else pa.concat_tables(some).combine_chunks()
             self.operator.push_table(rows)
             self._waiting, self._waits = [], 0
-        return self.operator.advance_table(self._given)
 
     def snapshot(self) -> bytes:
         if self._waiting or self.operator.watermark < self._given:
-            self._caught_up()  # no waiting row ends a match
+            self._bring()
+            self.operator.advance_table(self._given)  # no waiting row ends a match
         plain = {
             "text": self.query.text,
             "reached": self._reached,
@@ -151,6 +160,13 @@ class PatternNode:
             self._reached = plain.get("reached", self._given)
             if isinstance(self.operator, PatternOperator):
                 self._begins, self._ends = self._given, self.operator.latest
+
+
+def _events_at_once(events: int, matches: int) -> int:
+    """Returns how many events to take at once after so many events gave so many matches."""
+    if matches > _MATCHES:
+        return max(events * _MATCHES // matches, 1)
+    return min(2 * events, _MOST_AT_ONCE) if 2 * matches < _MATCHES else events
 
 
 def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:

@@ -84,6 +84,10 @@ class VariantsOperator:
         for one in self.operators:
             one.push_table(rows)
 
+    def mark(self, watermark: int, events: int) -> int:
+        """Returns the watermark to move to: see `PatternOperator.mark`."""
+        return self.operators[0].mark(watermark, events)
+
     def advance_table(self, watermark: int) -> Rows:
         """Moves the watermark; returns rows of RETURN, with their times."""
         if not self._skips:

@@ -112,6 +112,10 @@ class RowOperator:
             return self.watermark
         return min(self.watermark, self._oldest - 1)
 
+    def mark(self, watermark: int, events: int) -> int:
+        """Returns the watermark to move to: see `PatternOperator.mark`."""
+        return self._arrivals.mark(watermark, events)
+
     def advance_table(self, watermark: int) -> tuple[pa.Table, Ints]:
         """Moves the watermark. Returns the rows of the matches that are certain by now, in the
         order of their times, and these times."""

@@ -85,6 +85,70 @@ def test_where_any_event_may_end_a_match_none_waits(text: str) -> None:
     assert stream.ending(query(text)) is None
 
 
+MANY = [
+    "PATTERN A a; B b; C c FROM E WITHIN 50 ms RETURN a.id, b.id AS b, c.id AS c",
+    "PATTERN A a; B+ b; C c FROM E WITHIN 40 ms USING ANY SUBSETS RETURN a.id, b.id AS b, c.id AS c",
+    "PATTERN A a; B b; !C c FROM E PARTITION BY id WITHIN 50 ms RETURN a.id, b.v",
+    "PATTERN A a; B? b; C c FROM E WITHIN 40 ms RETURN a.id, c.id AS c",
+    "PATTERN A a; B b FROM E WITHIN 50 ms AFTER MATCH SKIP PAST LAST EVENT RETURN a.id, b.id AS b",
+    "SELECT * FROM E MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(a.v) AS x, LAST(a.v) AS y"
+    " PATTERN (a+) WITHIN INTERVAL '9' MS DEFINE a AS a.v >= PREV(a.v) OR PREV(a.v) IS NULL)",
+]
+
+
+@pytest.mark.parametrize("text", MANY)
+@pytest.mark.parametrize("seed", range(3))
+def test_many_matches_of_a_step_come_in_parts(
+    seed: int, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of whole steps, in the same order, and no part is much larger than asked
+    for."""
+    print(f"seed {seed}")
+    rows = events(random.Random(seed), 400)
+    (pattern,) = compile_text(f"{CREATE} REGISTER QUERY q AS {text};").program.patterns
+
+    def tables() -> list[pa.Table]:
+        node = PatternNode(pattern)
+        found = []
+        for part in (rows.slice(0, 30), rows.slice(30)):
+            node.push("E", part)
+            node.advance("E", part["ts"][-1].as_py() - 1)
+            found += [table for _, table in node.outputs()]
+        node.advance("E", END_OF_STREAM)
+        return found + [table for _, table in node.outputs()]
+
+    whole = tables()
+    monkeypatch.setattr(stream, "_FIRST", 5)
+    monkeypatch.setattr(stream, "_MATCHES", 20)
+    parts = tables()
+    assert len(parts) > len(whole)
+    assert pa.concat_tables(parts).to_pylist() == pa.concat_tables(whole).to_pylist()
+    assert max(map(len, parts)) < max(map(len, whole)) or max(map(len, whole)) < 20
+
+
+def test_what_a_step_finds_need_not_fit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget is of what is in memory together: that of one event, or of a few."""
+    monkeypatch.setattr("seustream.engine.pattern.operator.MAX_ROWS", 1_000)
+    monkeypatch.setattr(stream, "_FIRST", 8)
+    monkeypatch.setattr(stream, "_MATCHES", 100)
+    text = "PATTERN A a; B+ b; C c FROM E WITHIN 9 ms USING ANY SUBSETS RETURN count(b) AS n"
+    kinds = [
+        *"ABBBBBBC..",
+    ] * 100
+    rows = pa.table(
+        {
+            "ts": range(1_000),
+            "type": kinds,
+            "id": pa.nulls(1_000, pa.int32()),
+            "v": pa.nulls(1_000, pa.float64()),
+        }
+    )
+    node = PatternNode(query(text))
+    node.push("E", rows)
+    node.advance("E", END_OF_STREAM)
+    assert sum(table.num_rows for _, table in node.outputs()) == 100 * 63
+
+
 ROWS = "SELECT * FROM {} MATCH_RECOGNIZE (ORDER BY ts MEASURES PREV(A.x) AS p, A.x AS x PATTERN (A{}) WITHIN INTERVAL '9' MS DEFINE A AS A.x >= PREV(A.x) OR PREV(A.x) IS NULL)"
 PAIR = (
     "CREATE STREAM t (x int); CREATE STREAM u (x int);"
