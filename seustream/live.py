@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seustream.api import aside, config_named, warn_of
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import SourceText, suggest
+from seustream.compiler.errors import CompileError, SourceText, suggest
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
@@ -112,14 +112,13 @@ class LiveQueries(ABC):
             self._open()
             text = text_of(text)
             self._catch_up()
-            asked = compiled(self._compiled, text, self._options)
-            standing = lasting(text)
-            c = asked if standing == text else compiled(self._compiled, standing, self._options)
-            if self._compiled is not None:
-                check_streams(self._compiled, c, SourceText(text, NAME))
-            shown = self._install(c, text, asked)
-            if standing.strip():
-                self._stand(c)
+            try:
+                shown = self._carried_out(text)
+            except CompileError as error:
+                answers = self._judged_there(text, error)
+                if answers is None:
+                    raise
+                shown = answers
             # A query that is registered anew may fail anew.
             self._raised = {n: why for n, why in self._raised.items() if n in self._failures()}
             return "\n".join(shown) or None
@@ -269,9 +268,13 @@ class LiveQueries(ABC):
         with translated():
             self._catch_up()
             c = self._compiled
-            if c is None or not c.program.names:
+            name = None if query is None or c is None else self._named(query)
+            if c is None or not (c.program.names or name):
                 raise QueryError("there are no queries yet", "con.sql(…) registers them")
-            return Explanation(c, None if query is None else self._named(query))
+            if name is not None and name not in c.program.names:
+                hint = f'con.sql("EXPLAIN {name}") asks the bridge'
+                raise QueryError(f"{name} cannot be explained here", hint)
+            return Explanation(c, name)
 
     def __enter__(self) -> Self:
         return self
@@ -300,6 +303,23 @@ class LiveQueries(ABC):
         """Returns the requests of the latest text."""
         before = 0 if self._compiled is None else len(self._compiled.source.text)
         return [one for one in c.program.requests if one.span.start >= before]
+
+    def _carried_out(self, text: str) -> list[str]:
+        """Compiles statements and continues with them; returns their answers."""
+        asked = compiled(self._compiled, text, self._options)
+        standing = lasting(text)
+        c = asked if standing == text else compiled(self._compiled, standing, self._options)
+        if self._compiled is not None:
+            check_streams(self._compiled, c, SourceText(text, NAME))
+        shown = self._install(c, text, asked)
+        if standing.strip():
+            self._stand(c)
+        return shown
+
+    def _judged_there(self, text: str, error: CompileError) -> list[str] | None:
+        """Has statements executed elsewhere that do not compile here; returns their answers, or None
+        if nobody knows more."""
+        return None
 
     @abstractmethod
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:

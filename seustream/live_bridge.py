@@ -12,10 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from seustream.api import DataWarning, warn_of
+from seustream.compiler.errors import CompileError, Problems, SourceText
 from seustream.compiler.pipeline import Compilation, Options
+from seustream.compiler.xsql.parse import parse
+from seustream.compiler.xsql.statements import split
+from seustream.compiler.xsql.tree import DropQuery
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.statements import made_by
 from seustream.engine.runs import Report
 from seustream.errors import QueryError
 from seustream.hdl.config import DeviceConfig
@@ -52,7 +57,11 @@ class BridgeQueries(LiveQueries):
         self._before = _report_of(status)
         self._pushed: dict[str, None] = {}  # in the order of their first rows
         self._has_session = False
-        self._standing: Compilation | None = None  # the catalogue as it was last seen
+        self._standing: Compilation | None = (
+            None  # the catalogue as it was last seen, as far as it compiles here
+        )
+        self._known = ""  # its text
+        self._foreign: set[str] = set()  # the queries that do not
         self._is_owner = writer is not None  # its first queries keep results for readers
         self._mine: set[str] = set()  # queries whose results wait for this reader
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
@@ -80,13 +89,61 @@ class BridgeQueries(LiveQueries):
             if self._compiled is not None:  # others have dropped everything
                 self._stand(compiled(None, "", self._options))
             return
-        before, known = self._standing, "" if self._standing is None else self._standing.source.text
-        if standing != known:
-            on = before if before is not None and standing.startswith(known) else None
-            rest = standing.removeprefix(known) if on is not None else standing
-            self._standing = compiled(on, rest, self._options)
-        assert self._standing is not None
+        if self._standing is None or standing != self._known:
+            on, known = self._standing, self._known
+            if on is None or not standing.startswith(known):
+                on, known = None, ""
+                self._foreign.clear()
+            self._standing = self._compiled_here(on, standing.removeprefix(known))
+            self._known = standing
+            self._foreign -= {*self._standing.program.names}
         self._stand(self._standing)
+
+    def _compiled_here(self, on: Compilation | None, text: str) -> Compilation:
+        """Compiles statements that are in effect at the bridge, without those that do not compile
+        here, such as calls of functions that only the bridge has, and what depends on these."""
+        while True:
+            try:
+                return compiled(on, text, self._options)
+            except CompileError as error:
+                rest = self._without(text, error)
+                if rest == text:
+                    raise
+                text = rest
+
+    def _without(self, text: str, error: CompileError) -> str:
+        """Blanks the statements with problems, and notes the queries that are among them."""
+        places = [one.span.start for one in error.problems]
+        for span in split(text, Problems()):
+            if not any(span.start <= place < span.end for place in places):
+                continue
+            written = text[span.start : span.end]
+            for statement in parse(SourceText(written), Problems()):
+                if isinstance(statement, DropQuery):
+                    dropped = statement.name.text.lower()
+                    self._foreign = {one for one in self._foreign if one.lower() != dropped}
+                elif (made := made_by(statement, [])) is not None and made[0] == "query":
+                    self._foreign.add(made[1])
+            text = text[: span.start] + " " * len(written) + text[span.end :]
+        return text
+
+    def _judged_there(self, text: str, error: CompileError) -> list[str] | None:
+        is_unknown = {"unknown-function", "UnknownFunction"} & {one.kind for one in error.problems}
+        # A session that a mere statement begins has none of the options.
+        if not (self._foreign or is_unknown) or not (self._has_session or self._how == p.PLAIN):
+            return None
+        try:
+            shown = self._send(text)
+        except BridgeError as there:
+            if there.kind == "compile" and not self._foreign:
+                return None  # the same, whose place is known here
+            raise
+        self._catch_up()
+        return shown
+
+    def _named(self, query: str) -> str:
+        foreign = {name.lower(): name for name in self._foreign}
+        return foreign.get(query.lower()) or super()._named(query)
 
     def _stand(self, c: Compilation) -> None:
         super()._stand(c)
@@ -121,6 +178,10 @@ class BridgeQueries(LiveQueries):
             self._mine = {*c.program.names}
             self._read = dict.fromkeys(c.program.names, _UNREAD)
             return self._answers(asked)
+        return self._send(text)
+
+    def _send(self, text: str) -> list[str]:
+        """Has the bridge execute statements; returns their answers."""
         self._is_owner |= self._standing is None  # the bridge's first streams are this program's
         # The first queries of a program that feeds them wait for readers.
         kept = self._is_owner and not self._queries()

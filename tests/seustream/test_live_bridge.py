@@ -13,6 +13,9 @@ import pyarrow as pa
 import pytest
 
 import seustream as ss
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.streams import WindowFunction
+from seustream.compiler.apas.types import INTEGER
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
@@ -303,6 +306,55 @@ def test_a_token_may_have_the_line_end_of_its_file(tmp_path: Path) -> None:
             assert con.queries() == []
         with pytest.raises(ss.QueryError, match="no line of ASCII text"):
             ss.connect(url, token="ä" * 16)
+
+
+class _Until(WindowFunction):
+    names = ("stream", "length")
+    takes = (INTEGER,)
+
+    def ends(self, ts: Any, te: Any, length: Any) -> Any:
+        return ts + length
+
+
+def test_queries_that_only_the_bridge_can_compile(tmp_path: Path) -> None:
+    """They call a library of the bridge; those of other clients keep nobody out, and a program may
+    register, read, replace and drop them."""
+    libraries = Libraries()
+    libraries.register("mine", {"until": _Until()})
+    apas = "APAS $$ where mine.until($R, 5) select {}[v = $R.a] $$"
+    with (
+        bridge(tmp_path, libraries=libraries) as (_, url),
+        ss.connect(url) as before,
+        BridgeClient(url) as client,
+    ):
+        before.sql("CREATE STREAM R (a int); REGISTER QUERY plain AS SELECT a FROM R")
+        client.act("statement", Statement(f"CREATE STREAM D AS {apas.format('D')}"))
+        client.act("statement", Statement("REGISTER QUERY of_d AS SELECT v FROM D"))
+        client.act("statement", Statement(f"REGISTER QUERY Mine AS {apas.format('')}"))
+        with ss.connect(url) as con:
+            con.subscribe("mine")
+            with pytest.raises(ss.QueryError, match="Mine cannot be explained here"):
+                con.explain("mine")
+            assert "mine.until" in str(con.sql("EXPLAIN Mine"))
+            con.sql(f"REGISTER QUERY own AS {apas.format('')}; SELECT a FROM R WHERE a > 4")
+            before.push("R", {"ts": [1, 2], "a": [3, 5]})
+            before.watermark("R", 9)
+            found = {name: rows.arrow().to_pydict() for name, rows in con.results()}
+            assert {found[name]["v"][-1] for name in ("Mine", "own")} == {5}
+            assert found["q4"]["a"] == [5]
+            assert {*found} == {"Mine", "own", "q4"}
+            assert {name for name, _ in before.results()} == {"plain"}
+            with pytest.raises(ss.QueryError, match=r"there is no function mine\.untill"):
+                con.sql(f"REGISTER QUERY x AS {apas.format('').replace('until', 'untill')}")
+            con.sql("REGISTER OR REPLACE QUERY own AS SELECT a FROM R")
+            assert con.explain("own").json()["name"]
+            con.sql("DROP QUERY MINE")
+            con.sql("DROP QUERY own; DROP QUERY of_d; DROP STREAM D")
+            names = [one["name"] for one in con.queries()]
+            assert "Mine" not in names
+            assert "own" not in names
+            with pytest.raises(ss.QueryError, match="there is no query mine"):
+                con.subscribe("mine")
 
 
 _OTHERS = "CREATE STREAM X (a int); REGISTER QUERY x AS SELECT a FROM X"
