@@ -7,6 +7,7 @@ up, tears its writes, forgets them, or fails. Every failure is an `OSError`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -92,7 +93,13 @@ class RealDisk:
 
     def lock(self, path: Path) -> Callable[[], None]:
         # Not emptied: until the owner of this folder is known, nothing in it changes.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EROFS):
+                raise
+            # Who only looks needs no more, such as on a file system that a fault made read-only.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,6 +200,28 @@ def test_streams_made_anew_are_taken_out(tmp_path: Path) -> None:
     assert {listed["rows"][file] for file in of} == {3, 1}
     other = [file for file, name in listed["names"].items() if name == "t.2"]
     assert [parquet.read_table(out / file).column("x").to_pylist() for file in other] == [[9]]
+
+
+@pytest.mark.parametrize("refusal", [errno.EACCES, errno.EROFS])
+def test_a_journal_that_may_only_be_read(
+    refusal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is on a file system that a fault made read-only, or another user's. It is still locked."""
+    folder, plain = fed(tmp_path / "j"), os.open
+
+    def opened(path: str | Path, flags: int, *rest: int, **more: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT) and folder in Path(path).parents:
+            raise OSError(refusal, "refused", str(path))
+        return plain(path, flags, *rest, **more)
+
+    with monkeypatch.context() as limited:
+        limited.setattr(os, "open", opened)
+        assert main(["journal", "check", str(folder)]) == 0, capfd.readouterr().err
+        assert main(["journal", "export", str(folder), "-o", str(tmp_path / "out")]) == 0
+    with bridge(folder), monkeypatch.context() as limited:
+        limited.setattr(os, "open", opened)
+        assert main(["journal", "check", str(folder)]) == 2
+        assert "is the journal of a bridge that is running" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
