@@ -244,7 +244,7 @@ def _history() -> History:
     prompt needs none."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-    class Kept(FileHistory):
+    class KeptHistory(FileHistory):
         def store_string(self, string: str) -> None:
             with contextlib.suppress(OSError):  # such as a disk that is full by now
                 super().store_string(string)
@@ -256,7 +256,7 @@ def _history() -> History:
         file.open("a+b").close()
     except (OSError, RuntimeError):  # also of a user without a home
         return InMemoryHistory()
-    return Kept(str(file))
+    return KeptHistory(str(file))
 
 
 def _typed(talk: Conversation, url: str) -> None:
