@@ -207,7 +207,7 @@ class EngineChooser:
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
         """Takes over the state of another chooser of the same query."""
-        if self.open:
+        if self.open and engine in COSTS:  # which others need not be
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)
 

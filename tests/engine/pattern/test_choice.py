@@ -156,6 +156,22 @@ def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
     assert set(found) == set(Oracle(query).matches(events))
 
 
+def test_a_run_goes_on_after_another_matcher() -> None:
+    """It was asked for there, or chosen by an earlier release."""
+    query = query_of(AROUND.format("="))
+    before, after, whole = PatternOperator(query, "nfa"), PatternOperator(query), Oracle(query)
+    events = stream(40)
+    for event in events[:20]:
+        before.push(event)
+    found = before.advance(events[19].ts)
+    after.restore(before.snapshot())
+    for event in events[20:]:
+        after.push(event)
+    found += after.advance(END_OF_STREAM)
+    assert after.engine in COSTS
+    assert {match.ids for match in found} == set(whole.matches(events))
+
+
 def test_a_choice_for_an_empty_window_does_not_stay() -> None:
     """At the beginning and behind a gap, an epoch finds no event held, and looks cheap to a search
     that has nothing to search."""
