@@ -7,6 +7,7 @@ an internal fault.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import signal
@@ -153,6 +154,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     if rest:
         made.get(arguments.command, top).error(f"unrecognized arguments: {rest[0]}")
     arguments.all_commands = parser  # for shell completion
+    arguments.usual = lambda: top.parse_args(given[:1])  # for a command that asks what was given
     return arguments
 
 
@@ -182,6 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_what_is_closed()
     if argv is None:
         _end_tidily()
+        _print_anything()
     given = sys.argv[1:] if argv is None else argv
     if argv is None and given[:1] and given[0] in _WITHOUT_PANDAS:
         sys.meta_path.insert(0, _NoPandas())
@@ -217,6 +220,13 @@ def _open_what_is_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _print_anything() -> None:
+    """Makes texts for people print anywhere: what the encoding of standard output lacks, as a
+    backslash and a number, as on standard error. Results are bytes, in UTF-8."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _say_no_more() -> None:

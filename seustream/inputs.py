@@ -9,6 +9,7 @@ data/*.csv      a pattern: the files that match it, by name
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import glob
@@ -82,7 +83,7 @@ def _plain(path: Path, suffixes: Collection[str], stack: contextlib.ExitStack) -
 def _spooled(stack: contextlib.ExitStack) -> Path:
     """Stores standard input in a file, since inputs are read twice if they have errors."""
     data = _whole(sys.stdin.buffer)
-    begin = data.lstrip()[:4]
+    begin = data.removeprefix(codecs.BOM_UTF8).lstrip()[:4]
     suffix = ".parquet" if begin == b"PAR1" else ".jsonl" if begin[:1] == b"{" else ".csv"
     path = _temporary(stack) / f"input{suffix}"
     path.write_bytes(data)

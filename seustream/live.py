@@ -318,7 +318,7 @@ class LiveQueries(ABC):
 
     def _judged_there(self, text: str, error: CompileError) -> list[str] | None:
         """Has statements executed elsewhere that do not compile here; returns their answers, or None
-        if nobody knows more."""
+        if there is no such place."""
         return None
 
     @abstractmethod

@@ -92,6 +92,8 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
 
 INLINE, STANDARD_INPUT = Path("<sql>"), Path("-")
 """Names of texts that come from no file."""
+BYTE_ORDER_MARK = "\ufeff"
+"""Begins the texts of some editors."""
 
 
 def settle_text(arguments: argparse.Namespace) -> None:
@@ -111,7 +113,7 @@ def _text(arguments: argparse.Namespace) -> str:
             if one.endswith(f"={STANDARD_INPUT}"):
                 what = f"--input {one}: standard input has the queries already"
                 raise UserError([what], hint='give them with -c "SELECT …"')
-        arguments.text, arguments.file = sys.stdin.read(), INLINE
+        arguments.text, arguments.file = sys.stdin.read().removeprefix(BYTE_ORDER_MARK), INLINE
         return str(arguments.text)
     return read_text(arguments.file)
 

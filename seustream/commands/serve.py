@@ -194,6 +194,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.fit == "strict" and arguments.backend == ENGINE:
         hint = "--backend golden, or leave --fit out"
         raise UserError(["--fit strict: backend engine has no device"], hint=hint)
+    if arguments.site:
+        _check_site(arguments)
     libraries = load_libraries(arguments.library)
     config = load_config(arguments.config)
     limits = _limits(arguments)
@@ -267,6 +269,21 @@ def _serve(service: Service, bridge: Bridge, end: EndSignal, save: bool) -> bool
     return bridge.close(_GRACE, save) and ended
 
 
+_OF_SITES = ("site", "listen", "token_file", "tls_cert", "tls_key")
+"""The options that have an effect with --site."""
+
+
+def _check_site(arguments: argparse.Namespace) -> None:
+    """Refuses the options of a bridge, which would have no effect."""
+    for name, usual in vars(arguments.usual()).items():
+        if name not in _OF_SITES and getattr(arguments, name) != usual:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(
+                [f"{option} has no effect with --site"],
+                hint="leave it out: streams are served, and no queries run",
+            )
+
+
 def _serve_site(
     arguments: argparse.Namespace,
     address: Address,
@@ -326,7 +343,7 @@ def _client_ca(arguments: argparse.Namespace, tls: tuple[bytes, bytes] | None) -
     path: Path | None = arguments.tls_client_ca
     if path is None:
         return None
-    if tls is None or arguments.site:
+    if tls is None:
         raise UserError(
             ["--tls-client-ca wants a bridge with TLS"], hint="give --tls-cert and --tls-key"
         )

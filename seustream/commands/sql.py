@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seustream.commands.common import access, add_access_arguments, table
+from seustream.commands.common import BYTE_ORDER_MARK, access, add_access_arguments, table
 from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
@@ -90,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         if sys.stdin.isatty():
             _typed(talk, url)
         else:
-            for line in sys.stdin:
-                if not talk.hear(line):
+            for number, line in enumerate(sys.stdin):
+                if not talk.hear(line if number else line.removeprefix(BYTE_ORDER_MARK)):
                     break
             else:
                 talk.hear(";")

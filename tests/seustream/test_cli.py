@@ -378,3 +378,16 @@ def test_a_fault_of_ours_is_status_1(
     monkeypatch.setattr(module_of("compile"), "run", broken)
     assert main(["compile", "q.xsql"]) == 1
     assert "internal error" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+@pytest.mark.parametrize("arguments", [["explain", "q.xsql"], ["compile", "q.xsql", "-o", "image"]])
+def test_standard_output_in_any_encoding(arguments: list[str], encoding: str) -> None:
+    """What it lacks comes as a backslash and a number."""
+    done = subprocess.run(
+        [sys.executable, "-m", "seustream", *arguments],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, b"Error" in done.stderr) == (0, False)
+    assert (b"\\u" in done.stdout) == (encoding != "utf-8")

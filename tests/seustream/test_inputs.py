@@ -31,10 +31,11 @@ def test_folders_and_patterns(given: str, capfd: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("text", ["ts,a\n2,2\n3,3\n", '{"ts": 2, "a": 2}\n{"ts": 3, "a": 3}\n'])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_standard_input(
-    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    mark: str, text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(f"{mark}{text}".encode())))
     assert main([*QUERY, "--input", "R=-"]) == 0
     assert capfd.readouterr().out == ROWS
 
@@ -50,3 +51,13 @@ def test_messages_name_the_file_that_was_given(capfd: pytest.CaptureFixture[str]
     Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n2026-01-05,3\n"))
     assert main(["run", "-c", text, "--input", "R=data"]) == 2
     assert "the times of its files have several types" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.jsonl"])
+def test_a_file_may_begin_with_a_byte_order_mark(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = "ts,a\n2,2\n3,3\n" if name == "r.csv" else '{"ts": 2, "a": 2}\n{"ts": 3, "a": 3}\n'
+    Path(name).write_text(f"\ufeff{text}", encoding="utf-8")
+    assert main([*QUERY, "--input", f"R={name}"]) == 0
+    assert capfd.readouterr().out == ROWS

@@ -14,6 +14,7 @@ from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.metrics import METRICS, PREFIX, MetricsServer
 from seustream.cosim.bridge.quality import BOUNDS
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, streams, wanted
+from tests.docs.blocks import ROOT
 
 
 def test_counts_and_text(tmp_path: Path) -> None:
@@ -96,3 +97,9 @@ def test_over_http_with_the_bridges_token() -> None:
             assert answer.read() == b"text\n"
     finally:
         server.close()
+
+
+def test_every_metric_is_documented() -> None:
+    said = (ROOT / "docs/reference/bridge.md").read_text(encoding="utf-8")
+    rows = {name: f"| `{name}` | {kind} |" for name, (kind, *_) in METRICS.items()}
+    assert [name for name, row in rows.items() if row not in said] == []

@@ -99,6 +99,29 @@ def test_what_serve_refuses(
     assert complaint in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "options",
+    ["--journal j", "--metrics 127.0.0.1:0", "--sources tcp://127.0.0.1:0", "--backend golden", "--strict",
+     "--max-memory 1GB", "--tls-client-ca ca", "--most-epoch-rows 5", "--idle-timeout 9", "--config tiny"],
+)  # fmt: skip
+def test_options_of_a_bridge_are_refused_for_a_site(
+    options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", "--site", "R=r.csv", *options.split()]) == 2
+    assert f"{options.split()[0]} has no effect with --site" in capfd.readouterr().err
+    assert not Path("j").exists()
+
+
+def test_defaults_of_a_bridge_do_not_concern_a_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEUSTREAM_BACKEND", "golden")
+    assert main(["serve", "--site", "R=none.csv"]) == 2
+    assert "none.csv" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("bad", ["cert", "key", "ca", "locked"])
 @pytest.mark.parametrize("site", [[], ["--site", "R=r.csv"]])
 def test_files_of_tls_that_are_bad_are_named(

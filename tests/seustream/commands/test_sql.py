@@ -27,7 +27,7 @@ def test_through_a_pipe(tmp_path: Path) -> None:
     file = tmp_path / "r.csv"
     file.write_text("ts,a,t\n1,7,x\n2,3,\n4,9,'y;z'\n")
     status, out, error = said(
-        "CREATE STREAM R (a int,\n t varchar(9)); -- rows; come from a file\n"
+        "\ufeffCREATE STREAM R (a int,\n t varchar(9)); -- rows; come from a file\n"
         "REGISTER QUERY large AS SELECT a, t FROM R\n WHERE a > 5;\nSHOW QUERIES;\nLIST;\n",
         "--input",
         f"R={file}",
