@@ -60,5 +60,6 @@ def samples(
             columns = {*needed(query)} - {ir.TIME}
             batch = of_table(rows, query.stream, query.type_column, columns, 0)
             batch = batch.take(np.argsort(batch.ts, kind="stable"))
-            found[query.name] = sample(query, beginning(batch, query.window), len(batch))
+            if len(batch):
+                found[query.name] = sample(query, beginning(batch, query.window), len(batch))
     return found

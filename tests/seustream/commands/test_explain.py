@@ -48,6 +48,9 @@ def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
     (facts,) = json.loads(capfd.readouterr().out)
     assert facts["engine"] == "columns"
     assert sorted(facts["lists"]["order"]) == ["A", "B", "C"]
+    Path("none.csv").write_text(Path("t.csv").read_text().partition("\n")[0] + "\n")
+    Path("k.xsql").write_text(TICKS + "PATTERN A; B PARTITION BY x WITHIN 1 s RETURN *;")
+    assert main(["explain", "k.xsql", "--input", "t=none.csv"]) == 0  # which shows nothing
     assert main(["explain", "q.xsql", "--input", "u=t.csv"]) == 2
     assert main(["explain", "q.xsql", "--input", "t=nope.csv"]) == 2
     Path("q.xsql").write_text(TICKS + "SELECT x FROM t WINDOW 1;")
