@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -174,18 +174,29 @@ def aside(late: Mapping[str, list[pa.Table]]) -> OnLate:
 
 def warn_of(report: Report) -> None:
     """Warns of what the summary of `seustream run` would report."""
+    for said in _left_out(report):
+        warnings.warn(said, DataWarning, stacklevel=4)
+
+
+def _left_out(report: Report) -> Iterator[str]:
     for stream, count in report.late.items():
-        said = (
-            f"stream {stream}: {count:,} late row{'s' * (count != 1)} left out; slack= takes them"
-        )
-        warnings.warn(said, DataWarning, stacklevel=4)
+        yield f"stream {stream}: {_rows(count, 'late ')} left out; slack= takes them"
     for stream, count in report.timeless.items():
-        said = f"stream {stream}: {count:,} row{'s' * (count != 1)} without a time left out"
-        warnings.warn(said, DataWarning, stacklevel=4)
+        yield f"stream {stream}: {_rows(count)} without a time left out"
+    for stream, count in report.untimed.items():
+        yield f"stream {stream}: {_rows(count)} without a time that patterns can use left out"
+    for stream, count in report.refused.items():
+        if count:
+            yield f"stream {stream}: {_rows(count)} not taken by APAS, te is before ts"
+    for query, count in report.bad_keys.items():
+        yield f"{_rows(count)} with key 0 dropped from time-tables of {query}"
     for query, places in report.faults.items():
         for place, (count, row) in places.items():
-            said = f"{count:,} fault{'s' * (count != 1)} in {query}: {place}, first at {row}"
-            warnings.warn(said, DataWarning, stacklevel=4)
+            yield f"{count:,} fault{'s' * (count != 1)} in {query}: {place}, first at {row}"
+
+
+def _rows(count: int, kind: str = "") -> str:
+    return f"{count:,} {kind}row{'s' * (count != 1)}"
 
 
 def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -351,11 +351,12 @@ class BridgeQueries(LiveQueries):
         """Returns the account since the program connected, of the streams that it pushed rows of and
         the queries whose results it read."""
         now, before, report = _report_of(self._client.status()), self._before, Report()
-        for stream in self._pushed:
-            if late := _more_than(before.late.get(stream, 0), now.late.get(stream, 0)):
-                report.late[stream] = late
-            if without := _more_than(before.timeless.get(stream, 0), now.timeless.get(stream, 0)):
-                report.timeless[stream] = without
+        named: dict[str, Collection[str]] = dict.fromkeys(_BY_STREAM, self._pushed)
+        for counted, names in {**named, "bad_keys": self._read}.items():
+            known, found = getattr(before, counted), getattr(now, counted)
+            for name in names:
+                if more := _more_than(known.get(name, 0), found.get(name, 0)):
+                    getattr(report, counted)[name] = more
         for query in self._read.keys() & now.faults.keys():
             known = {place: count for place, (count, _) in before.faults.get(query, {}).items()}
             for place, (count, row) in now.faults[query].items():
@@ -364,10 +365,14 @@ class BridgeQueries(LiveQueries):
         return report
 
 
+_BY_STREAM = ("late", "timeless", "untimed", "refused")
+
+
 def _report_of(status: dict[str, Any]) -> Report:
-    """Returns what a bridge has counted."""
-    late, timeless = status.get("late_total", {}), status.get("timeless_total", {})
-    return Report(late=late, timeless=timeless, faults=status.get("faults", {}))
+    """Returns what a bridge has counted of left out rows and of faults."""
+    found = {name: status.get(f"{name}_total", {}) for name in ("late", "timeless", "untimed")}
+    of_queries = {name: status.get(name, {}) for name in ("refused", "bad_keys", "faults")}
+    return Report(**found, **of_queries)
 
 
 def _more_than(before: int, count: int) -> int:

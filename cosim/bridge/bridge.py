@@ -212,7 +212,10 @@ class Bridge:
         session = self._session
         if session is not None:
             with session.changed:
-                found["faults"] = session.run.report.faults
+                report = session.run.report
+                found["faults"] = report.faults
+                found["refused"] = dict(report.refused)
+                found["bad_keys"] = dict(report.bad_keys)
                 found["full"] = session.delivery.waits_for if session.delivery.full else None
         return found
 

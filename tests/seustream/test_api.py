@@ -92,6 +92,20 @@ def test_late_rows_are_said_and_slack_takes_them() -> None:
         assert len(ss.run("SELECT a FROM R WINDOW NOW", R=rows, slack=2)["q0"]) == 2
 
 
+def test_rows_that_apas_does_not_take_are_said() -> None:
+    rows = {"ts": [1, 2, 3, 4, 5], "id": [1, 0, 2, 3, 4], "x": [1] * 5, "te": [9, 9, 9, 3, 4]}
+    with pytest.warns(ss.DataWarning) as seen:
+        ss.run(
+            "CREATE STREAM s (id int, x int, te bigint); REGISTER QUERY q AS APAS"
+            " $$ where window.table($s, $s.id) select o[v = agg.sum($s.x)] $$",
+            s=rows,
+        )
+    assert [str(one.message) for one in seen] == [
+        "stream s: 2 rows not taken by APAS, te is before ts",
+        "1 row with key 0 dropped from time-tables of q",
+    ]
+
+
 R = {"ts": [1], "a": [0]}
 
 

@@ -300,6 +300,24 @@ def test_streams_are_there_for_all_before_there_is_a_query(tmp_path: Path) -> No
         assert _rows(one) == [2, 1]
 
 
+@pytest.mark.parametrize("where", ["here", "bridge"])
+def test_warnings_of_what_apas_does_not_take(where: str, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(bridge(tmp_path))[1] if where == "bridge" else None
+        con = stack.enter_context(ss.connect(url))
+        con.sql(
+            "CREATE STREAM s (id int, x int, te bigint); REGISTER QUERY q AS APAS"
+            " $$ where window.table($s, $s.id) select o[v = agg.sum($s.x)] $$"
+        )
+        con.push("s", {"ts": [1, 2, 3], "id": [1, 0, 2], "x": [1, 1, 1], "te": [9, 9, 2]})
+        with pytest.warns(ss.DataWarning) as seen:
+            list(con.finish())
+        assert [str(one.message) for one in seen] == [
+            "stream s: 1 row not taken by APAS, te is before ts",
+            "1 row with key 0 dropped from time-tables of q",
+        ]
+
+
 def test_a_token_may_have_the_line_end_of_its_file(tmp_path: Path) -> None:
     with bridge(tmp_path, token="0123456789abcdef") as (_, url):
         with ss.connect(url, token="0123456789abcdef\n") as con:
