@@ -153,6 +153,10 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(given)
     if rest:
         made.get(arguments.command, top).error(f"unrecognized arguments: {rest[0]}")
+    for of in made.values():
+        from seustream.defaults import override
+
+        override(of, arguments)
     arguments.all_commands = parser  # for shell completion
     arguments.usual = lambda: top.parse_args(given[:1])  # for a command that asks what was given
     return arguments

@@ -50,6 +50,24 @@ def set_defaults(
             action.default = _value(action, environment[variable], variable)
 
 
+def override(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Removes defaults of NAME=VALUE where the command line has another value of the name: what may be
+    given several times adds to its defaults."""
+    for action in parser._actions:
+        if not isinstance(action, argparse._AppendAction) or not action.default:
+            continue
+        usual, found = list(action.default), list(getattr(arguments, action.dest))
+        given = found[len(usual) :]
+        names = {_name(one) for one in given} - {None}
+        kept = [one for one in usual if _name(one) not in names]
+        setattr(arguments, action.dest, kept + given)
+
+
+def _name(value: object) -> str | None:
+    name, equals, _ = str(value).partition("=")
+    return name.lower() if equals else None
+
+
 def _table(path: Path, command: str, commands: Collection[str]) -> dict[str, Any]:
     if not path.is_file():
         return {}
@@ -60,9 +78,11 @@ def _table(path: Path, command: str, commands: Collection[str]) -> dict[str, Any
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadDefault(f"{path.name}: {error}") from None
     for name, table in found.items():
-        if name not in commands or not isinstance(table, dict):
+        if name not in commands:
             what = f"{path.name}: {name} is no command"
             raise BadDefault(what, _near(name, commands) or "a table for each: [run]")
+        if not isinstance(table, dict):
+            raise BadDefault(f"{path.name}: {name} is no table", f"its options under [{name}]")
     return dict(found.get(command, {}))
 
 

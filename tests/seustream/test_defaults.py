@@ -21,6 +21,8 @@ def test_file_environment_and_options_in_that_order(monkeypatch: pytest.MonkeyPa
     found = parsed(["run", "q.xsql", "--input", "S=s.csv"])
     assert (found.slack, found.backend, found.quiet) == (5000, "golden", True)
     assert found.input == ["R=r.csv", "S=s.csv"]
+    found = parsed(["run", "q.xsql", "--input", "S=s.csv", "--input", "r=other.csv"])
+    assert found.input == ["S=s.csv", "r=other.csv"]
     monkeypatch.setenv("SEUSTREAM_BACKEND", "iss")
     monkeypatch.setenv("SEUSTREAM_QUIET", "0")
     found = parsed(["run", "q.xsql"])
@@ -38,6 +40,7 @@ def test_file_environment_and_options_in_that_order(monkeypatch: pytest.MonkeyPa
         ('[run]\nformat = "xml"\n', "format: xml\n  hint: one of csv, jsonl, parquet"),
         ("[run]\nquiet = 7\n", "quiet: 7 is neither true nor false"),
         ("[run\n", "seustream.toml: "),
+        ("run = 5\n", "run is no table\n  hint: its options under [run]"),
     ],
 )
 def test_a_bad_default(text: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
