@@ -38,7 +38,7 @@ from seustream.compiler.xsql.parse import parse
 from seustream.errors import InputError
 from seustream.fitting import separator_hint
 from seustream.inputs import plain_files
-from seustream.reading import Tuples, csv_names, read_timed, take_table
+from seustream.reading import Tuples, csv_names, opened, read_timed, take_table
 from seustream.tables import fold
 
 Rows = Any
@@ -188,10 +188,47 @@ def type_of(kind: pa.DataType) -> Type | None:
 
 
 def _file(path: Path) -> pa.Table:
-    """Reads a file through its own library, for the types of its columns; if there are several, the
-    first."""
+    """Returns a table without rows that has the columns of an input. Their types are those that hold
+    in all of its files."""
     with plain_files(path, (".csv", ".jsonl", ".ndjson", ".json", ".parquet")) as files:
-        return _plain(files[0].path)
+        schemas = [_plain(file.path).schema for file in files]
+        has_types = files[0].path.suffix.lower() == ".parquet"
+    every = [{column.name: column.type for column in schema} for schema in schemas]
+    columns = []
+    for column in schemas[0]:
+        kind = _common([types[column.name] for types in every if column.name in types])
+        if not has_types and type_of(kind) in _GUESSED and not _holds(path, column.name, kind):
+            kind = pa.string()
+        columns.append(pa.field(column.name, kind))
+    return pa.schema(columns).empty_table()
+
+
+_GUESSED = (BOOLEAN, DATE, TIME, TIMESTAMP)
+"""Types whose texts Arrow guesses by other rules than X-SQL reads them."""
+
+
+def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Returns the type of a column that has several in different files."""
+    found = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)]
+    if len(found) < 2:
+        return found[0] if found else kinds[0]
+    try:
+        each = [pa.schema([("", kind)]) for kind in found]
+        return pa.unify_schemas(each, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return pa.string()
+
+
+def _holds(path: Path, name: str, kind: pa.DataType) -> bool:
+    """Returns whether a column reads as the type that was guessed; its time is of no interest."""
+    of = type_of(kind)
+    if of is None or fold(name) in TIMESTAMP_NAMES:
+        return True
+    try:
+        read_timed(path, Stream(path.stem, (Column(name, of),), table=True), lambda text: None)
+    except InputError:
+        return False
+    return True
 
 
 def _plain(path: Path) -> pa.Table:
@@ -200,14 +237,14 @@ def _plain(path: Path) -> pa.Table:
             case ".parquet":
                 import pyarrow.parquet as pq
 
-                return pq.ParquetFile(path).schema_arrow.empty_table()
+                return pq.ParquetFile(opened(path)).schema_arrow.empty_table()
             case ".csv":
                 return _csv(path)
             case ".json" | ".jsonl" | ".ndjson":
                 with path.open("rb") as file:
                     if file.read(_BEGINNING).lstrip().startswith(b"["):
                         raise InputError(f"{path}: a list", "write one object a line")
-                return pa_json.read_json(path)
+                return _json(path)
             case _:
                 raise InputError(
                     f"{path}: unknown format, the known suffixes are .csv, .jsonl, .ndjson, .json,"
@@ -221,10 +258,27 @@ def _plain(path: Path) -> pa.Table:
         raise InputError(f"{path}: {error}") from None
 
 
+def _json(path: Path) -> pa.Table:
+    try:
+        return pa_json.read_json(opened(path))
+    except pa.ArrowInvalid:  # also where the first block suggests a type that others have not
+        return pa_json.read_json(opened(path), pa_json.ReadOptions(block_size=_block(path)))
+
+
+def _block(path: Path) -> int:
+    """Returns the size of a block that has all of a file, as far as Arrow has such blocks."""
+    return min(max(path.stat().st_size, 1), (1 << 31) - 1)
+
+
 def _csv(path: Path) -> pa.Table:
     """Reads a CSV file with the types that its cells suggest. What is wrong with it is said by line."""
+    convert = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)  # as it is read
     try:
-        table = pa_csv.read_csv(path)
+        try:
+            table = pa_csv.read_csv(opened(path), convert_options=convert)
+        except pa.ArrowInvalid:  # also where the first block suggests a type that others have not
+            whole = pa_csv.ReadOptions(block_size=_block(path))
+            table = pa_csv.read_csv(opened(path), whole, convert_options=convert)
         if not any(map(pa.types.is_binary, table.schema.types)):
             return table
         problem = "it is not UTF-8"

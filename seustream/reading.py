@@ -132,15 +132,29 @@ def _csv_columns(source: InputFile, text: pa.Table, cells: Sequence[BadCells]) -
     ]
 
 
+def opened(path: Path) -> Path | pa.BufferReader:
+    """Returns what Arrow reads for a file. It takes no name that is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return _content(path)
+    return path
+
+
 def _ended(path: Path, width: int) -> pa.BufferReader:
     """Returns a CSV file with one more row. If that row does not come out as it went in, a quote
     before it was never closed; Arrow then takes the rest of the file for one cell without an error.
+    """
+    return _content(path, b"\n" + b",".join([_LAST] * width) + b"\n")
+
+
+def _content(path: Path, more: bytes = b"") -> pa.BufferReader:
+    """Returns the bytes of a file, and more behind them.
 
     The bytes are Arrow's own. Its threads may hold what they read a moment longer than the call
     takes. A thread that releases a Python object while the interpreter exits is ended with it,
     which aborts the process.
     """
-    more = b"\n" + b",".join([_LAST] * width) + b"\n"
     with path.open("rb") as file:
         size = path.stat().st_size
         whole = pa.allocate_buffer(size + len(more))
@@ -278,7 +292,7 @@ def _read_parquet(source: InputFile) -> Columns:
     if not source.path.stat().st_size:
         raise InputError(f"{source.said}: is empty, expected a Parquet file")
     try:
-        with pq.ParquetFile(source.path) as file:
+        with pq.ParquetFile(opened(source.path)) as file:
             names = file.schema_arrow.names
             table = file.read(columns=[names[place] for place in places_of(source, names)])
     except pa.ArrowException as error:
