@@ -3,27 +3,30 @@
 before  a run with a join of R and S goes on with LEFT JOIN beside it, at a time both have passed
 after   the operator of LEFT JOIN has the rows that the join keeps; its results for them are dropped
 
-Joins and groups that begin late find these rows themselves (`seustream.engine.host.stages`).
+Joins and groups that begin late find these rows themselves (`seustream.engine.host.stages`). The
+rows of a table never leave, so the run keeps those that no join keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.logical.levels import Node, reads
 from seustream.compiler.logical.program import Query
 from seustream.engine.assembly import OperatorWork, text_of
 from seustream.engine.completeness import looks_back, selects
 from seustream.engine.host.answers import selection_of
 from seustream.engine.host.driver import DEVICE_JOIN
-from seustream.engine.host.stages import SOFTWARE_JOIN
+from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
 from seustream.engine.host.state import KeptRows, united
+from seustream.engine.runs import RunState, base_joins, base_kind, before
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, timestamps
 from seustream.engine.stream.operator import Operator
-from seustream.engine.stream.snapshot import plain_of, unpack
+from seustream.engine.stream.snapshot import Snapshot, plain_of, tables_of, unpack
 
 
 class Graph(Protocol):
@@ -42,37 +45,111 @@ class Graph(Protocol):
     def as_stream(self, stream: str, rows: pa.Table) -> pa.Table: ...
 
 
-def kept_rows(snapshots: Mapping[str, bytes]) -> dict[str, KeptRows]:
-    """Returns the rows, by stream, that joins and groups had when a state was saved."""
-    joins = [
-        unpack(packed, kind)
-        for kind in (DEVICE_JOIN, SOFTWARE_JOIN)
-        for name, packed in snapshots.items()
-        if name.startswith(kind)
-    ]
-    tables = united(None, DEVICE_JOIN, joins).tables
-    return {
-        stream: KeptRows(tables[f"kept {stream}"], tables[f"waiting {stream}"])
-        for stream in {name for one in joins for name in one.plain["streams"]}
+def kept_rows(
+    snapshots: Mapping[str, bytes], tables: Mapping[str, pa.Table]
+) -> dict[str, KeptRows]:
+    """Returns the rows, by stream, that joins and groups had when a state was saved, and those of
+    tables. Joins of base streams let in what later levels may still let wait."""
+    found: dict[str, KeptRows] = {}
+    for kind in (DEVICE_JOIN, SOFTWARE_JOIN):
+        for name, packed in snapshots.items():
+            if name.startswith(kind):
+                one = unpack(packed, kind)
+                for stream in one.plain["streams"]:
+                    rows = KeptRows(one.tables[f"kept {stream}"], one.tables[f"waiting {stream}"])
+                    if stream not in found or rows.total > found[stream].total:
+                        found[stream] = rows
+    return with_tables(found, tables)
+
+
+def with_tables(
+    kept: Mapping[str, KeptRows], tables: Mapping[str, pa.Table]
+) -> dict[str, KeptRows]:
+    """Adds the rows of tables, unless they wait for a join."""
+    return {**kept} | {
+        name: KeptRows(rows, rows.schema.empty_table())
+        for name, rows in tables.items()
+        if name not in kept or not kept[name].waiting.num_rows
     }
 
 
-def begins(
-    answers: Mapping[str, Iterable[Node]], snapshots: Mapping[str, bytes], kept: Collection[str]
+def rows_of_tables(state: RunState, streams: Iterable[Stream]) -> dict[str, pa.Table]:
+    """Returns the rows of tables in a state."""
+    names = {stream.name for stream in streams if stream.table}
+    known = kept_rows(state.operators, {}) if names else {}
+    return {
+        name: pa.concat_tables(rows) for name, rows in known.items() if name in names and rows.total
+    } | {name: rows for name, rows in state.tables.items() if name in names}
+
+
+def go_on(
+    run: Graph,
+    answers: Mapping[str, Iterable[Node]],
+    snapshots: Mapping[str, bytes],
+    kept: Mapping[str, KeptRows],
+    tables: Collection[str],
 ) -> set[str]:
-    """Returns the names of operators that are not in a state and look back on rows that are
-    kept."""
-    found = set()
-    for own, some in answers.items():
-        (node, *_) = some
-        if isinstance(node, Query) or not looks_back(node):
+    """Restores the operators of a run from the snapshots of another. Returns those that begin
+    late."""
+    base = base_joins(snapshots)
+    now = {name for name in run.operators if base_kind(name) is not None}
+    moved = len(base) > 1 or base.keys() != now or bool(tables)
+    late = set()
+    for name, operator in run.operators.items():
+        packed = before(name, operator, snapshots)
+        rows = {of: pa.concat_tables(kept[of]) for of in operator.inputs if of in tables}
+        if (kind := base_kind(name)) is not None and moved and (base or rows):
+            packed = _joined(kind, base.get(name), [*base.values()], rows).pack()
+        elif kind is None and isinstance(operator, SoftwareJoin) and rows:
+            own = () if packed is None else (unpack(packed, SOFTWARE_JOIN),)
+            packed = _joined(SOFTWARE_JOIN, None, own, rows).pack()
+        elif _is_new(answers[name], packed):
+            late.add(name)
+            _wait_again(run, operator, packed, kept)
             continue
-        packed = snapshots.get(own)
-        if packed is not None and plain_of(packed).get("text") == text_of(node):
+        if packed is not None:
+            operator.restore(packed)
+    return late
+
+
+def _is_new(answers: Iterable[Node], packed: bytes | None) -> bool:
+    """Returns whether a query looks back and is not in the state of its operator."""
+    (node, *_) = answers
+    if isinstance(node, Query) or not looks_back(node):
+        return False
+    return packed is None or plain_of(packed).get("text") != text_of(node)
+
+
+def _wait_again(
+    run: Graph, operator: Operator, packed: bytes | None, kept: Mapping[str, KeptRows]
+) -> None:
+    """Gives a query in place of another of its kind the rows that waited for that one, of streams
+    that are not kept elsewhere. Hidden streams are those of the other query."""
+    tables = {} if packed is None else tables_of(packed)
+    for name in operator.inputs:
+        rows = tables.get(f"waiting {name}")
+        if (
+            rows is not None
+            and "#" not in name
+            and rows.schema.equals(run.schemas[name])
+            and not any(True for _ in _past(run, name, kept))
+        ):
+            operator.push(name, rows)
+
+
+def _joined(
+    kind: str, own: Snapshot | None, others: Sequence[Snapshot], tables: Mapping[str, pa.Table]
+) -> Snapshot:
+    """Returns the joint state of several joins for one of them, with all rows of tables."""
+    found = united(own, kind, others)
+    rows, streams = {**found.tables}, {**found.plain["streams"]}
+    for name, some in tables.items():
+        if name in streams and rows[f"waiting {name}"].num_rows:
             continue
-        if packed is None or reads(node) <= set(kept):
-            found.add(own)
-    return found
+        known = {"promise": None, "ended": False} | streams.get(name, {})
+        streams[name] = known | {"seen": some.num_rows}
+        rows |= {f"kept {name}": some, f"waiting {name}": some.schema.empty_table()}
+    return Snapshot(kind, {**found.plain, "streams": streams}, rows)
 
 
 def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:

@@ -34,13 +34,12 @@ from seustream.engine.assembly import (
     own_name,
     text_of,
 )
-from seustream.engine.beginning import begins, bring, kept_rows
+from seustream.engine.beginning import bring, go_on, kept_rows, rows_of_tables, with_tables
 from seustream.engine.changing import change_between
 from seustream.engine.completeness import looks_back
 from seustream.engine.host.driver import HostDriver
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
-from seustream.engine.host.state import united
 from seustream.engine.intake import Intake
 from seustream.engine.meters import CALLER, RunMeters
 from seustream.engine.relational.periods import held_together
@@ -48,9 +47,7 @@ from seustream.engine.runs import (
     GateState,
     Report,
     RunState,
-    base_joins,
     base_kind,
-    before,
     software_join,
 )
 from seustream.engine.stream.failures import Failures, reason
@@ -84,7 +81,8 @@ class GraphRun:
     engine       the matcher of patterns
     strict       the first fault of any query is an error, not only of one WITH (strict)
     contained    a query that fails ends with those that read its results; else it ends the run
-    living       queries may begin late: groups keep the rows of their windows for them
+    living       queries may begin late: groups keep the rows of their windows for them, and the
+                 run those of tables
     meters       counts rows, time and state of each operator
     """
 
@@ -114,6 +112,9 @@ class GraphRun:
         self.gates = {
             s.name: Merger([s.name], s.out_of_orderness if slack is None else slack, on_late)
             for s in self.streams
+        }
+        self._tables: dict[str, list[pa.Table]] = {
+            stream.name: [] for stream in self.streams if stream.table and living
         }
         self._stirred = set(self.gates)  # gates that may have new rows or watermarks
         self.ended: set[str] = set()
@@ -183,6 +184,8 @@ class GraphRun:
         for name, gate in [one for one in self.gates.items() if one[0] in self._stirred]:
             for part in gate.release(_ROWS_AT_ONCE):
                 self._push(name, part.rows[0])
+                if name in self._tables:
+                    self._tables[name].append(part.rows[0])
                 if self.on_progress is not None:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
@@ -314,7 +317,7 @@ class GraphRun:
             q.name: known.get(q.name) or QueryFaults(strict or q.strict, source=source)
             for q in change.queries
         }
-        kept = join.kept_rows() if change.come else {}
+        kept = with_tables(join.kept_rows(), self._table_rows()) if change.come else {}
         if not join.change(change.queries, faults):
             return False
         if self.meters is not None:  # one that leaves takes only its share
@@ -436,6 +439,20 @@ class GraphRun:
 
     # --- state ------------------------------------------------------------------
 
+    def _table_rows(self) -> dict[str, pa.Table]:
+        """Returns the rows of tables that gates have let through."""
+        return {name: pa.concat_tables(some) for name, some in self._tables.items() if some}
+
+    def _held(self, names: Iterable[str]) -> Counter[str]:
+        """Returns how many rows of each stream are in the states of joins of base streams."""
+        found = Counter[str]()
+        for own in names:
+            join = self.operators[own]
+            if base_kind(own) is not None and isinstance(join, HostDriver | SoftwareJoin):
+                rows = join.kept_rows()
+                found |= Counter({name: some.total for name, some in rows.items()})
+        return found
+
     def state(self) -> RunState:
         """Returns the state; call it between two calls of `advance` that were iterated to their
         end."""
@@ -456,7 +473,9 @@ class GraphRun:
             self.meters.state.update({own: len(one) for own, one in snapshots.items()})
         texts = {answer_of(node): text_of(node) for node in nodes(self.compilation.program)}
         failed = {name: [texts[name], why] for name, why in self.failures.why.items()}
-        return RunState(gates, snapshots, dict(self._results), failed)
+        tables, held = self._table_rows(), self._held(snapshots) if self._tables else Counter()
+        tables = {name: rows for name, rows in tables.items() if held[name] < rows.num_rows}
+        return RunState(gates, snapshots, dict(self._results), failed, tables)
 
     def resume(self, state: RunState) -> None:
         """Continues from the state of another run, in a run that has taken nothing yet: the same
@@ -467,19 +486,14 @@ class GraphRun:
             text, why = state.failed.get(answer_of(node), (None, ""))
             if text == text_of(node):
                 self.failures.why[answer_of(node)] = why
-        base = base_joins(state.operators)
-        now = {name for name in self.operators if base_kind(name) is not None}
-        moved = len(base) > 1 or base.keys() != now
-        kept = kept_rows(state.operators)
-        late = begins(self._answers, state.operators, kept)
-        for name, operator in self.operators.items():
-            if (kind := base_kind(name)) is not None and moved:
-                everything = united(base.get(name), kind, list(base.values()))
-                snapshot = everything.pack() if base else None
-            else:
-                snapshot = None if name in late else before(name, operator, state.operators)
-            if snapshot is not None:
-                operator.restore(snapshot)
+        tables = {
+            name: rows
+            for name, rows in rows_of_tables(state, self.streams).items()
+            if rows.schema.equals(self.schemas[name])
+        }
+        kept = kept_rows(state.operators, tables)
+        late = go_on(self, self._answers, state.operators, kept, tables)
+        self._tables |= {name: [rows] for name, rows in tables.items() if name in self._tables}
         for name, gate in state.gates.items():
             if name not in self.gates:
                 continue

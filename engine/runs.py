@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from seustream.engine.host.driver import DEVICE_JOIN, JoinCounts
 from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
-from seustream.engine.host.state import united
 from seustream.engine.stream.faults import Lines
 from seustream.engine.stream.merge import OnLate
 from seustream.engine.stream.operator import Operator
-from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.snapshot import Snapshot, kind_of, tables_of, unpack
 
 
 @dataclass(slots=True)
@@ -60,17 +59,44 @@ class RunState:
     results: dict[str, int]
     failed: dict[str, list[str]] = field(default_factory=dict)
     """By query, its text and the reason of its failure."""
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    """The rows of tables that no join of base streams keeps, for queries that begin late."""
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
         """Yields the rows of base streams that queries can still reach, or that wait, for a caller
-        that saves what it can."""
+        that saves what it can. Of operators that keep rows of one stream it is the one that keeps
+        the most, so that each row comes once."""
+        most: dict[str, list[pa.Table]] = {name: [rows] for name, rows in self.tables.items()}
+        for packed in self.operators.values():
+            tables = tables_of(packed)
+            for name, gate in self.gates.items():
+                own = [tables.get(f"{what} {name}") for what in _AS_THEY_CAME]
+                known = [
+                    one for one in own if one is not None and one.schema == gate.waiting.schema
+                ]
+                if sum(map(len, known)) > sum(map(len, most.get(name, ()))):
+                    most[name] = known
         for name, gate in self.gates.items():
-            yield name, gate.waiting
-        joins = base_joins(self.operators).values()
-        for name, rows in united(None, DEVICE_JOIN, list(joins)).tables.items():
-            what, _, stream = name.partition(" ")
-            if what in ("kept", "waiting"):
-                yield stream, rows
+            for rows in (gate.waiting, *most.get(name, ())):
+                yield name, rows
+
+    def without_rows(self) -> list[str]:
+        """Returns the queries, and the streams that queries define, of which `rows` has not all
+        that they can still reach: what they keep is in a form of their own."""
+        found = set()
+        for own, packed in self.operators.items():
+            if kind_of(packed) not in _KEEP_ROWS:
+                found.add(own.rpartition(" ")[2])
+            for table, rows in tables_of(packed).items():
+                what, _, stream = table.partition(" ")
+                if what in _AS_THEY_CAME and stream and stream not in self.gates and len(rows):
+                    found.add(stream)
+        return sorted({name.partition("#")[0] for name in found})
+
+
+_AS_THEY_CAME = ("kept", "waiting")
+_KEEP_ROWS = (DEVICE_JOIN, SOFTWARE_JOIN, "joins", "changes", "union")
+"""The kinds of operators that keep the rows of their streams, in tables of these two names."""
 
 
 def software_join(number: int) -> str:
@@ -102,10 +128,14 @@ def late_of(streams: set[str], on_late: OnLate | None) -> OnLate:
 
 
 def before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
-    """Returns an operator's earlier snapshot. New queries may add or remove levels below a software
-    join."""
-    if not isinstance(operator, SoftwareJoin) or base_kind(name) is not None:
-        return snapshots.get(name)
+    """Returns an operator's earlier snapshot. A query of its name may have been of another kind,
+    and new queries may add or remove levels below a software join."""
+    found = snapshots.get(name)
+    if base_kind(name) is not None:
+        return found
+    if not isinstance(operator, SoftwareJoin):
+        same = found is not None and kind_of(found) == kind_of(operator.snapshot())
+        return found if same else None
     joins = [
         one
         for key, one in snapshots.items()

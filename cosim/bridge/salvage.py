@@ -92,12 +92,13 @@ def copy_sound(disk: Disk, found: Survey, keep: Salvaged, target: Path) -> None:
 
 @dataclass(slots=True)
 class Export:
-    """Exports the rows of a journal: tables by folder and name, one at a time, and what could not
-    be read."""
+    """Exports the rows of a journal: tables by folder and name, one at a time, what could not be
+    read, and the queries that keep no rows in their windows, but what they made of them."""
 
     disk: Disk
     found: Survey
     damages: list[JournalDamaged] = field(default_factory=list)
+    without_rows: list[str] = field(default_factory=list)
 
     def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
         """Yields tables. `streams` are the rows accepted since the snapshot, part by part, with
@@ -125,6 +126,7 @@ class Export:
         except JournalDamaged as error:
             self.damages.append(error)
             return
+        self.without_rows = state.state.without_rows()
         for name, rows in state.state.rows():
             yield "windows", name, rows
         for name, (_, _, rows) in state.results.items():

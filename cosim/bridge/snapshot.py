@@ -37,6 +37,7 @@ def save(
             for name, one in state.gates.items()
         },
         "failed": state.failed,
+        "tables": {name: files.put(rows) for name, rows in state.tables.items()},
         "operators": {name: files.put_bytes(one) for name, one in state.operators.items()},
         "results": {
             name: {"first": log.first, "end": log.end, "rows": files.put(log.rows)}
@@ -70,6 +71,7 @@ def restore(sealed: Sealed) -> SavedState:
         {name: files.bytes_of(number) for name, number in data["operators"].items()},
         data["counts"],
         data.get("failed", {}),
+        {name: files.get(number) for name, number in data.get("tables", {}).items()},
     )
     results = {
         name: (one["first"], one["end"], files.get(one["rows"]))

@@ -24,6 +24,10 @@ class KeptRows(NamedTuple):
     let_in: pa.Table
     waiting: pa.Table
 
+    @property
+    def total(self) -> int:
+        return int(self.let_in.num_rows + self.waiting.num_rows)
+
 
 class JoinInputs:
     """The common part of the device join and the software join. Both take in their streams in one

@@ -60,11 +60,18 @@ def unpack(data: bytes, kind: str, version: int = 1) -> Snapshot:
     if (header["kind"], header["version"]) != (kind, version):
         has = f"{header['kind']} {header['version']}"
         raise SnapshotDamaged(f"a snapshot of {has} where one of {kind} {version} is wanted")
-    tables, end = {}, 0
-    for name, length in header["tables"]:
-        tables[name] = pa.ipc.open_stream(pa.py_buffer(rest[end : end + length])).read_all()
-        end += length
-    return Snapshot(kind, header["plain"], tables, version)
+    return Snapshot(kind, header["plain"], _tables(header, rest), version)
+
+
+def kind_of(data: bytes) -> str:
+    """Returns the kind of operator whose state this is."""
+    kind: str = _opened(data)[0]["kind"]
+    return kind
+
+
+def tables_of(data: bytes) -> dict[str, pa.Table]:
+    """Returns the tables of a state of any kind."""
+    return _tables(*_opened(data))
 
 
 def plain_of(data: bytes) -> dict[str, Any]:
@@ -85,6 +92,14 @@ def _opened(data: bytes) -> tuple[dict[str, Any], bytes]:
         raise SnapshotDamaged("a snapshot whose bytes have changed")
     end = _LENGTH + int.from_bytes(data[6:_LENGTH], "little")
     return json.loads(data[_LENGTH:end]), body[end:]
+
+
+def _tables(header: dict[str, Any], rest: bytes) -> dict[str, pa.Table]:
+    tables, end = {}, 0
+    for name, length in header["tables"]:
+        tables[name] = pa.ipc.open_stream(pa.py_buffer(rest[end : end + length])).read_all()
+        end += length
+    return tables
 
 
 def _written(table: pa.Table) -> bytes:

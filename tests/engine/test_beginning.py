@@ -4,16 +4,22 @@ query that was there from the beginning, over random rows."""
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.cosim.bridge import snapshot
+from seustream.cosim.bridge.sealed import SealedWriter, read_sealed
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.completeness import complete_from
 from seustream.engine.graph import GraphRun
+from seustream.engine.runs import RunState
+from tests.cosim.bridge.simdisk import SimDisk
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int);"
 BEGIN = 100
@@ -126,6 +132,27 @@ def test_rows_that_wait_for_another_stream_are_seen_once(form: str, keeper: str)
     assert found[1] == found[0]
 
 
+@pytest.mark.parametrize("lag", [0, 30])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_query_in_place_of_another_of_its_kind_sees_what_is_kept(form: str, lag: int) -> None:
+    """The other has shorter windows, or is the same."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    options = Options(devices=chance.choice([0, 1]))
+    tables = {ts: rows(chance, ts) for ts in range(240)}
+    other = re.sub(r"\b[2-5]\d\b", "11", form)
+    before = compile_text(
+        f"{STREAMS}{KEEPERS['join']}REGISTER QUERY q AS {other};", options=options
+    )
+    after = compile_text(f"DROP QUERY q; REGISTER QUERY q AS {form};", after=before)
+    always, late = results(after, after, tables, lag), results(before, after, tables, lag)
+    since = FORMS[form]
+    known = [row for row in always if row["ts_newest"] >= since]
+    assert known
+    assert [row for row in late if row["ts_newest"] >= since] == known
+
+
 def test_a_query_of_another_text_under_the_same_name_begins_anew() -> None:
     tables = {ts: rows(random.Random(ts), ts) for ts in range(200)}
     forms = ("LEFT JOIN S ON R.a = S.d", "LEFT JOIN S ON R.b = S.d")
@@ -139,6 +166,37 @@ def test_a_query_of_another_text_under_the_same_name_begins_anew() -> None:
     assert [row for row in late if row["ts_newest"] >= BEGIN] == [
         row for row in always if row["ts_newest"] >= BEGIN
     ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_a_later_level_lets_wait_are_seen_once(seed: int) -> None:
+    """A join of derived rows still waits for rows of R that the join of base streams has let in."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    derived = "CREATE STREAM D AS SELECT d FROM S LEFT JOIN T ON d = e WINDOW RANGE 9;"
+    streams = f"{STREAMS} CREATE STREAM T (e int); {derived}"
+    keep = "REGISTER QUERY k AS SELECT x.a FROM R x, R y WHERE x.a = y.b WINDOW RANGE 40;"
+    keep += "REGISTER QUERY l AS SELECT R.a FROM R, D WHERE R.a = D.d WINDOW RANGE 40;"
+    form = "SELECT x.a, y.b FROM R x LEFT JOIN R y ON x.a = y.b AND x.b = 1 WINDOW RANGE 20"
+    before = compile_text(streams + keep, options=Options(devices=0))
+    after = compile_text(f"REGISTER QUERY q AS {form};", after=before)
+    tables = {ts: rows(chance, ts) for ts in range(200)}
+    found = []
+    for first in (after, before):
+        run, given = run_of(first), []
+        for ts, some in tables.items():
+            if ts == BEGIN:
+                list(run.advance())
+                state, run = run.state(), run_of(after)
+                run.resume(state)
+            run.push("R", some["R"])
+            if ts % 20 == 19:
+                given += list(run.advance())
+        given += list(run.finish())
+        known = [row for name, one in given if name == "q" for row in one.to_pylist()]
+        found.append([row for row in known if row["ts_newest"] >= BEGIN])
+    assert found[0]
+    assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("device", [False, True])
@@ -243,3 +301,173 @@ def test_rows_that_waited_for_a_join_that_ends_come_to_a_query_that_begins(
     want = [row for row in found[1] if row["ts_newest"] >= BEGIN]
     assert want
     assert [row for row in found[0] if row["ts_newest"] >= BEGIN] == want
+
+
+TABLE = "CREATE TABLE t (k int, n int); CREATE STREAM R (a int, b int); CREATE STREAM S (d int);"
+OF_TABLE = {
+    "none": "",
+    "join": "REGISTER QUERY k AS SELECT R.a, n FROM R, t WHERE a = k;",
+    "left": "REGISTER QUERY k AS SELECT R.a, n FROM R LEFT JOIN t ON a = k;",
+    "exists": "REGISTER QUERY k AS SELECT d FROM S WHERE EXISTS (SELECT * FROM t WHERE k = d);",
+    "groups": "REGISTER QUERY k AS SELECT n, count(*) AS c FROM S, t WHERE d = k GROUP BY n WINDOW RANGE 40;",
+    "changes": "REGISTER QUERY k AS SELECT R.a, n FROM R LEFT JOIN t ON a = k WINDOW RANGE 20 EMIT CHANGES;",
+    "select": "REGISTER QUERY k AS SELECT a FROM R WHERE b > 1;",
+}  # fmt: skip
+LATE_OF_TABLE = {
+    "SELECT R.a, b, n FROM R, t WHERE a = k": 0,
+    "SELECT R.a, b, n FROM R LEFT JOIN t ON a = k": 0,
+    "SELECT R.a, b, n FROM R LEFT JOIN t ON a = k AND b < n": 0,
+    "SELECT a, b FROM R WHERE EXISTS (SELECT * FROM t WHERE k = a)": 0,
+    "SELECT a, b FROM R WHERE NOT EXISTS (SELECT * FROM t WHERE k = a)": 0,
+    "SELECT R.a, d, n FROM R, S, t WHERE a = d AND a = k WINDOW RANGE 20, RANGE 20": 20,
+    "SELECT n, sum(b) AS s FROM R, t WHERE a = k GROUP BY n, TUMBLE(ts, 20 ms)": 19,
+    "SELECT n, count(*) AS c FROM R, t WHERE a = k GROUP BY n WINDOW RANGE 20": 20,
+    "SELECT n, count(*) AS c FROM R LEFT JOIN t ON a = k GROUP BY n WINDOW RANGE 20": 20,
+    "SELECT R.a, n FROM R LEFT JOIN t ON a = k WINDOW RANGE 20 EMIT CHANGES": 21,
+    "SELECT J.a, n FROM (SELECT R.a FROM R, S WHERE a = d WINDOW RANGE 9) J, t WHERE J.a = k": 9,
+    "SELECT J.a, n FROM (SELECT R.a FROM R, S WHERE a = d WINDOW RANGE 9) J LEFT JOIN t ON J.a = k": 9,
+}  # fmt: skip
+
+
+def _next(run: GraphRun, c: Compilation) -> GraphRun:
+    """Returns the run that goes on with other queries, as `connect` and a bridge do."""
+    if not run.devices and run.change(c):
+        return run
+    after = run_of(c)
+    after.resume(snapshot_of(run.state()))
+    return after
+
+
+def snapshot_of(state: RunState) -> RunState:
+    """Returns the state as a journal gives it back."""
+    path, disk = Path("/state"), SimDisk()
+    writer = SealedWriter(disk.open(path, fresh=True))
+    writer.seal("snapshot", snapshot.save(writer, state, {}, {}))
+    return snapshot.restore(read_sealed(disk, path, "snapshot")).state
+
+
+@pytest.mark.parametrize("devices", [0, 1])
+@pytest.mark.parametrize("keeper", OF_TABLE)
+@pytest.mark.parametrize("form", LATE_OF_TABLE)
+def test_rows_of_a_table_are_there_for_a_query_that_begins_late(
+    form: str, keeper: str, devices: int
+) -> None:
+    """Compares with the query that was there from the beginning, whatever other queries kept, also
+    where none has read the table for a while."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance, options = random.Random(seed), Options(devices=devices)
+    before = compile_text(TABLE + OF_TABLE[keeper], options=options)
+    register = f"REGISTER QUERY q AS {form};"
+    changes = [
+        [register],
+        ["REGISTER QUERY q AS SELECT S.d, n FROM S LEFT JOIN t ON d = k;", register.replace("QUERY", "OR REPLACE QUERY", 1)],
+        [register, "DROP QUERY q;", register],
+    ]  # fmt: skip
+    if keeper != "none":
+        changes.append(["DROP QUERY k;", register])
+        changes.append([f"DROP QUERY k; {register}"])
+    texts = chance.choice(changes)
+    steps = [*sorted(chance.sample(range(40, BEGIN), len(texts) - 1)), BEGIN]
+    print(texts, steps)
+    of_table = {"k": [0, 1, 1, 3], "n": [chance.randrange(4) for _ in range(4)]}
+    table = pa.table({name: pa.array(some, pa.int32()) for name, some in of_table.items()})
+    tables = {ts: rows(chance, ts) for ts in range(200)}
+    came = chance.choice([0, 0, 30])  # when the whole table is there
+    begun = chance.choice([0, 0, 110])  # when S has its first row
+    c, run = before, run_of(before)
+    whole = run_of(compile_text(TABLE + register, options=options))
+    found: list[list[dict[str, Any]]] = [[], []]
+
+    def given(one: GraphRun, last: bool = False) -> list[dict[str, Any]]:
+        answers = list(one.finish() if last else one.advance())
+        return [row for name, some in answers if name == "q" for row in some.to_pylist()]
+
+    for ts, some in tables.items():
+        for at, text in zip(steps, texts, strict=True):
+            if at == ts:
+                c = compile_text(text, after=c)
+                found[0] += given(run)
+                run = _next(run, c)
+        for number, one in enumerate((run, whole)):
+            if ts == came:
+                one.push("t", table.slice(0, 1))
+                one.push("t", table.slice(1))
+                one.end("t")
+            one.push("R", some["R"])
+            if ts >= begun:
+                one.push("S", some["S"])
+            if ts % 20 == 19:
+                found[number] += given(one)
+    since = BEGIN + 1 + LATE_OF_TABLE[form]
+    known = []
+    for results, one in zip(found, (run, whole), strict=True):
+        results += given(one, last=True)
+        known.append([row for row in results if row["ts_newest"] >= since])
+    assert known[1]
+    assert known[0] == known[1]
+
+
+def test_rows_of_a_table_that_was_made_anew_are_not_those_of_the_one_before() -> None:
+    query = "REGISTER QUERY q AS SELECT R.a, n FROM R LEFT JOIN t ON a = k;"
+    c = compile_text(TABLE + query, options=Options(devices=0))
+    run = run_of(c)
+    table = pa.table({name: pa.array([1], pa.int32()) for name in ("k", "n")})
+    run.push("t", table)
+    run.end("t")
+    list(run.advance())
+    for text in ("DROP QUERY q; DROP TABLE t;", "CREATE TABLE t (k int, n int);", query):
+        c = compile_text(text, after=c)
+        run = _next(run, c)
+    run.push("R", pa.table({"ts": [5], "a": table["k"], "b": table["k"]}))
+    found = [row for _, some in run.finish() for row in some.to_pylist()]
+    assert [(row["a"], row["n"]) for row in found] == [(1, None)]
+
+
+KINDS = {
+    "select": "SELECT a FROM R",
+    "join": "SELECT x.a FROM R x JOIN R y ON x.a = y.a WINDOW RANGE 5",
+    "groups": "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 5",
+    "outer": "SELECT x.a FROM R x LEFT JOIN R y ON x.a = y.a WINDOW RANGE 5",
+    "changes": "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 5 EMIT CHANGES",
+    "tumble": "SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, 2 ms)",
+    "over": "SELECT sum(a) OVER (ORDER BY ts RANGE 3 PRECEDING) AS s FROM R",
+    "ranks": "SELECT rank() OVER (ORDER BY a) AS s FROM R",
+    "union": "SELECT a FROM R UNION ALL SELECT a FROM R",
+    "distinct": "SELECT DISTINCT a FROM R WINDOW RANGE 2",
+    "pattern": "PATTERN ANY x; ANY y FROM R WHERE x.a < y.a WITHIN 5 ms RETURN y.a, y.ts AS ts_newest",
+    "recognize": "SELECT * FROM R MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(B.ts) AS ts_newest PATTERN (A B) WITHIN INTERVAL '1' SECOND DEFINE B AS B.a > A.a)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_of_another_kind_under_the_same_name_begins_anew(kind: str) -> None:
+    """It goes on as one that begins when there has been no query of its name for a moment."""
+    options = Options(devices=0)
+    before = compile_text(f"{STREAMS}REGISTER QUERY q AS {KINDS[kind]};", options=options)
+    for other, form in KINDS.items():
+        if other == kind:
+            continue
+        print(other)
+        found: list[list[dict[str, Any]]] = []
+        for texts in (
+            [f"REGISTER OR REPLACE QUERY q AS {form};"],
+            ["DROP QUERY q;", f"REGISTER QUERY q AS {form};"],
+        ):
+            c, run = before, run_of(before)
+            chance, results = random.Random(5), []
+            for ts in range(20):
+                if ts == 10:
+                    list(run.advance())
+                    for text in texts:
+                        c = compile_text(text, after=c)
+                        after = run_of(c)
+                        after.resume(run.state())
+                        run = after
+                run.push("R", rows(chance, ts)["R"])
+                results += list(run.advance()) if ts > 10 else []
+            results += list(run.finish())
+            known = [row for _, some in results for row in some.to_pylist()]
+            found.append([row for row in known if row["ts_newest"] > 15])  # past all windows
+        assert found[0]
+        assert found[0] == found[1]

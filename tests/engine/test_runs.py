@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.host.stages import SoftwareJoin
-from seustream.engine.runs import base_joins, base_kind, late_of, software_join
+from seustream.engine.runs import base_joins, base_kind, before, late_of, software_join
 from seustream.engine.stream.snapshot import Snapshot
 from tests.engine.host.running import DEVICES
 from tests.engine.twostreams import STREAMS, random_rows
@@ -63,6 +64,25 @@ def test_operators_that_join_base_streams_are_known_by_their_names() -> None:
     }  # fmt: skip
 
 
+def test_a_state_is_taken_over_from_an_operator_of_the_same_kind() -> None:
+    def run(select: str) -> GraphRun:
+        return GraphRun(compile_text(f"{STREAMS}REGISTER QUERY q AS {select};"))
+
+    groups, more, outer = map(
+        run,
+        (
+            "SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, 2 ms)",
+            "SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, 3 ms)",
+            "SELECT R.a FROM R LEFT JOIN S ON R.a = S.d WINDOW RANGE 5",
+        ),
+    )
+    name = "operation q"
+    known = {name: groups.operators[name].snapshot()}
+    assert before(name, more.operators[name], known) == known[name]
+    assert before(name, outer.operators[name], known) is None
+    assert before(name, outer.operators[name], {}) is None
+
+
 def test_late_rows_are_those_of_the_streams_that_are_read() -> None:
     seen: list[tuple[str, int]] = []
     take = late_of({"R"}, lambda stream, rows: seen.append((stream, rows.num_rows)))
@@ -86,3 +106,48 @@ def test_rows_that_can_be_saved_are_those_that_wait_and_those_in_windows() -> No
     assert set(found["R"]) >= {8, 9}
     assert len(found["R"]) == len(set(found["R"])), "none twice"
     assert found["S"] == [8]
+
+
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+def test_a_state_has_the_rows_of_a_table_once(join: str) -> None:
+    """They are in the state of a join, or beside the states, where rows can be saved from it."""
+    table = "CREATE TABLE t (k int); REGISTER QUERY l AS SELECT R.a FROM R JOIN S ON a = d WINDOW RANGE 3;"
+    c = compile_text(f"{STREAMS}{table} SELECT R.b FROM R {join} t ON R.a = k;")
+    run, k = GraphRun(c, living=True), pa.array([1, 2, 2], pa.int32())
+    run.push("t", pa.table({"k": k}))
+    run.end("t")
+    run.push("R", pa.table({"ts": [1, 2, 2], "a": k, "b": k}))
+    list(run.advance())
+    state = run.state()
+    assert state.tables.keys() == ({"t"} if join == "LEFT JOIN" else set())
+    found = [rows.column("k").to_pylist() for name, rows in state.rows() if name == "t"]
+    assert [one for one in found if one] == [[1, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("form", "reached"),
+    [
+        ("SELECT R.b FROM R LEFT JOIN S ON R.a = S.d WINDOW RANGE 3", {8, 9}),
+        ("SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 3 EMIT CHANGES", {8, 9}),
+        ("SELECT count(*) AS n FROM R GROUP BY a WINDOW RANGE 3", {8, 9}),
+        ("SELECT count(*) AS n FROM R GROUP BY TUMBLE(ts, 20 ms)", None),
+        ("SELECT sum(a) OVER (ORDER BY ts RANGE 3 PRECEDING) AS s FROM R", None),
+        ("SELECT DISTINCT a FROM R WINDOW RANGE 3", None),
+        ("PATTERN ANY x; ANY y FROM R WHERE x.a < y.a WITHIN 3 ms RETURN y.a", None),
+        ("SELECT x.a FROM D x JOIN D y ON x.a = y.a WINDOW RANGE 3", None),
+    ],
+)
+def test_queries_of_which_rows_are_not_saved_are_named(form: str, reached: set[int] | None) -> None:
+    derived = "CREATE STREAM D AS SELECT a FROM R;"
+    run = GraphRun(compile_text(f"{STREAMS}{derived} REGISTER QUERY q AS {form};"), living=True)
+    ts = pa.array([1, 2, 8, 9])
+    run.push("R", pa.table({"ts": ts, "a": ts.cast(pa.int32()), "b": ts.cast(pa.int32())}))
+    run.promise("S", 9)
+    list(run.advance())
+    state = run.state()
+    saved = [rows.column("ts").to_pylist() for name, rows in state.rows() if name == "R"]
+    known = [ts for some in saved for ts in some]
+    assert len(known) == len(set(known)), "none twice"
+    assert set(known) >= (reached or set())
+    named = ["D"] if " D " in form else ["q"]
+    assert state.without_rows() == ([] if reached else named)

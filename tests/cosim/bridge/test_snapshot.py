@@ -35,7 +35,8 @@ def test_what_is_restored_is_what_was_saved() -> None:
         "S": GateState(ROWS.slice(0, 0), None, True),
     }
     operators = {"join": bytes(range(256)) * 1000, "": b""}
-    state = RunState(gates, operators, {"q": 5}, {"bad": ["SELECT 1", "it broke"]})
+    failed = {"bad": ["SELECT 1", "it broke"]}
+    state = RunState(gates, operators, {"q": 5}, failed, {"t": ROWS})
     log = ResultLog("q", ROWS.schema)
     for _ in range(3):
         log.append(ROWS)

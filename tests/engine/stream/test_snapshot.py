@@ -9,7 +9,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from seustream.engine.stream.snapshot import MAGIC, Snapshot, SnapshotDamaged, unpack
+from seustream.engine.stream.snapshot import MAGIC, Snapshot, SnapshotDamaged, kind_of, unpack
 
 PLAIN = {"text": "a\u20ac\0", "marks": {"R": -(1 << 63), "S": 1 << 62}, "none": None, "list": [1.5]}
 TABLES = {
@@ -23,6 +23,7 @@ STATE = Snapshot("some kind", PLAIN, TABLES, version=3)
 def test_everything_comes_back() -> None:
     found = unpack(STATE.pack(), "some kind", 3)
     assert (found.kind, found.version, found.plain) == ("some kind", 3, PLAIN)
+    assert kind_of(STATE.pack()) == "some kind"
     assert list(found.tables) == list(TABLES)
     for name, table in TABLES.items():
         assert found.tables[name].equals(table)
