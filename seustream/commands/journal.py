@@ -23,6 +23,8 @@ from seustream.cosim.bridge.survey import Survey
 from seustream.encoding import parquet_options
 from seustream.errors import OutputError, UserError
 
+_FORM = "the journal has what they made of them"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="check|repair|export", required=True)
@@ -172,6 +174,9 @@ def _export(export: Export, out: Path) -> int:
         raise
     for damage in export.damages:
         print(f"left out: {damage}", file=sys.stderr)
+    if export.without_rows:
+        names = ", ".join(export.without_rows)
+        print(f"left out: rows in the windows of {names}: {_FORM}", file=sys.stderr)
     print(f"written: {out}", file=sys.stderr)
     return 0
 
@@ -203,6 +208,7 @@ def _write(export: Export, folder: Path) -> None:
         "rows": counts,
         "names": {file: name for (_, name, _), file in names.items()},
         "damages": [str(damage) for damage in damages],
+        "without_rows": export.without_rows,
     }
     (folder / "export.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
 

@@ -175,6 +175,27 @@ def test_windows_and_results_are_taken_out(tmp_path: Path) -> None:
     assert kept <= multiset(first["R"])
 
 
+def test_queries_that_keep_no_rows_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "j", tmp_path / "out"
+    with bridge(folder) as (opened, url), connect(url, writer="w") as con:
+        con.sql(
+            "CREATE STREAM r (a int); CREATE STREAM s (d int);"
+            "REGISTER QUERY left AS SELECT a, d FROM r LEFT JOIN s ON a = d WINDOW RANGE 1 hour;"
+            "REGISTER QUERY hours AS SELECT count(*) AS n FROM r GROUP BY TUMBLE(ts, 1 hour)"
+        )
+        con.push("r", {"ts": [1, 2], "a": [3, 4]})
+        con.push("s", {"ts": [2], "d": [4]})
+        list(con.results())
+        opened.close(save=True)
+    assert main(["journal", "export", str(folder), "-o", str(out)]) == 0
+    said = json.loads((out / "export.json").read_text())
+    assert said["without_rows"] == ["hours"]
+    assert "left out: rows in the windows of hours" in capsys.readouterr().err
+    assert parquet.read_table(out / "windows" / "r.parquet").column("a").to_pylist() == [3, 4]
+
+
 def test_streams_made_anew_are_taken_out(tmp_path: Path) -> None:
     """Its columns are others, also those of the query over it; each kind of rows has a file, which
     takes no other's name."""
