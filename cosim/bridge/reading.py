@@ -26,14 +26,30 @@ class Reading:
         self.ahead = 0
 
     def log(self, query: str) -> ResultLog:
+        """Returns the results of a query. During a replay they are those of its latest run: readers
+        know no other."""
         session = self._session
         with session.changed:
-            if query not in session.logs and session.applied < session.replayed:
-                session.flush()  # it may be among the records that are being replayed
+            if session.applied < session.replayed and not self._is_latest(query):
+                self._replay()  # it is among the records that are being replayed
         if query in session.logs:
             return session.logs[query]
         hint = f"queries: {', '.join(session.logs)}"
         raise BridgeError("unknown", f"there is no query {query:.60}", hint)
+
+    def _replay(self) -> None:
+        """Waits for the whole replay, which for this goes on although results wait for readers."""
+        self.ahead += 1
+        self._session.changed.notify_all()
+        try:
+            self._session.flush()
+        finally:
+            self.ahead -= 1
+
+    def _is_latest(self, query: str) -> bool:
+        """Returns whether the results of a query are of its latest run, as far as is known."""
+        log, book = self._session.logs.get(query), self._session.book.queries
+        return log is not None and log.run >= (book[query].run if query in book else 0)
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
         """Returns how far a query's results reach; waits a while for something new."""

@@ -207,6 +207,39 @@ def test_a_reader_is_not_waited_for_whose_trim_the_power_took() -> None:
         assert second.session.reading.trim(p.Trim("pairs", read, "r")) == {"first": read}
 
 
+def test_a_replay_gives_readers_the_latest_run_of_a_name() -> None:
+    """They know no earlier one, whose results fill all the room again in the meantime."""
+    epochs, limits, disk = cut(streams(100, 2), 10), replace(USUAL, result_rows=40), SimDisk()
+
+    def opened() -> Bridge:
+        return Bridge(GoldenDevice(TINY), Path("/j"), limits=limits, disk=disk)
+
+    def trimmed(end: int) -> None:
+        first.session.reading.trim(p.Trim("q", end, "r"))
+
+    first = opened()
+    first.act("load", p.write(message_of(compiled(), p.Run(keep=()))))
+    for half, text in enumerate(("REGISTER QUERY q AS {}", "REGISTER OR REPLACE QUERY q AS {}")):
+        select = f"SELECT a + {half} AS a FROM R"
+        first.act("statement", p.write(p.Statement(text.format(select), kept=True)))
+        for epoch in range(5 * half, 5 * half + 5):
+            stage_epoch(first, epoch, epochs[epoch])
+            first.session.flush()
+            end = first.session.reading.log("q").end
+            if epoch < 9:
+                trimmed(end)
+    want = first.read(p.Read("q", first.session.reading.log("q").first, end)).to_pylist()
+    assert want
+    power = disk.__deepcopy__({})
+    first.close()
+    disk = power
+    with contextlib.closing(opened()) as second:
+        found = second.session.reading.latest(p.Latest("q"))
+        assert found["run"] == 2
+        rows = second.read(p.Read("q", end - len(want), end))
+        assert rows.to_pylist() == want
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_reader_at_the_end_need_not_come_back(seed: int) -> None:
     """Its results would otherwise fill the room, and the others' would never come."""
