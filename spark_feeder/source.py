@@ -62,7 +62,7 @@ from seustream.spark_feeder.workers import settle
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000
-_QUERY = "query"
+_QUERY, _RUNS = "query", "runs"
 _PART_ROWS = 1 << 18
 """The most results of one task."""
 _LOOK = 0.2
@@ -272,10 +272,13 @@ class SourceRange(InputPartition):
     bridge: int
     start: int
     end: int
+    run: int | None = None
+    """The run of the query whose results they are."""
 
 
 Offset = dict[str, Any]
-"""The number of results for each bridge, and the query to which they belong."""
+"""The number of results for each bridge, the query to which they belong, and its run there: offsets
+count from 0 in each run."""
 
 
 @dataclass(frozen=True)
@@ -316,8 +319,9 @@ class BridgeResults:
 
     def ranges(self, start: Offset, end: Offset) -> list[SourceRange]:
         """Returns one range for each task."""
+        runs = end.get(_RUNS, {})
         return [
-            SourceRange(bridge, at, min(at + _PART_ROWS, end[str(bridge)]))
+            SourceRange(bridge, at, min(at + _PART_ROWS, end[str(bridge)]), runs.get(str(bridge)))
             for bridge in range(len(self.connection.bridges))
             for at in range(start[str(bridge)], end[str(bridge)], _PART_ROWS)
         ]
@@ -325,14 +329,32 @@ class BridgeResults:
     def read(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(part, SourceRange)
         settle()
+        client = self.connection.client(part.bridge)
         with as_feed_errors():
-            rows = self.connection.client(part.bridge).read(self.query, part.start, part.end)
+            rows = client.read(self.query, part.start, part.end)
+            if part.run is not None:  # asked behind the read, which it may have overtaken
+                self._check_run(part.run, client.latest(self.query))
         for batch in rows.combine_chunks().to_batches():
             yield for_spark(batch, self.columns)
 
     def offset(self, latest: list[dict[str, Any]], what: str) -> Offset:
         counts = {str(bridge): found[what] for bridge, found in enumerate(latest)}
-        return {**counts, _QUERY: self.query}
+        runs = {str(bridge): found.get("run") for bridge, found in enumerate(latest)}
+        return {**counts, _QUERY: self.query, _RUNS: runs}
+
+    def check_runs(self, offset: Offset, latest: list[dict[str, Any]]) -> None:
+        """Raises if an offset belongs to a run of the query that another one has replaced."""
+        runs = offset.get(_RUNS, {})  # older checkpoints lack them
+        with as_feed_errors():
+            for bridge, found in enumerate(latest):
+                self._check_run(runs.get(str(bridge)), found)
+
+    def _check_run(self, run: int | None, found: dict[str, Any]) -> None:
+        if run is not None and run != found["run"]:
+            raise FeedError(
+                f"conflict: {self.query} was replaced: the checkpoint is of the results of run {run},"
+                f" the bridge has those of run {found['run']} (name another one)"
+            )
 
     def check_all_there(self, first: Offset, begin: int = 0) -> None:
         """Raises if results from `begin` on have been read and given up."""
@@ -352,7 +374,7 @@ class BridgeResults:
                     f"conflict: the checkpoint is of the results of {of}, not of {self.query}"
                     " (name another one)"
                 )
-        return {bridge: at for bridge, at in offset.items() if bridge != _QUERY}
+        return {bridge: at for bridge, at in offset.items() if bridge not in (_QUERY, _RUNS)}
 
 
 class BatchReader(DataSourceReader):
@@ -442,12 +464,15 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wait, least = _GATHER if self.least > 1 else 0.0, self.least
         if self._bounded:
             wait, least = _LOOK if self._target is None else 0.0, WORTH
-        ends = self.results.offset(self.results.latest(start, int(1000 * wait), least), "end")
+        latest = self.results.latest(start, int(1000 * wait), least)
+        self.results.check_runs(start, latest)
+        ends = self.results.offset(latest, "end")
         if self.drain is not None:
             with as_feed_errors():
                 self.drain.check()
-        found: Offset = {_QUERY: self.results.query}
-        for bridge, begin in self.results.counts(start).items():
+        found: Offset = {_QUERY: self.results.query, _RUNS: ends.get(_RUNS, {})}
+        counts = self.results.counts(start)
+        for bridge, begin in counts.items():
             if ends[bridge] < begin:
                 raise FeedError(
                     f"gap: {self.results.query}: read up to {begin:,}, but there are"
@@ -460,7 +485,8 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = min(end, begin + left)
                 left -= end - begin
             found[bridge] = end
-        return found
+        # An older checkpoint has no runs, which are no news.
+        return start if self.results.counts(found) == counts else found
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         return self.results.offset(self.results.latest(), "end")
@@ -480,7 +506,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Does nothing, since no resources are held."""
 
     def _trim(self, offset: Offset) -> None:
-        results = self.results
+        results, counts = self.results, self.results.counts(offset)
+        if offset.get(_RUNS):
+            results.check_runs(offset, results.latest())
         with as_feed_errors():
-            for bridge, at in results.counts(offset).items():
+            for bridge, at in counts.items():
                 results.connection.client(int(bridge)).trim(results.query, at, self.reader)

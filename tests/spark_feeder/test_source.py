@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructType
 
+from seustream import connect
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
@@ -20,6 +21,7 @@ from seustream.spark_feeder.source import (
     BridgeResults,
     SourceReader,
 )
+from seustream.spark_feeder.types import spark_schema
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,
@@ -128,6 +130,52 @@ def test_a_second_reader_is_refused_what_is_not_all(tmp_path: Path) -> None:
         assert first(there - 1) == first(None) == there - 1
 
 
+@pytest.mark.parametrize("text", ["REGISTER OR REPLACE QUERY q", "DROP QUERY q; REGISTER QUERY q"])
+def test_results_of_another_run_are_not_read_on(text: str, tmp_path: Path) -> None:
+    """Offsets count from 0 in each run, so those of the one before would leave out as many results
+    of the new one, and trim them. Nothing is trimmed by mistake, whatever Spark calls."""
+    with (
+        bridge(tmp_path / "journal") as (_, url),
+        BridgeClient(url) as client,
+        connect(url) as con,
+    ):
+        con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R")
+        columns = spark_schema(client.schema("query", "q"))
+        results = BridgeResults(Connection((url,)), "q", columns, False)
+        reader = SourceReader(results, "spark", 1 << 20, None)
+        limit = reader.getDefaultReadLimit()
+
+        def pushed(begin: int, end: int) -> None:
+            con.push("R", {"ts": [*range(begin, end)], "a": [*range(begin, end)]})
+            list(con.results())
+
+        pushed(0, 10)
+        start = reader.initialOffset()
+        middle = reader.latestOffset(start, limit)
+        assert (start["0"], middle["0"]) == (0, 10)
+        (part,) = reader.partitions(start, middle)
+        assert sum(batch.num_rows for batch in reader.read(part)) == 10
+        pushed(10, 20)
+        end = reader.latestOffset(middle, limit)
+        (planned,) = reader.partitions(middle, end)
+        con.sql(f"{text} AS SELECT a + 100 AS a FROM R")
+        pushed(20, 60)
+        replaced = "conflict: q was replaced: the checkpoint is of the results of run 1"
+        for call in (
+            lambda: reader.latestOffset(middle, limit),
+            lambda: reader.partitions(middle, end),
+            lambda: reader.commit(end),
+            lambda: list(reader.read(planned)),
+        ):
+            with pytest.raises(FeedError, match=replaced):
+                call()
+        other = SourceReader(results, "other", 1 << 20, None)
+        first = other.initialOffset()
+        assert other.latestOffset(first, limit)["0"] - first["0"] == 40
+        old = {"0": first["0"], "query": "q"}  # of an older checkpoint
+        assert other.latestOffset(old, limit)["0"] - first["0"] == 40
+
+
 class Growing:
     """Results whose end is the next of these numbers at each poll, and which are never all."""
 
@@ -146,6 +194,8 @@ class Growing:
 
     def counts(self, offset: dict[str, int]) -> dict[str, int]:
         return {"0": offset["0"]}
+
+    def check_runs(self, offset: object, latest: object) -> None: ...
 
     def processed(self) -> bool:
         return False
