@@ -72,4 +72,18 @@ def from_flight(error: Exception) -> BridgeError:
     if isinstance(error, flight.FlightUnauthenticatedError):
         return BridgeError("unauthenticated", text)
     # Any other error of Flight or gRPC concerns the connection.
-    return BridgeError("unavailable", text, "is the bridge running there?")
+    hint = next((hint for said, hint in _HINTS.items() if said in text), _AWAY)
+    return BridgeError("unavailable", text, hint)
+
+
+_AWAY = "is the bridge running there?"
+_HINTS = {
+    "certificate verify failed": "give the certificate of the authority that signed the bridge's: --tls-ca F,"
+    " certificate=; is the bridge's own still valid?",
+    "not in peer certificate": "the bridge's certificate is for another name; call the bridge by that",
+    "empty address list": "the certificate or key that was given is none: want PEM, a key that belongs to its"
+    " certificate",
+    "Socket closed": "is there TLS on one side alone (grpc://, grpc+tls://)? Or does the bridge want a client's"
+    " certificate: --tls-cert F, --tls-key F?",
+}
+"""By what gRPC says of a connection, what may help."""

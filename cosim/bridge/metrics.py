@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hmac
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -278,7 +279,10 @@ class MetricsServer:
             def log_message(self, format: str, *args: object) -> None:
                 """Logs nothing, since scrapes are routine."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        class HttpServer(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self._server = HttpServer((host, port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="metrics", daemon=True

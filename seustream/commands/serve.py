@@ -235,7 +235,8 @@ def run(arguments: argparse.Namespace) -> int:
             except OSError as error:
                 raise UserError([f"--metrics {arguments.metrics}: {error.strerror}"]) from None
             stack.callback(server.close)
-            print(f"metrics on http://{metrics.host}:{server.port}/metrics", file=sys.stderr)
+            host = f"[{metrics.host}]" if ":" in metrics.host else metrics.host
+            print(f"metrics on http://{host}:{server.port}/metrics", file=sys.stderr)
         if sources is not None:
             try:
                 port = bridge.listen(sources).port

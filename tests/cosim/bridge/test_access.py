@@ -71,7 +71,9 @@ def test_commands_come_in_with_a_certificate_and_not_without(
     with monkeypatch.context() as quick:
         quick.setattr("seustream.cosim.bridge.client._FIRST_PAUSE", 9.0)
         assert main([*command, url, *OPTIONS[:4]]) == 2
-    assert url in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert url in said
+    assert "--tls-cert" in said
 
 
 @pytest.mark.parametrize("option", ["--tls-cert", "--tls-key"])

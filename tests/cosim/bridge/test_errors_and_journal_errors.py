@@ -46,6 +46,21 @@ def test_an_error_of_no_bridge_is_about_the_connection(
     assert "Detail" not in str(found)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Connection refused", "is the bridge running there?"),
+        ("Ssl handshake failed: certificate verify failed: unable to get", "--tls-ca"),
+        ("Peer name 127.0.0.1 is not in peer certificate", "another name"),
+        ("empty address list", "want PEM"),
+        ("UNAVAILABLE: ipv4:127.0.0.1:9: Socket closed", "TLS on one side alone"),
+    ],
+)
+def test_an_error_of_the_connection_has_the_hint_that_may_help(text: str, hint: str) -> None:
+    error = flight.FlightUnavailableError(f"failed to connect to all addresses; {text}")
+    assert hint in str(from_flight(error).hint)
+
+
 def test_errors_of_a_journal_say_which_file_and_what_to_do() -> None:
     damaged = JournalDamaged(Path("/j/log-1.a"), 12_345, "cut off")
     assert str(damaged) == "/j/log-1.a: byte 12,345: cut off"

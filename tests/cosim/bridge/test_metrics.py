@@ -78,9 +78,10 @@ def test_time_at_work_goes_on_over_snapshots(tmp_path: Path) -> None:
     assert 0 < seen[0] < seen[1] < seen[2]
 
 
-def test_over_http_with_the_bridges_token() -> None:
-    server = MetricsServer("127.0.0.1", 0, "secret", lambda: "text\n")
-    url = f"http://127.0.0.1:{server.port}"
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_over_http_with_the_bridges_token(host: str) -> None:
+    server = MetricsServer(host, 0, "secret", lambda: "text\n")
+    url = f"http://{f'[{host}]' if ':' in host else host}:{server.port}"
     try:
         for path, headers, status in (
             ("/metrics", {}, 401),
