@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -208,12 +209,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say_no_more()
         return 0
     except KeyboardInterrupt:
+        _leave_unused()
         print("seustream: interrupted", file=sys.stderr)
         return 130
     except _Terminated as ended:
+        _leave_unused()
         print("seustream: terminated", file=sys.stderr)
         return 128 + int(ended.args[0])
     except Exception as error:
+        _leave_unused()
         if isinstance(error.__context__, _Terminated):  # a bar cannot be erased any more
             return 128 + int(error.__context__.args[0])
         return _failed(error)
@@ -231,6 +235,12 @@ def _print_anything() -> None:
     backslash and a number, as on standard error. Results are bytes, in UTF-8."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _leave_unused() -> None:
+    """Keeps Amaranth from a warning of each part that a design left half done does not use."""
+    if (unused := sys.modules.get("amaranth._unused")) is not None:
+        warnings.simplefilter("ignore", unused.UnusedMustUse)
 
 
 def _say_no_more() -> None:

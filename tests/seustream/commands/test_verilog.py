@@ -3,6 +3,9 @@ itself."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from seustream.cli import main
 from seustream.cosim.export import core, estimate
 from seustream.hdl.config import DeviceConfig
+from tests.docs.blocks import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +98,21 @@ def test_an_estimate_is_shown(
     out = capsys.readouterr().out
     assert "Xilinx 7 series, before placing" in out
     assert "4,711" in out or "4711" in out
+
+
+def test_an_end_in_the_middle_says_one_line(tmp_path: Path) -> None:
+    """Amaranth would warn of each part that was made and not used yet."""
+    code = (
+        "import sys\nfrom amaranth import Module\nfrom seustream import cli\n"
+        "from seustream.commands import verilog\n"
+        "def run(arguments):\n    half_done = [Module() for _ in range(9)]\n    raise KeyboardInterrupt\n"
+        "verilog.run = run\nsys.exit(cli.main(['verilog', '-o', 'out']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stderr) == (130, "seustream: interrupted\n")
