@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.errors import CompileError
+from seustream.compiler.errors import CompileError, Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import FITS, PLANS, Compilation, Options, compile_text
 from seustream.compiler.plan.normalise import Normalised
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
+from seustream.compiler.xsql.statements import split
 from seustream.hdl.config import ConfigError, DeviceConfig
 
 VERSION = 1
@@ -72,11 +74,16 @@ def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
 
 
 def compilation_of(
-    text: str, image: bytes, devices: int | None = None, libraries: Libraries | None = None
+    text: str,
+    image: bytes,
+    devices: int | None = None,
+    libraries: Libraries | None = None,
+    known: Iterable[Compilation] = (),
 ) -> Compilation:
     """Returns the compilation that a manifest and its image came from, or one of its text for
     another number of `devices`. Raises `ManifestRefused`. A manifest does not contain the functions
-    of `libraries`: the bridge that runs it has them."""
+    of `libraries`: the bridge that runs it has them. If its text continues that of a compilation
+    that is `known`, only the rest is compiled."""
     try:
         data = json.loads(text)
         if data["manifest"] != VERSION:
@@ -101,7 +108,9 @@ def compilation_of(
         digest = data["image"]["sha256"]
         if hashlib.sha256(image).hexdigest() != digest:
             raise ManifestRefused("the image is not the one the manifest describes")
-        compilation = compile_text(source, name, options)
+        after = _continued(source, [c for c in known if c.options == options])
+        rest = source if after is None else source[len(after.source.text) :]
+        compilation = compile_text(rest, name, options, after=after)
     except ManifestRefused:
         raise
     except (ConfigError, StatisticsError, CompileError) as error:
@@ -111,6 +120,19 @@ def compilation_of(
     if compilation.options.devices == wanted and compilation.image != image:
         raise ImageDiffers("the image is not what this version compiles from the manifest")
     return compilation
+
+
+def _continued(source: str, known: Iterable[Compilation]) -> Compilation | None:
+    """Returns the compilation that a text continues, behind a whole statement."""
+    before = [c for c in known if source.startswith(c.source.text)]
+    after = max(before, key=lambda c: len(c.source.text), default=None)
+    if after is None:
+        return None
+    whole, done = (
+        [text[span.start : span.end].rstrip() for span in split(text, Problems())]
+        for text in (source, after.source.text)
+    )
+    return after if whole[: len(done)] == done else None
 
 
 def _parameters(data: object) -> dict[str, ParameterValue]:

@@ -46,7 +46,8 @@ def remember(
 
 _REMEMBERED = 4
 _recent: dict[tuple[p.Load, int | None], tuple[Libraries | None, Compilation]] = {}
-"""The most recently compiled loads, since a swap is checked, journaled and applied."""
+"""The most recently compiled loads, since a swap is checked, journaled and applied. Of the next
+one, only the statements that are new are compiled: a replay repeats many."""
 
 
 def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) -> Compilation:
@@ -54,8 +55,9 @@ def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) ->
         image = base64.b64decode(load.image, validate=True)
     except ValueError:
         raise BridgeError("malformed", "Load.image: not base 64") from None
+    known = [c for libs, c in _recent.values() if libs is libraries]
     try:
-        return compilation_of(load.manifest, image, devices, libraries)
+        return compilation_of(load.manifest, image, devices, libraries, known)
     except ManifestRefused as error:
         raise BridgeError("refused", str(error)) from error
 

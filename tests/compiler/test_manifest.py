@@ -34,6 +34,35 @@ def test_it_comes_back() -> None:
     assert manifest(back, "image") == manifest(c, "image")
 
 
+def test_of_a_text_that_continues_a_known_one_only_the_rest_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rest = (
+        "REGISTER QUERY more AS SELECT R.b FROM R WHERE R.a > 3; DROP QUERY more; SELECT d FROM S"
+    )
+    before, options = compiled(), compiled().options
+    c = compile_text(TEXT + rest, "q.xsql", options)
+    given: list[str] = []
+
+    def noted(text: str, *rest: object, **options: object) -> Compilation:
+        given.append(text)
+        return compile_text(text, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("seustream.compiler.manifest.compile_text", noted)
+    other = compile_text(TEXT, "q.xsql", Options())
+    back = compilation_of(manifest(c, "image"), c.image, known=(other, before))
+    assert given == [rest]
+    assert manifest(back, "image") == manifest(c, "image")
+
+
+def test_a_text_that_continues_a_statement_is_compiled_whole() -> None:
+    text = "CREATE STREAM R (a int); SELECT a FROM R -- all;\n"
+    before = compile_text(text)
+    c = compile_text(text + "WHERE a > 1")
+    back = compilation_of(manifest(c, "image"), c.image, known=(before,))
+    assert manifest(back, "image") == manifest(c, "image")
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
