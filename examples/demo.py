@@ -63,6 +63,16 @@ What to try next:
   the tutorial, docs/tutorial.md; a board, docs/how-to/put-it-on-a-board.md"""
 
 
+def next_steps() -> str:
+    """Returns what to try next. The environment of nox, which has the commands, ends with the demo."""
+    activate = Path(sys.prefix) / "bin" / "activate"
+    if "NOX_CURRENT_SESSION" not in os.environ or not activate.is_file():
+        return NEXT
+    at = os.path.relpath(activate) if activate.is_relative_to(Path.cwd()) else activate
+    first, rest = NEXT.split(":\n", 1)
+    return f"{first}:\n  . {at}   # first: the commands are there\n{rest}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description="The whole way, from Spark through the FPGA and back."
@@ -105,7 +115,7 @@ def main() -> int:
             runs.append(Run("named", "Spark's join", alone.count, runs[-1].results, seconds))
     report(runs)
     print("\n".join(wrong) if wrong else "\nEvery result is DuckDB's, and none is missing.")
-    print(NEXT)
+    print(next_steps())
     return 1 if wrong else 0
 
 

@@ -129,3 +129,20 @@ def test_a_build_is_seen() -> None:
     assert [demo.progress(note) for note in notes] == [
         ("Verilog", 0.0), ("C++", 0.25), ("compiling", 0.4), ("compiling", 1.0),
     ]  # fmt: skip
+
+
+def test_what_to_try_next_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In nox's environment, which ends with the demo, it is entered again first."""
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
+    assert "activate" not in demo.next_steps()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "activate").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("NOX_CURRENT_SESSION", "demo")
+    lines = demo.next_steps().splitlines()
+    assert lines[1:3] == [
+        "What to try next:",
+        f"  . {tmp_path}/bin/activate   # first: the commands are there",
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert demo.next_steps().splitlines()[2].startswith("  . bin/activate ")
