@@ -83,9 +83,13 @@ def source_address(text: str) -> Address:
 @dataclass(slots=True)
 class _Entering:
     """A stream that a source brings: the columns to check against, the type of the ends of
-    intervals, if it has them, and the elements that wait for their epoch."""
+    intervals, if it has them, and the elements that wait for their epoch. The times of tuples may
+    fall back by `slack`. Tuples of an `ordered` stream come in order or are dropped here; of any
+    other stream the session decides which are late, by the stream's options."""
 
     stream: Stream
+    slack: int
+    ordered: bool = field(init=False)
     columns: tuple[Column, ...] = field(init=False)
     end: Type | None = field(init=False)
     channel: TcpChannel | None = None
@@ -99,7 +103,9 @@ class _Entering:
     waiting: list[StreamElement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.columns = tuple(leaves(self.stream))
+        of = self.stream
+        self.ordered = not self.slack and of.time is None and of.late == "drop"
+        self.columns = tuple(leaves(of))
         self.end = next((c.type for c in self.stream.columns if c.name == END), None)
 
     def checked(self, x: StreamElement) -> tuple[StreamElement | None, str]:
@@ -115,10 +121,20 @@ class _Entering:
                 x = StreamElement(x.kind, x.ts, x.te, self._values(x))
             except NoSuchValue:
                 return None, "schema"
-        if self.last is not None and x.key < self.last:
-            return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
-        self.last = x.key
+        if self.ordered:
+            if self.last is not None and x.key < self.last:
+                return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
+            self.last = x.key
+        elif x.kind is ElementKind.BOUNDARY and self.promise is not None and x.ts < self.promise:
+            return None, "stale_boundary"
         return x, ""
+
+    def promised(self, x: StreamElement) -> int | None:
+        """Returns the time before which nothing comes after the element. A tuple promises nothing
+        for a stream that has its time in a column."""
+        if x.kind is ElementKind.BOUNDARY:
+            return x.ts
+        return None if self.stream.time is not None else x.ts - self.slack
 
     def _values(self, x: StreamElement) -> tuple[Any, ...]:
         """Returns the values as the columns hold them; raises `NoSuchValue` if one does not."""
@@ -292,10 +308,10 @@ class Sources:
                 raise LineMalformed(f"stream {name} has a source already, {one.channel.address}")
             if one is None and len(self.streams) >= self.bridge.limits.sources:
                 raise LineMalformed(f"there are {len(self.streams):,} streams of sources already")
-            stream = self._stream(name, tree)
-            ended = name in self.bridge.session.ended
+            stream, session = self._stream(name, tree), self.bridge.session
+            ended, slack = name in session.ended, session.load.run.slack
             if one is None or one.stream != stream or (one.ended and not ended):
-                one = _Entering(stream)
+                one = _Entering(stream, stream.out_of_orderness if slack is None else slack)
                 one.stopped = one.ended = ended
                 self.streams[name] = one
             one.channel = channel
@@ -337,10 +353,10 @@ class Sources:
             if checked.kind is ElementKind.INSERTION:
                 one.accepted += 1
                 one.waiting.append(checked)
-            if checked.kind.timed:
-                one.promise = checked.ts
-            else:
+            if not checked.kind.timed:
                 one.stopped = True
+            elif (promised := one.promised(checked)) is not None:
+                one.promise = promised if one.promise is None else max(promised, one.promise)
 
     def _tell(self, event: str, detail: str) -> None:
         with self._changed:
@@ -409,7 +425,7 @@ class Sources:
         session, name = self.bridge.session, one.stream.name
         with self._changed:
             elements, promise, stopped = list(one.waiting), one.promise, one.stopped
-        if promise is not None and (elements or one.told != promise):
+        if elements or one.told != promise:
             session.check_running()
             writer = f"source {name}"
             epoch = session.epochs.last(writer) + 1
@@ -420,9 +436,8 @@ class Sources:
                     part.write(one.table(elements))
                     staged = session.keep(part)
                 parts = (p.StagedPart(staged.staging, staged.rows),)
-            # The rows arrive in order, so there is no slack to allow for.
-            slack = session.load.run.slack
-            seen = {name: promise + (one.stream.out_of_orderness if slack is None else slack)}
+            # The run takes the slack off what is seen.
+            seen = {} if promise is None else {name: promise + one.slack}
             session.commit(p.Commit(writer, epoch, parts, seen))
             one.told = promise
             with self._changed:

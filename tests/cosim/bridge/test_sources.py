@@ -19,6 +19,7 @@ import pytest
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
 from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.security import Address, AddressRefused
 from seustream.cosim.bridge.sources import _Entering, collecting, source_address
@@ -245,6 +246,70 @@ def test_a_stream_that_is_dropped_ends_its_source_alone(tmp_path: Path) -> None:
         assert made.session.failure is None
         one.close()
         two.close()
+
+
+def taken(made: Bridge) -> int:
+    """Returns how many elements have been rejected, or are in an epoch."""
+    assert made.sources is not None
+    (one,) = made.sources.streams.values()
+    return one.accepted - len(one.waiting) + one.rejected.total()
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "late"),
+    [
+        ("", [1000, 1100], None),
+        ("max_out_of_orderness = '1 s'", [900, 950, 1000, 1100], None),
+        ("max_out_of_orderness = '60 ms'", [950, 1000, 1100], None),
+        ("late = 'side'", [1000, 1100], [900, 950]),
+        ("late = 'side', max_out_of_orderness = '60 ms'", [950, 1000, 1100], [900]),
+        ("late = 'error'", None, None),
+    ],
+)
+def test_options_of_a_stream_hold_where_a_source_feeds_it(
+    options: str, given: list[int] | None, late: list[int] | None, tmp_path: Path
+) -> None:
+    """Each tuple comes in an epoch of its own, since rows of one epoch are put in order."""
+    with served(tmp_path) as (made, at, client):
+        text = f"CREATE STREAM I (v int){f' WITH ({options})' * bool(options)};"
+        client.act(
+            "statement", p.Statement(f"{text} REGISTER QUERY q AS SELECT v FROM I;", "", True)
+        )
+        source = send(at, HEADER)
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        for count, ts in enumerate((1000, 900, 950, 1100), start=1):
+            more(source, insert(ts, ts))
+            until(lambda count=count: taken(made) == count)
+        source.close()
+        client.end("I")
+        if given is None:
+            with pytest.raises(BridgeError, match="late"):
+                until(lambda: client.latest("q", 9)["over"])
+            return
+        until(lambda: client.latest("q")["over"])
+        assert [row[0] for row in rows(client)] == given
+        if late is not None:
+            assert [row[0] for row in rows(client, "late.I")] == late
+
+
+def test_a_source_of_a_stream_with_its_own_time_promises_none_by_its_tuples(
+    tmp_path: Path,
+) -> None:
+    """They are sent later than they were measured; boundaries count in the stream's time."""
+    with served(tmp_path) as (made, at, client):
+        text = "CREATE STREAM I (v int, at bigint) WITH (time = 'at'); REGISTER QUERY q AS SELECT v FROM I"
+        client.act("statement", p.Statement(text, "", True))
+        header = {**HEADER, "schema": [["v", "INTEGER"], ["at", "INTEGER"]]}
+        source = send(at, header)
+        for number in range(4):
+            more(source, insert(1_000_000 + number, number, 5_000 + number))
+            until(lambda end=number + 1: client.latest("q")["end"] == end)
+        assert made.session.run.promises == {"I": 5_003}
+        more(source, {"type": "BOUNDARY", "ts": 6_000}, {"type": "BOUNDARY", "ts": 5_500})
+        until(lambda: stream(client)["rejected"] == {"stale_boundary": 1})
+        until(lambda: made.session.run.promises == {"I": 6_000})
+        source.close()
+        assert rows(client) == [(n, 5_000 + n, 5_000 + n) for n in range(4)]
 
 
 @pytest.mark.parametrize("schema", [[["v", "INTEGER"]], [["w", "STRING"]]])
