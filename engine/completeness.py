@@ -11,7 +11,9 @@ result's newest row, in milliseconds; it errs on the late side.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.language.expressions import leaves
@@ -22,6 +24,7 @@ from seustream.compiler.logical.windows import is_plain
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.host.stages import keeps_rows
+from seustream.engine.stream.operator import EARLIEST
 from seustream.hdl.device import Window, WindowKind
 
 BEGINNING = "from the beginning"
@@ -66,24 +69,37 @@ def complete_from(
     names: Iterable[str],
     past: Mapping[str, int],
     kept: Iterable[logical.Query],
-    defined_before: Collection[str] = (),
+    defined_before: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Returns, by new query, the time from which it is complete. `past` has, for each base stream
-    that has brought rows already, the time it has passed. Joins that are `kept` hold their windows,
-    and streams that were defined before go on."""
+    that has brought rows already, the first time of which none has gone by. Joins that are `kept`
+    hold their windows. Streams that were defined before go on, complete as was said of them."""
     every, known = definitions(c.program), {node.name: node for node in nodes(c.program)}
     defined = {name: node for name, node in every.items() if name not in defined_before}
     keepers = [query for query in kept if keeps_rows(query)]
-    latest = max(past.values(), default=None)
-    past = {**past, **{name: latest for name in defined_before if latest is not None}}
+    now = max(past.values(), default=EARLIEST)
+    unknown = {}
+    for name, said in defined_before.items():
+        if (begins := since(said)) is None:
+            unknown[name] = said
+        elif past:
+            past = {**past, name: max(now, begins)}
     found = {}
     for name in names:
         try:
-            at = _of(known[name], defined, past, keepers, every)
+            at = _of(known[name], defined, past, keepers, every, unknown)
             found[name] = BEGINNING if at is None else f"from {at}"
         except _Unknown as said:
             found[name] = str(said)
     return found
+
+
+def since(complete: str) -> int | None:
+    """Returns the time from which something is complete, or None if that is no time."""
+    if complete == BEGINNING:
+        return EARLIEST
+    given = re.fullmatch(r"from (-?\d+)", complete)
+    return None if given is None else int(given[1])
 
 
 def _of(
@@ -92,12 +108,18 @@ def _of(
     past: Mapping[str, int],
     keepers: Iterable[logical.Query],
     every: Mapping[str, Node],
+    unknown: Mapping[str, str],
 ) -> int | None:
     """Returns the time from which a node is complete, or None if it missed nothing."""
     begins: dict[str, int | None] = {}
     for stream in reads(node):
+        if stream in unknown:
+            raise _Unknown(unknown[stream])
         of = defined.get(stream)
-        begins[stream] = past.get(stream) if of is None else _of(of, defined, past, keepers, every)
+        if of is None:
+            begins[stream] = past.get(stream)
+        else:
+            begins[stream] = _of(of, defined, past, keepers, every, unknown)
     missed = {name: at for name, at in begins.items() if at is not None}
     if not missed:
         return None
@@ -113,7 +135,9 @@ def _of(
         return begin
     if isinstance(node, logical.PeriodGroups | logical.OverRows) or wanted is None:
         return _of_operation(node, begin)
-    return begin + max(_reach(name, window) for name, window in missing)
+    reach = max(_reach(name, window) for name, window in missing)
+    # Each row of a change log is followed by another once the window has passed.
+    return begin + reach + isinstance(node, ChangeLog)
 
 
 def _is_kept(
@@ -145,6 +169,7 @@ def _longer(window: Window, others: Iterable[Window]) -> Window:
 
 def _reach(name: str, window: Window) -> int:
     """Returns how many milliseconds a window reaches back."""
+    name = name.partition("#")[0]  # rows of a query in FROM are those of the query around it
     if window.kind is WindowKind.ROWS and is_plain(window):
         raise _Unknown(f"from {window.size} rows of {name} on")
     if window.kind is WindowKind.UNBOUNDED or not is_plain(window):

@@ -357,10 +357,15 @@ class GraphRun:
 
     @property
     def passed(self) -> dict[str, int]:
-        """The time that each base stream has passed, if it has brought rows."""
+        """The first time of which none of a base stream's rows has gone by, if it has brought
+        rows."""
         tables = {stream.name for stream in self.streams if stream.table}
-        seen = {name for name, count in self._taken.items() if count} - tables
-        return {name: at for name, at in self.promises.items() if name in seen}
+        found = {}
+        for name, at in self.promises.items():
+            highest = self.gates[name].by_name[name].highest
+            if self._taken[name] and name not in tables:
+                found[name] = at + (highest is None or highest >= at)
+        return found
 
     def sources_of(self, query: str) -> set[str]:
         """Returns the base streams whose rows reach a query, directly or through derived
@@ -461,7 +466,7 @@ class GraphRun:
             queue = gate.by_name[name]
             waiting = gate.waiting_rows(name, self.schemas[name])
             counts = self._taken[name], self._late_of(name), self.timeless[name]
-            gates[name] = GateState(waiting, queue.promise, queue.stopped, *counts)
+            gates[name] = GateState(waiting, queue.promise, queue.stopped, *counts, queue.highest)
         snapshots = {}
         for own, operator in self.operators.items():
             if self.runs(own):
@@ -500,6 +505,8 @@ class GraphRun:
             self._taken[name], self._late[name] = gate.taken, gate.late
             self.timeless[name] = gate.timeless
             self.gates[name].push(name, gate.waiting)
+            if gate.highest is not None:
+                self.gates[name].by_name[name].highest = gate.highest
             if gate.promise is not None:
                 self.promise(name, gate.promise)
             if gate.ended:

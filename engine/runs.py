@@ -38,8 +38,8 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """The state of a base stream's gate: waiting rows, its promise, whether it has ended, and its
-    counts."""
+    """The state of a base stream's gate: waiting rows, its promise, whether it has ended, its counts,
+    and its highest time."""
 
     waiting: pa.Table
     promise: int | None
@@ -47,6 +47,7 @@ class GateState:
     taken: int = 0
     late: int = 0
     timeless: int = 0
+    highest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ its name is registered again. Each registration of a name is another run of it, 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,7 @@ from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.statements import durations
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.log import Record
-from seustream.engine.completeness import BEGINNING
+from seustream.engine.completeness import BEGINNING, since
 
 COMING = "from when it begins"
 """Stands for the time of a query whose registration waits to be processed."""
@@ -64,6 +63,9 @@ class Book:
         """By query, the time from which its results are complete, up to the records applied so far.
         Its entry in `queries` may already be that of a later registration."""
 
+        self.streams: dict[str, str] = {}
+        """By derived stream, the time from which it is complete."""
+
         self.dropped = 0
         """The highest run of any query that was dropped. A name that returns begins a later one, so
         that no reader takes its results for those it has read."""
@@ -103,11 +105,8 @@ class Book:
 
     def is_complete(self, name: str, at: int) -> bool:
         """Returns whether a query has seen everything in its windows at a time, as far as is known."""
-        complete = self.begun.get(name)
-        if complete is None or complete == BEGINNING:
-            return complete is not None
-        since = re.fullmatch(r"from (-?\d+)", complete)
-        return since is not None and int(since[1]) <= at
+        begins = since(self.begun.get(name, ""))
+        return begins is not None and begins <= at
 
     @property
     def shed(self) -> dict[str, str]:

@@ -61,6 +61,7 @@ class Saving:
             "committed": session.committed - sum(r["kind"] == "epoch" for r in session.records),
             "book": session.book.state(),
             "begun": session.book.begun,
+            "streams": session.book.streams,
             "dropped": session.book.dropped,
             "runs": session.delivery.runs,
             "kept": sorted(session.delivery.kept),
@@ -95,6 +96,7 @@ class Saving:
             session.committed = saved.rest["committed"]
             session.epochs.restore(saved.rest["writers"])
             session.book.restore(saved.rest.get("book", []), saved.rest.get("begun"))
+            session.book.streams = dict(saved.rest.get("streams", {}))
             session.book.dropped = saved.rest.get("dropped", 0)
             for name, readers in saved.rest["positions"].items():
                 session.delivery.positions.setdefault(name, {}).update(readers)

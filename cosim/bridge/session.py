@@ -24,6 +24,8 @@ import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.logical.levels import definitions
+from seustream.compiler.logical.program import Program
 from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge import snapshot
@@ -43,7 +45,8 @@ from seustream.cosim.bridge.saving import Saving
 from seustream.cosim.bridge.standing import standing
 from seustream.cosim.bridge.stuck import Watch
 from seustream.cosim.bridge.world import MACHINE, World
-from seustream.engine.completeness import complete_from
+from seustream.engine.assembly import text_of
+from seustream.engine.completeness import BEGINNING, complete_from
 from seustream.engine.graph import GraphRun
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.failures import reason
@@ -268,10 +271,13 @@ class Session:
 
     def check_swap(self, load: p.Load, fresh: set[str]) -> None:
         """Raises `BridgeError` for a load that cannot replace this one; `fresh` queries begin anew."""
-        self.runner.check_swap(load, self.compiled(self.latest_load).program.base)
-        program = self.compiled(load).program
-        for name, schema in self.runner.fresh_schemas(program).items():
-            if name in self.logs and name not in fresh and self.logs[name].schema != schema:
+        latest = self.compiled(self.latest_load).program
+        self.runner.check_swap(load, latest.base)
+        # Of a name that a waiting statement registers anew, the log is not made yet.
+        before = {name: log.schema for name, log in self.logs.items()}
+        before |= self.runner.fresh_schemas(latest)
+        for name, schema in self.runner.fresh_schemas(self.compiled(load).program).items():
+            if name not in fresh and before.get(name, schema) != schema:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
@@ -386,11 +392,14 @@ class Session:
             for name in begun:
                 after.run.failures.why.pop(name, None)
                 self.delivery.quality.begun(name, self.run.taken_of(name))
-            defined = {s.name for s in standing.streams if s.defined_by and "#" not in s.name}
-            for name, complete in complete_from(
-                after.compilation, begun, past, kept, defined
-            ).items():
-                self.book.begin(name, complete, time, name not in registered)
+            streams, goes_on = self.book.streams, _derived(running)
+            runs = _derived(program)
+            known = {n: streams.get(n, BEGINNING) for n in runs if runs[n] == goes_on.get(n)}
+            made = {name: node for name, (node, _) in runs.items() if name not in known}
+            said = complete_from(after.compilation, begun | {*made.values()}, past, kept, known)
+            self.book.streams = known | {name: said[node] for name, node in made.items()}
+            for name in begun:
+                self.book.begin(name, said[name], time, name not in registered)
             self.make_logs()
             self.delivery.give_up_ended({**before, **self.runner.schemas})
 
@@ -545,3 +554,10 @@ class Session:
             with self.changed:
                 self.saving.take_last()
         return True
+
+
+def _derived(program: Program) -> dict[str, tuple[str, str]]:
+    """Returns the derived streams that somebody reads, with the names and texts of their
+    definitions; those within a query are its own."""
+    found = definitions(program).items()
+    return {name: (node.name, text_of(node)) for name, node in found if "#" not in name}

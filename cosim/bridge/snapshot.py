@@ -33,6 +33,7 @@ def save(
                 "taken": one.taken,
                 "late": one.late,
                 "timeless": one.timeless,
+                "highest": one.highest,
             }
             for name, one in state.gates.items()
         },

@@ -17,6 +17,7 @@ from seustream.compiler.apas.streams import LiveWindow
 from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.bridge import Bridge
+from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.registry import shown
 from seustream.cosim.bridge.session import Session
@@ -431,6 +432,44 @@ def test_from_when_results_are_complete_is_the_same_after_a_restart(tmp_path: Pa
             found.append({one["name"]: one["complete"] for one in listed})
     assert found[0] == found[1]
     assert found[0]["g"] == "from 20"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("early", ["", "REGISTER QUERY e AS SELECT v FROM D"])
+def test_what_reads_an_incomplete_stream_is_incomplete(
+    early: str, restarts: bool, tmp_path: Path
+) -> None:
+    """A derived stream begins with its first reader. What joins it later has missed what it had
+    missed, also after a restart; and rows of the present time have gone by."""
+    derived = "CREATE STREAM D AS SELECT x.v FROM I x, I y WHERE x.v = y.v WINDOW RANGE 10"
+    with served(tmp_path) as (_, client):
+        say(client, f"{STREAM}REGISTER QUERY a AS SELECT v FROM I")
+        Inserts(client)(*range(20))
+        say(client, f"{derived}; {early}")
+        if not restarts:
+            say(client, "REGISTER QUERY q AS SELECT v FROM D")
+        client.flush()
+    with served(tmp_path) as (_, client):
+        if restarts:
+            say(client, "REGISTER QUERY q AS SELECT v FROM D")
+            client.flush()
+        listed = {one["name"]: one["complete"] for one in client.act("query-list")["queries"]}
+    want = {"a": "from the beginning", "q": "from 30"}
+    assert listed == want | ({"e": "from 30"} if early else {})
+
+
+def test_a_statement_may_follow_one_that_waits_and_changes_columns(tmp_path: Path) -> None:
+    limits = replace(USUAL, result_rows=1, patience=0.2)
+    query = "REGISTER OR REPLACE QUERY q AS SELECT v, v AS w FROM I WINDOW NOW"
+    with served(tmp_path, limits) as (_, client):
+        client.load(compiled(STREAM + "REGISTER QUERY q AS SELECT v FROM I WINDOW NOW;"))
+        rows = pa.table({"ts": [1, 2], "te": [2, 3], "v": [4, 5]})
+        for epoch in range(2):  # the second waits for a reader
+            feed_epoch(client, epoch, {"I": rows})
+        say(client, query)
+        say(client, "CREATE STREAM T (a int)")
+        with pytest.raises(BridgeError, match="query q has other columns now"):
+            client.swap(compiled(STREAM + "REGISTER QUERY q AS SELECT te FROM I WINDOW NOW;"))
 
 
 def test_the_end_of_all_streams_is_that_of_the_latest_too(tmp_path: Path) -> None:
