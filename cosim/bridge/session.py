@@ -557,7 +557,7 @@ class Session:
 
 
 def _derived(program: Program) -> dict[str, tuple[str, str]]:
-    """Returns the derived streams that somebody reads, with the names and texts of their
+    """Returns the derived streams that have readers, with the names and texts of their
     definitions; those within a query are its own."""
     found = definitions(program).items()
     return {name: (node.name, text_of(node)) for name, node in found if "#" not in name}

@@ -225,6 +225,8 @@ class LinkSession:
         if frame is None:
             self.refused += bool(between)
         elif frame.session == self._number:
+            if frame.kind == FrameKind.OPEN:  # which no board sends
+                raise NoAnswer("no board, but a port that returns what is sent", self._advice)
             self._heard, self._silent = self._now(), False
             if frame.kind == FrameKind.OPENED:
                 self._identity = frame.payload

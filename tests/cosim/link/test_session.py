@@ -97,6 +97,19 @@ def test_a_board_that_does_not_answer(line: Told) -> None:
     assert 3.0 < line.time < 4.0
 
 
+def test_a_port_that_returns_what_is_sent_is_no_board() -> None:
+    """It would look alive for ever."""
+
+    class Echo(Told):
+        def write(self, data: bytes) -> None:
+            self.coming += data
+
+    line = Echo()
+    with pytest.raises(NoAnswer, match="a port that returns what is sent"):
+        LinkSession(line, now=line.now).open()
+    assert line.time < 1
+
+
 def test_what_comes_in_order_is_given_once(session: LinkSession, line: Told) -> None:
     line.say(FrameKind.DATA, sequence=0, payload=b"abc")
     line.say(FrameKind.DATA, sequence=0, payload=b"abc")
