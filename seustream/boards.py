@@ -25,11 +25,13 @@ _SLOW = 40
 """Factor for timeouts: a simulated netlist is this much slower than a board."""
 
 
-def board_named(name: str) -> Board:
+def board_named(name: str, others: tuple[str, ...] = ()) -> Board:
+    """Returns a board; `others` are names that would have done as well."""
     from seustream.hdl.boards.board import BOARDS
 
     if name not in BOARDS:
-        raise UserError([f"there is no board {name!r}"], hint=suggest(name, BOARDS, "boards"))
+        known = [*BOARDS, *others]
+        raise UserError([f"there is no board {name!r}"], hint=suggest(name, known, "boards"))
     return BOARDS[name]
 
 
@@ -60,7 +62,7 @@ def check_board(backend: str) -> None:
     scheme, _, rest = backend.partition(":")
     if scheme == VIRTUAL:
         if rest not in (UDP, USB):
-            board_named(rest)
+            board_named(rest, (UDP, USB))
     elif scheme == UDP:
         from seustream.cosim.link.udp import UdpAddress
 
@@ -136,6 +138,9 @@ def _serial(backend: str, config: DeviceConfig, stack: contextlib.ExitStack) -> 
     board = board_named(backend.partition(":")[2])
     with tools():
         from seustream.cosim.boards import netlist
+    from seustream.cosim.boards.build import check_tools
+
+    check_tools()
     with Notes() as note:
         library = netlist.netlist(board, config, constraints_of(board), note)
     virtual = stack.enter_context(VirtualBoard(SimulatedBoard(library, netlist.DIVISOR)))

@@ -47,7 +47,9 @@ def plain_files(given: Path, suffixes: Collection[str]) -> Iterator[list[PlainFi
 
 def _named(given: Path, suffixes: Collection[str]) -> list[Path]:
     if given.is_dir():
-        found = [path for path in sorted(given.iterdir()) if _suffix(path) in suffixes]
+        # As with a pattern, hidden files are no inputs.
+        visible = (path for path in sorted(given.iterdir()) if not path.name.startswith("."))
+        found = [path for path in visible if _suffix(path) in suffixes]
         if not found:
             known = ", ".join(suffixes)
             raise InputError(f"{given}: no file of this folder is an input", f"suffixes: {known}")

@@ -62,6 +62,8 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
 def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
     path = file.path
     try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder in a folder", f"name it by a pattern: {path}/*")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is a pipe or a device, expected a file: it is read twice")
         with path.open("rb"):

