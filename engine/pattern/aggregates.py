@@ -122,10 +122,18 @@ def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
         elif not real and not -(1 << 63) <= total < 1 << 63:
             found.append(FAULT)
         elif function == "avg":
-            found.append(math.ldexp(total / count, unit))
+            found.append(_scaled(total / count, unit))
         else:
-            found.append(math.ldexp(total, unit) if real else total)
+            found.append(_scaled(total, unit) if real else total)
     return found
+
+
+def _scaled(number: float, unit: int) -> float:
+    """Returns number · 2^unit, which is infinite beyond the doubles, as other sums are."""
+    try:
+        return math.ldexp(number, unit)
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _added(numbers: Ints, counts: Ints) -> list[int]:

@@ -64,15 +64,15 @@ class Lists:
             self.shift[element] = shift[rows[order]]
 
     def _keys(self) -> Ints:
-        """Returns a number for each row's key; NULL is a key like any other."""
-        codes: Ints = np.zeros(len(self.log), np.int64)
-        for name in self.query.partition:
-            column = pa.array(self.log.ts) if name == ir.TIME else self.log.columns[name]
-            coded = column.dictionary_encode(null_encoding="encode")
-            one = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            pairs = codes * (len(coded.dictionary) + 1) + one
-            codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
-        return codes
+        """Returns a number for each row's key; NULL is a key like any other, and zero has one
+        key whatever its sign."""
+        columns = [
+            pa.array(self.log.ts) if name == ir.TIME else self.log.columns[name]
+            for name in self.query.partition
+        ]
+        found: Ints = np.empty(len(self.log), np.int64)
+        native.keys(tuple([one.__arrow_c_array__() for one in columns]), native.Codes(), found)
+        return found
 
     def after(self) -> Ints:
         """Returns for each row of the log the next row of its key, or one past the last row."""

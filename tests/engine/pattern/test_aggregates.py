@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -70,6 +71,15 @@ def both_ways(text: str, events: list[Event]) -> Iterator[tuple[Any, Any]]:
         counts = {(p.text, p.reason): n for p, n in operator.faults.count.items()}
         found.append((rows.to_pylist(), counts))
     yield found[0], found[1]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_beyond_the_doubles_is_infinite(sign: int) -> None:
+    events = [Event(t, t, "A", {"x": 0, "y": sign * 1.7e308}) for t in range(6)]
+    for text, value in (("sum(b.y)", sign * math.inf), ("avg(b.y)", sign * 1.7e308)):
+        for (got, _), (want, _) in both_ways(text, events):
+            assert got == want
+            assert value in {row["value"] for row in got}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,17 +3,26 @@ faults."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import numpy as np
 import pytest
 
+from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.types import REAL, VARCHAR
 from seustream.engine.pattern.batch import values
 from seustream.engine.pattern.columns import Once, Prepared, holds, values_of
-from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.leaves import evaluator
 from seustream.engine.pattern.lists import Bindings
-from tests.engine.pattern.events import EXPRESSIONS, events_of, pairs
+from seustream.engine.pattern.operator import PatternOperator
+from tests.engine.pattern.events import EXPRESSIONS, STREAM, events_of, pairs
+from tests.engine.pattern.generate import query_of
+
+REALS = Stream("s", (Column("type", VARCHAR), Column("r", REAL)))
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
@@ -58,3 +67,27 @@ def test_few_bindings_are_not_worth_a_whole_list() -> None:
     assert isinstance(part, Once)
     assert not few.hoists(part)
     assert holds(Prepared(e), few).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("how", ["", "USING NEXT", "USING STRICT", "USING ANY SUBSETS"])
+@pytest.mark.parametrize("seed", range(4))
+def test_zero_is_one_key_whatever_its_sign(how: str, seed: int) -> None:
+    """Compares matchers of lists with the one of single events."""
+    chance = random.Random(seed)
+    for stream, name in ((STREAM, "y"), (REALS, "r")):
+        sought = "B a; A+ c; A d; !B e" if "SUBSETS" in how else "B a; A d"
+        text = f"PATTERN {sought} PARTITION BY {name} WITHIN 6 ms {how} RETURN a.ts AS x, d.ts AS y"
+        query = query_of(text, stream=stream)
+        events = [
+            Event(t, t, chance.choice("AAB"), {name: chance.choice((0.0, -0.0, 1.0, None))})
+            for t in range(40)
+        ]
+        found = {}
+        for engine in ("nfa", "compiled") if "SUBSETS" in how else ("nfa", "compiled", "columns"):
+            operator = PatternOperator(query, engine)
+            for event in events:
+                operator.push(event)
+            rows, _ = operator.advance_table(END_OF_STREAM)
+            found[engine] = Counter(map(str, rows.to_pylist()))
+        assert found["nfa"]
+        assert all(one == found["nfa"] for one in found.values())
