@@ -10,10 +10,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from seustream.commands.common import BYTE_ORDER_MARK, access, add_access_arguments, table
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.statements import split
 from seustream.cosim.bridge import protocol as p
@@ -24,8 +28,9 @@ from seustream.cosim.bridge.service import Service
 from seustream.devices import client
 from seustream.engine.assembly import streams_read
 from seustream.engine.completeness import BEGINNING
+from seustream.engine.times import Times
 from seustream.errors import UserError
-from seustream.reading import read
+from seustream.reading import read_timed
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
@@ -108,6 +113,7 @@ class Conversation:
         self.status = 0
         self.names: dict[str, tuple[int, int]] = {}  # by query: the run, and results shown
         self._read = set[str]()  # streams whose files have been read
+        self._times: dict[str, pa.DataType] = {}  # of their rows
         self._text = ""
         self._lock = threading.Lock()
 
@@ -182,7 +188,7 @@ class Conversation:
                 self.files[of.name] = Path(of.path)
         for name in [name for name in self.files if name.lower() in streams]:
             stream = here.session.stream(streams[name.lower()])
-            rows = read(self.files.pop(name), stream, _warn)
+            rows, self._times[stream.name] = _tuples(self.files.pop(name), stream)
             self._read.add(stream.name.lower())
             stage = p.Stage(f"sql-{stream.name}", stream.name, 0, 0, secrets.token_hex(8))
             with self.bridge.stage(stage) as part:
@@ -212,6 +218,9 @@ class Conversation:
                 first, end = max(start, found["first"], found["end"] - _SHOWN), found["end"]
                 if end > start:
                     rows = self.bridge.read(name, first, end)
+                    if self.here is not None:
+                        program = self.here.session.compilation.program
+                        rows = Times(program, self._times).results(name, rows)
                     above = f", {first - start:,} above are not shown" if first > start else ""
                     print(f"{name}: {end - start:,} row{'s' * (end - start != 1)}{above}")
                     print(
@@ -220,13 +229,25 @@ class Conversation:
                 self.names[name] = found["run"], end
 
 
+def _tuples(path: Path, stream: Stream) -> tuple[pa.Table, pa.DataType]:
+    found = read_timed(path, stream, _warn)
+    return found.rows, found.time
+
+
 def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
 def _cells(column: object) -> Iterator[str]:
     for value in column.to_pylist():  # type: ignore[attr-defined]
-        yield "NULL" if value is None else str(value)
+        yield (
+            "NULL" if value is None else _time(value) if isinstance(value, datetime) else str(value)
+        )
+
+
+def _time(value: datetime) -> str:
+    """Shows a time as result files do."""
+    return value.isoformat(timespec="auto" if value.microsecond % 1000 else "milliseconds")
 
 
 def _ended(text: str) -> int:

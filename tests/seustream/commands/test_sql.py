@@ -47,6 +47,19 @@ def test_through_a_pipe(tmp_path: Path) -> None:
     assert any(line[:2] == ["large", "RUNNING"] for line in lines)
 
 
+def test_times_are_shown_as_they_were_given(tmp_path: Path) -> None:
+    text = "CREATE STREAM R (a int); SELECT a, ts AS at FROM R;\n"
+    for given, shown in (
+        ("2026-03-02 09:00:00", "2026-03-02T09:00:00.000"),
+        ("2026-03-02 09:00:00.123Z", "2026-03-02T09:00:00.123+00:00"),
+        ("1234", "1234"),
+    ):
+        (tmp_path / "r.csv").write_text(f"ts,a\n{given},5\n")
+        status, out, _ = said(text, "--input", f"R={tmp_path / 'r.csv'}")
+        assert status == 0
+        assert out.splitlines()[-1].split() == ["5", shown, shown, shown]
+
+
 def test_a_column_that_no_stream_has_is_told_as_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("ts,a,more\n1,7,x\n")
     text = "CREATE STREAM R (a int);\nSELECT a FROM R;\n"
