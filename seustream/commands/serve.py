@@ -221,6 +221,9 @@ def run(arguments: argparse.Namespace) -> int:
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
+        not_begun = stack.enter_context(contextlib.ExitStack())
+        if not folder.exists():  # a bridge that cannot begin leaves no journal of nothing
+            not_begun.callback(shutil.rmtree, folder, ignore_errors=True)
         bridge = _bridge(made, config, folder, limits, arguments, libraries)
         stack.callback(bridge.close)
         try:
@@ -243,6 +246,7 @@ def run(arguments: argparse.Namespace) -> int:
             except OSError as error:
                 raise UserError([f"--sources {arguments.sources}: {error.strerror}"]) from None
             print(f"sources on tcp://{sources.host}:{port}", file=sys.stderr)
+        not_begun.pop_all()
         at = Address(address.host, service.port, address.tls)
         end = stack.enter_context(EndSignal())
         print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)

@@ -99,6 +99,21 @@ def test_what_serve_refuses(
     assert complaint in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("what", ["listen", "metrics", "sources"])
+def test_a_port_that_is_taken_leaves_no_journal(
+    what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "j"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        scheme = {"listen": "grpc://", "sources": "tcp://"}.get(what, "")
+        options = ["--listen", "grpc://127.0.0.1:0"] if what != "listen" else []
+        options += [f"--{what}", f"{scheme}{at}", "--journal", str(folder)]
+        assert main(["serve", *options]) == 2
+        assert at in capfd.readouterr().err
+        assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     "options",
     ["--journal j", "--metrics 127.0.0.1:0", "--sources tcp://127.0.0.1:0", "--backend golden", "--strict",
