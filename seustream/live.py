@@ -140,6 +140,8 @@ class LiveQueries(ABC):
             if self._stream(stream) is None:
                 self._catch_up()
             if self._stream(stream) is None:
+                if self._is_defined_there(stream):
+                    raise InputError(f"stream {stream} is defined by a query, it takes no rows")
                 self.sql(declared(stream_of(stream, rows)))
             of = self._stream(stream)
             assert of is not None
@@ -320,6 +322,10 @@ class LiveQueries(ABC):
         """Has statements executed elsewhere that do not compile here; returns their answers, or None
         if there is no such place."""
         return None
+
+    def _is_defined_there(self, stream: str) -> bool:
+        """Returns whether there is a stream that does not compile here."""
+        return False
 
     @abstractmethod
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:

@@ -16,7 +16,7 @@ from seustream.compiler.errors import CompileError, Problems, SourceText
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.compiler.xsql.parse import parse
 from seustream.compiler.xsql.statements import split
-from seustream.compiler.xsql.tree import DropQuery
+from seustream.compiler.xsql.tree import DropQuery, DropStream
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
@@ -62,6 +62,7 @@ class BridgeQueries(LiveQueries):
         )
         self._known = ""  # its text
         self._foreign: set[str] = set()  # the queries that do not
+        self._defined: set[str] = set()  # and the streams, folded
         self._is_owner = writer is not None  # its first queries keep results for readers
         self._mine: set[str] = set()  # queries whose results wait for this reader
         self._read: dict[str, tuple[int, int]] = {}  # by query, the run and results read
@@ -94,6 +95,7 @@ class BridgeQueries(LiveQueries):
             if on is None or not standing.startswith(known):
                 on, known = None, ""
                 self._foreign.clear()
+                self._defined.clear()
             self._standing = self._compiled_here(on, standing.removeprefix(known))
             self._known = standing
             self._foreign -= {*self._standing.program.names}
@@ -112,7 +114,7 @@ class BridgeQueries(LiveQueries):
                 text = rest
 
     def _without(self, text: str, error: CompileError) -> str:
-        """Blanks the statements with problems, and notes the queries that are among them."""
+        """Blanks the statements with problems, and notes the queries and streams that are among them."""
         places = [one.span.start for one in error.problems]
         for span in split(text, Problems()):
             if not any(span.start <= place < span.end for place in places):
@@ -122,8 +124,12 @@ class BridgeQueries(LiveQueries):
                 if isinstance(statement, DropQuery):
                     dropped = statement.name.text.lower()
                     self._foreign = {one for one in self._foreign if one.lower() != dropped}
+                elif isinstance(statement, DropStream):
+                    self._defined.discard(statement.name.text.lower())
                 elif (made := made_by(statement, [])) is not None and made[0] == "query":
                     self._foreign.add(made[1])
+                elif made is not None and made[0] == "stream":
+                    self._defined.add(made[1].lower())
             text = text[: span.start] + " " * len(written) + text[span.end :]
         return text
 
@@ -140,6 +146,9 @@ class BridgeQueries(LiveQueries):
             raise
         self._catch_up()
         return shown
+
+    def _is_defined_there(self, stream: str) -> bool:
+        return stream.lower() in self._defined
 
     def _named(self, query: str) -> str:
         foreign = {name.lower(): name for name in self._foreign}

@@ -354,6 +354,8 @@ def test_queries_that_only_the_bridge_can_compile(tmp_path: Path) -> None:
             with pytest.raises(ss.QueryError, match="Mine cannot be explained here"):
                 con.explain("mine")
             assert "mine.until" in str(con.sql("EXPLAIN Mine"))
+            with pytest.raises(ss.Error, match="stream d is defined by a query"):
+                con.push("d", {"ts": [1], "v": [1]})
             con.sql(f"REGISTER QUERY own AS {apas.format('')}; SELECT a FROM R WHERE a > 4")
             before.push("R", {"ts": [1, 2], "a": [3, 5]})
             before.watermark("R", 9)
@@ -373,6 +375,7 @@ def test_queries_that_only_the_bridge_can_compile(tmp_path: Path) -> None:
             assert "own" not in names
             with pytest.raises(ss.QueryError, match="there is no query mine"):
                 con.subscribe("mine")
+            con.push("d", {"ts": [1], "v": [1]})
 
 
 _OTHERS = "CREATE STREAM X (a int); REGISTER QUERY x AS SELECT a FROM X"
