@@ -57,7 +57,7 @@ def apart(
     }
     for query in c.program.queries:
         names = sorted({source.stream.name for source in query.sources} & spans.keys())
-        if counts.get(query.name) or len(names) < 2:
+        if counts.get(query.name, 1) or len(names) < 2:  # a stream's results are not counted
             continue
         first, last = min(names, key=lambda n: spans[n][1]), max(names, key=lambda n: spans[n][0])
         if spans[first][1] < spans[last][0]:

@@ -35,6 +35,15 @@ def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]
     )
 
 
+def test_a_stream_whose_results_are_read_gets_none(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its results are not counted, so nobody knows whether there are any."""
+    Path("s.csv").write_text("ts,a\n9,1\n")
+    derived = "CREATE STREAM D AS SELECT x.a FROM R x, S y WHERE x.a = y.a WINDOW RANGE 1 hour;"
+    text = f"CREATE STREAM R (a int); CREATE STREAM S (a int); {derived} SELECT a FROM D"
+    assert main(["run", "-c", text, "--input", "R=r.csv", "--input", "S=s.csv"]) == 0
+    assert "has no results" not in capfd.readouterr().err
+
+
 def test_losses_are_told_without_a_summary(capfd: pytest.CaptureFixture[str]) -> None:
     Path("r.csv").write_text("ts,a\n3,1\n2,2\n4,3\n")
     text = "SELECT a, 1 / (a - 3) AS x FROM R WINDOW NOW"
