@@ -97,11 +97,12 @@ def go_on(
     late = set()
     for name, operator in run.operators.items():
         packed = before(name, operator, snapshots)
-        rows = {of: pa.concat_tables(kept[of]) for of in operator.inputs if of in tables}
+        rows = {of: kept[of] for of in operator.inputs if of in tables}
         if (kind := base_kind(name)) is not None and moved and (base or rows):
             packed = _joined(kind, base.get(name), [*base.values()], rows).pack()
-        elif kind is None and isinstance(operator, SoftwareJoin) and rows:
+        elif kind is None and isinstance(operator, SoftwareJoin):
             own = () if packed is None else (unpack(packed, SOFTWARE_JOIN),)
+            rows |= {of: kept[of] for of in operator.inputs if of in kept and "#" not in of}
             packed = _joined(SOFTWARE_JOIN, None, own, rows).pack()
         elif _is_new(answers[name], packed):
             late.add(name)
@@ -138,18 +139,30 @@ def _wait_again(
 
 
 def _joined(
-    kind: str, own: Snapshot | None, others: Sequence[Snapshot], tables: Mapping[str, pa.Table]
+    kind: str, own: Snapshot | None, others: Sequence[Snapshot], kept: Mapping[str, KeptRows]
 ) -> Snapshot:
-    """Returns the joint state of several joins for one of them, with all rows of tables."""
+    """Returns the joint state of several joins for one of them, with rows that are kept elsewhere.
+    Rows that wait for it stay its own: they are the last of its stream."""
     found = united(own, kind, others)
     rows, streams = {**found.tables}, {**found.plain["streams"]}
-    for name, some in tables.items():
-        if name in streams and rows[f"waiting {name}"].num_rows:
+    earlier = {group: {**of} for group, of in found.plain["earlier"].items()}
+    for name, some in kept.items():
+        if f"kept {name}" not in rows:
+            streams[name] = {"promise": None, "ended": False, "seen": some.let_in.num_rows}
+            rows |= {f"kept {name}": some.let_in, f"waiting {name}": some.waiting}
             continue
-        known = {"promise": None, "ended": False} | streams.get(name, {})
-        streams[name] = known | {"seen": some.num_rows}
-        rows |= {f"kept {name}": some, f"waiting {name}": some.schema.empty_table()}
-    return Snapshot(kind, {**found.plain, "streams": streams}, rows)
+        mine, every = (
+            KeptRows(rows[f"kept {name}"], rows[f"waiting {name}"]),
+            pa.concat_tables(some),
+        )
+        if every.schema == mine.let_in.schema and every.num_rows > mine.total:
+            let_in = every.slice(0, every.num_rows - mine.waiting.num_rows)
+            for of in earlier.values():
+                of[name] = of.get(name, 0) + let_in.num_rows - mine.let_in.num_rows
+            seen = max(streams[name]["seen"], let_in.num_rows)
+            streams[name] = {**streams[name], "seen": seen}
+            rows[f"kept {name}"] = let_in
+    return Snapshot(kind, {**found.plain, "streams": streams, "earlier": earlier}, rows)
 
 
 def bring(run: Graph, late: set[str], kept: Mapping[str, KeptRows]) -> None:

@@ -303,6 +303,37 @@ def test_rows_that_waited_for_a_join_that_ends_come_to_a_query_that_begins(
     assert [row for row in found[0] if row["ts_newest"] >= BEGIN] == want
 
 
+@pytest.mark.parametrize("devices", [0, 1])
+@pytest.mark.parametrize("lag", [0, 30])
+@pytest.mark.parametrize(
+    "beside", ["", "REGISTER QUERY l AS SELECT R.b FROM R, D WHERE R.b = D.d WINDOW RANGE 9;"]
+)
+@pytest.mark.parametrize(
+    ("form", "reach"),
+    [
+        ("SELECT R.a, R.b FROM R, D WHERE R.a = D.d WINDOW RANGE 40, RANGE 5", 5),
+        ("SELECT R.a, R.b FROM D, R WHERE R.a = D.d WINDOW NOW, RANGE 40", 0),
+        ("SELECT R.a, count(*) AS n FROM D, R WHERE R.a = D.d GROUP BY R.a WINDOW RANGE 2, RANGE 40", 2),
+    ],
+)  # fmt: skip
+def test_a_join_of_derived_rows_that_begins_late_sees_what_is_kept_of_others(
+    form: str, reach: int, beside: str, lag: int, devices: int
+) -> None:
+    """A join of base streams keeps longer windows of R than joins of derived rows do."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    derived = "CREATE STREAM D AS SELECT d FROM S WHERE d > 0 WINDOW NOW; REGISTER QUERY dd AS SELECT d FROM D;"
+    text, options = f"{STREAMS}{derived}{beside}{KEEPERS['join']}", Options(devices=devices)
+    before = compile_text(text, options=options)
+    after = compile_text(f"REGISTER QUERY q AS {form};", after=before)
+    tables = {ts: rows(chance, ts) for ts in range(240)}
+    always, late = results(after, after, tables, lag), results(before, after, tables, lag)
+    known = [[row for row in some if row["ts_newest"] >= BEGIN + reach] for some in (always, late)]
+    assert known[0]
+    assert known[1] == known[0]
+
+
 TABLE = "CREATE TABLE t (k int, n int); CREATE STREAM R (a int, b int); CREATE STREAM S (d int);"
 OF_TABLE = {
     "none": "",
