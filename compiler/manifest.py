@@ -128,11 +128,12 @@ def _continued(source: str, known: Iterable[Compilation]) -> Compilation | None:
     after = max(before, key=lambda c: len(c.source.text), default=None)
     if after is None:
         return None
-    whole, done = (
-        [text[span.start : span.end].rstrip() for span in split(text, Problems())]
-        for text in (source, after.source.text)
+    known_text = after.source.text
+    whole, done, rest = (
+        [text[span.start : span.end].strip() for span in split(text, Problems())]
+        for text in (source, known_text, source[len(known_text) :])
     )
-    return after if whole[: len(done)] == done else None
+    return after if whole == done + rest else None
 
 
 def _parameters(data: object) -> dict[str, ParameterValue]:

@@ -194,13 +194,16 @@ def _file(path: Path) -> pa.Table:
         schemas = [_plain(file.path).schema for file in files]
         has_types = files[0].path.suffix.lower() == ".parquet"
     every = [{column.name: column.type for column in schema} for schema in schemas]
-    columns = []
-    for column in schemas[0]:
-        kind = _common([types[column.name] for types in every if column.name in types])
-        if not has_types and type_of(kind) in _GUESSED and not _holds(path, column.name, kind):
-            kind = pa.string()
-        columns.append(pa.field(column.name, kind))
-    return pa.schema(columns).empty_table()
+    kinds = {
+        column.name: _common([types[column.name] for types in every if column.name in types])
+        for column in schemas[0]
+    }
+    if not has_types:
+        guessed = {name: kind for name, kind in kinds.items() if type_of(kind) in _GUESSED}
+        if guessed and not _hold(path, guessed):
+            wrong = [name for name, kind in guessed.items() if not _hold(path, {name: kind})]
+            kinds |= dict.fromkeys(wrong, pa.string())
+    return pa.schema(list(kinds.items())).empty_table()
 
 
 _GUESSED = (BOOLEAN, DATE, TIME, TIMESTAMP)
@@ -219,13 +222,14 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
         return pa.string()
 
 
-def _holds(path: Path, name: str, kind: pa.DataType) -> bool:
-    """Returns whether a column reads as the type that was guessed; its time is of no interest."""
-    of = type_of(kind)
-    if of is None or fold(name) in TIMESTAMP_NAMES:
+def _hold(path: Path, kinds: Mapping[str, pa.DataType]) -> bool:
+    """Returns whether columns read as the types that were guessed; their time is of no interest."""
+    types = {n: type_of(kind) for n, kind in kinds.items() if fold(n) not in TIMESTAMP_NAMES}
+    columns = tuple(Column(name, of) for name, of in types.items() if of is not None)
+    if not columns:
         return True
     try:
-        read_timed(path, Stream(path.stem, (Column(name, of),), table=True), lambda text: None)
+        read_timed(path, Stream(path.stem, columns, table=True), lambda text: None)
     except InputError:
         return False
     return True

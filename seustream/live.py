@@ -435,7 +435,7 @@ class EngineQueries(LiveQueries):
             self._device = self._stack.enter_context(made)
         before = self._run
         if before is not None:  # what is certain is the result of these queries, not of others
-            ready = before.advance()
+            ready = [*before.advance()]
             self._found += self._timed([*self._waiting(), *ready])
         if before is not None and self._device is None and before.change(c):
             after = before
@@ -506,13 +506,12 @@ class EngineQueries(LiveQueries):
                 late.clear()
 
     def _results(self) -> Iterator[tuple[str, pa.Table]]:
-        # An error loses nothing that waits.
-        ready = [] if self._run is None or self._finished else self._run.advance()
-        yield from self._waiting()
-        yield from ready
+        if self._run is not None and not self._finished:
+            yield from self._run.advance()
+        yield from self._waiting()  # behind the results: an error loses nothing that waits
 
     def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
-        rest = [] if self._run is None else self._run.finish()
+        rest = [] if self._run is None else [*self._run.finish()]
         yield [*self._waiting(), *rest]
         if self._run is not None:
             warn_of(self._run.report)

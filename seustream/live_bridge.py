@@ -86,7 +86,9 @@ class BridgeQueries(LiveQueries):
             self._check_run(run)
         self._has_session = run is not None or bool(standing)
         if not standing:
-            self._standing = None
+            self._standing, self._known = None, ""
+            self._foreign.clear()
+            self._defined.clear()
             if self._compiled is not None:  # others have dropped everything
                 self._stand(compiled(None, "", self._options))
             return
@@ -141,7 +143,8 @@ class BridgeQueries(LiveQueries):
         try:
             shown = self._send(text)
         except BridgeError as there:
-            if there.kind == "compile" and not self._foreign:
+            names = any("unknown" in one.kind.lower() for one in error.problems)
+            if there.kind == "compile" and not (self._foreign and names):
                 return None  # the same, whose place is known here
             raise
         self._catch_up()
@@ -271,7 +274,7 @@ class BridgeQueries(LiveQueries):
         for name, (run, start) in list(self._read.items()):
             if (found := self._latest(name)) is None:
                 continue
-            if found["run"] != run:  # another client has replaced it
+            if run and found["run"] != run:  # another client has replaced it
                 start = 0
                 self._catch_up()
             if found["first"] > start:

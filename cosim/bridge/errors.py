@@ -81,9 +81,9 @@ _HINTS = {
     "certificate verify failed": "give the certificate of the authority that signed the bridge's: --tls-ca F,"
     " certificate=; is the bridge's own still valid?",
     "not in peer certificate": "the bridge's certificate is for another name; call the bridge by that",
-    "empty address list": "the certificate or key that was given is none: want PEM, a key that belongs to its"
-    " certificate",
-    "Socket closed": "is there TLS on one side alone (grpc://, grpc+tls://)? Or does the bridge want a client's"
-    " certificate: --tls-cert F, --tls-key F?",
+    "empty address list": "the certificate or the key cannot be read: both must be PEM, and the key must belong to"
+    " the certificate",
+    "Socket closed": f"{_AWAY} Is there TLS on one side alone (grpc://, grpc+tls://)? Or does the bridge want a"
+    " client's certificate: --tls-cert F, --tls-key F?",
 }
 """By what gRPC says of a connection, what may help."""

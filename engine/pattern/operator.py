@@ -36,7 +36,7 @@ from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.optiseq import OptiSeq
-from seustream.engine.pattern.planner import Order
+from seustream.engine.pattern.planner import Order, pick, supports
 from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.vector import ColumnSearch
 
@@ -286,7 +286,10 @@ class PatternOperator:
         if self.engine == "columns":
             return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
         if self.engine == "compiled":
-            return CompiledSearch(self._meaning, self._max_runs, self._max_rows)
+            # Without groups, runs are no more than events or matches.
+            few = supports(self.query)["columns"] is None and pick(self.query)[0] == "compiled"
+            most = self._max_rows if few else self._max_runs
+            return CompiledSearch(self._meaning, most, self._max_rows)
         return None
 
     # --- memory and state -----------------------------------------------------

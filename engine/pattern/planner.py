@@ -216,8 +216,7 @@ def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
             )
         return engine, "asked for"
     columns, compiled = reasons["columns"] is None, reasons["compiled"] is None
-    at_once = columns and query.strategy is Strategy.ANY and not query.waits
-    if compiled and not at_once and not asks(query):
+    if compiled and not asks(query) and not (columns and _piles_up(query)):
         return "compiled", "runs of an automaton, which a kernel advances"
     if columns:
         return "columns", "ordered lists searched as whole columns"
@@ -227,3 +226,15 @@ def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
         return "compiled", f"only an automaton can: {reasons['optiseq']}"
     assert reasons["nfa"] is None, "every query has a matcher"
     return "nfa", f"only the automaton can: {reasons['optiseq']}"
+
+
+def _piles_up(query: ir.PatternQuery) -> bool:
+    """Returns whether an automaton may hold far more runs than there are matches and events: each
+    event is tested with all of them, while a search looks up those that fit."""
+    if query.strategy is Strategy.STRICT:
+        return False
+    positives = {*query.positives}
+    linked = any(c.cls is Class.PAIR and positives >= {*c.refs} for c in query.conjuncts)
+    if query.strategy is Strategy.NEXT:
+        return linked
+    return linked or not query.waits or len(positives) > 2

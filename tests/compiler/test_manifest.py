@@ -55,10 +55,20 @@ def test_of_a_text_that_continues_a_known_one_only_the_rest_is_compiled(
     assert manifest(back, "image") == manifest(c, "image")
 
 
-def test_a_text_that_continues_a_statement_is_compiled_whole() -> None:
-    text = "CREATE STREAM R (a int); SELECT a FROM R -- all;\n"
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("SELECT a FROM R -- all;\n", "WHERE a > 1"),
+        ("SELECT a FROM R; -- todo", " later: more"),
+        ("SELECT a FROM R; -- c", "REGISTER QUERY z AS SELECT a FROM R; no\n; SELECT a + 1 FROM R"),
+    ],
+)
+def test_a_text_that_continues_a_statement_or_a_comment_is_compiled_whole(
+    text: str, rest: str
+) -> None:
+    text = f"CREATE STREAM R (a int); {text}"
     before = compile_text(text)
-    c = compile_text(text + "WHERE a > 1")
+    c = compile_text(text + rest)
     back = compilation_of(manifest(c, "image"), c.image, known=(before,))
     assert manifest(back, "image") == manifest(c, "image")
 

@@ -216,9 +216,12 @@ class IndexedAggregate:
                 out += self.index.reorganise(ts)
                 if key is None:
                     self._change(values.get(row), ts, te)
+                    self.over = max(self.over, te) if row in values else self.over
                 else:
                     self._keyed(k, values.get(row), ts, te)
-                self.reached, self.over = ts, max(self.over, te)
+                self.reached = ts
+            if key is not None:  # rows may have ended early
+                self.over = max((end for end, of in self.table.values() if of), default=EARLIEST)
             if self.reached is not None and self.reached < self.over <= bound:
                 out += self.index.reorganise(self.over)
                 self.reached = self.over

@@ -76,7 +76,7 @@ def test_the_sample_of_a_part_stands_for_the_epoch() -> None:
         (AROUND.replace("c.x {} a.x", "b[i].x > b[i-1].x"), ["compiled"]),
         (AROUND.replace("A; B+; C", "B+; A; C").format("="), ["compiled"]),
         (PAIRS, ["columns"]),
-        ("PATTERN A; B; C WHERE c.x = a.x WITHIN 50 ms USING NEXT RETURN *", ["compiled"]),
+        ("PATTERN A; B; C WHERE c.x = a.x WITHIN 50 ms USING NEXT RETURN *", ["columns"]),
     ],
 )
 def test_there_is_a_choice_for_groups_between_compared_events(text: str, choice: list[str]) -> None:

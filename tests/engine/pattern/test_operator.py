@@ -362,3 +362,21 @@ def test_times_are_consecutive_pairs() -> None:
     events = [event(t, k) for t, k in enumerate("ABABAB")]
     found = operate(query, events, cuts=(2, 4, 6, 8))
     assert all(a.D <= b.D for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("how", ["; !N WITHIN 90 ms", " WITHIN 90 ms USING NEXT"])
+def test_runs_that_are_no_more_than_events_are_not_counted(how: str) -> None:
+    """Columns, which could run the pattern too, know no runs; a state of theirs must fit."""
+    query = query_of(f"PATTERN A; B{how} RETURN *")
+    events = [Event(ts, ts, "B" if ts in (40, 41) else "A", {}) for ts in range(60)]
+    found = []
+    for engine in ("auto", "columns"):
+        operator = PatternOperator(query, engine, max_runs=20)
+        for event in events:
+            operator.push(event)
+        operator.advance(50)
+        again = PatternOperator(query, max_runs=20)
+        again.restore(operator.snapshot())
+        assert again.engine == "compiled"
+        found.append([match.ids for match in again.advance(END_OF_STREAM)])
+    assert found[0] == found[1]
