@@ -42,7 +42,7 @@ MINUTES: dict[str, tuple[float, float]] = {
     "largest": (12, 180),
     "nexmark": (5, 5),
     "outer": (0.2, 0.2),
-    "pattern_costs": (1, 1),
+    "pattern_costs": (1, 3),
     "pattern_memory": (0.3, 0.3),
     "patterns": (4, 25),
     "planners": (0.2, 0.2),
