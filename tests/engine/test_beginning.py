@@ -96,7 +96,7 @@ def results(
 def test_what_joins_and_groups_keep_is_seen_by_what_begins_late(
     form: str, keeper: str, devices: int
 ) -> None:
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance = random.Random(seed)
     tables = {ts: rows(chance, ts) for ts in range(240)}
@@ -118,7 +118,7 @@ def test_what_joins_and_groups_keep_is_seen_by_what_begins_late(
 @pytest.mark.parametrize("keeper", KEEPERS)
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_that_wait_for_another_stream_are_seen_once(form: str, keeper: str) -> None:
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance = random.Random(seed)
     devices, lag = chance.choice([0, 1]), chance.choice([1, 30])
@@ -136,7 +136,7 @@ def test_rows_that_wait_for_another_stream_are_seen_once(form: str, keeper: str)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_query_in_place_of_another_of_its_kind_sees_what_is_kept(form: str, lag: int) -> None:
     """The other has shorter windows, or is the same."""
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance = random.Random(seed)
     options = Options(devices=chance.choice([0, 1]))
@@ -320,7 +320,7 @@ def test_a_join_of_derived_rows_that_begins_late_sees_what_is_kept_of_others(
     form: str, reach: int, beside: str, lag: int, devices: int
 ) -> None:
     """A join of base streams keeps longer windows of R than joins of derived rows do."""
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance = random.Random(seed)
     derived = "CREATE STREAM D AS SELECT d FROM S WHERE d > 0 WINDOW NOW; REGISTER QUERY dd AS SELECT d FROM D;"
@@ -385,7 +385,7 @@ def test_rows_of_a_table_are_there_for_a_query_that_begins_late(
 ) -> None:
     """Compares with the query that was there from the beginning, whatever other queries kept, also
     where none has read the table for a while."""
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance, options = random.Random(seed), Options(devices=devices)
     before = compile_text(TABLE + OF_TABLE[keeper], options=options)

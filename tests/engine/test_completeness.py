@@ -30,7 +30,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_results_from_then_on_are_those_of_a_query_that_was_there(form: str) -> None:
-    seed = random.randrange(1 << 30)
+    seed = 22
     print(f"seed {seed}")
     chance = random.Random(seed)
     before = compile_text(STREAMS, options=Options(devices=0))

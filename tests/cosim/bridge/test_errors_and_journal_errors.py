@@ -52,7 +52,7 @@ def test_an_error_of_no_bridge_is_about_the_connection(
         ("Connection refused", "is the bridge running there?"),
         ("Ssl handshake failed: certificate verify failed: unable to get", "--tls-ca"),
         ("Peer name 127.0.0.1 is not in peer certificate", "another name"),
-        ("empty address list", "want PEM"),
+        ("empty address list", "must be PEM"),
         ("UNAVAILABLE: ipv4:127.0.0.1:9: Socket closed", "TLS on one side alone"),
     ],
 )
