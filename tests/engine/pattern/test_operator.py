@@ -372,8 +372,8 @@ def test_runs_that_are_no_more_than_events_are_not_counted(how: str) -> None:
     found = []
     for engine in ("auto", "columns"):
         operator = PatternOperator(query, engine, max_runs=20)
-        for event in events:
-            operator.push(event)
+        for each in events:
+            operator.push(each)
         operator.advance(50)
         again = PatternOperator(query, max_runs=20)
         again.restore(operator.snapshot())
