@@ -89,7 +89,8 @@ class PatternNode:
         while self._given < self._reached:
             self._given = self.operator.mark(self._reached, self._at_once)
             found, times = self.operator.advance_table(self._given)
-            self._at_once = _events_at_once(self._at_once, found.num_rows)
+            cut = self._given < self._reached
+            self._at_once = _events_at_once(self._at_once, found.num_rows, cut)
             places = self.operator.places if isinstance(self.operator, RowOperator) else None
             yield from self._answers(found, times, places)
 
@@ -162,11 +163,12 @@ class PatternNode:
                 self._begins, self._ends = self._given, self.operator.latest
 
 
-def _events_at_once(events: int, matches: int) -> int:
-    """Returns how many events to take at once after so many events gave so many matches."""
+def _events_at_once(events: int, matches: int, cut: bool) -> int:
+    """Returns how many events to take at once after so many gave so many matches. A step that was
+    not cut had fewer, and does not show that more may be taken."""
     if matches > _MATCHES:
         return max(events * _MATCHES // matches, 1)
-    return min(2 * events, _MOST_AT_ONCE) if 2 * matches < _MATCHES else events
+    return min(2 * events, _MOST_AT_ONCE) if cut and 2 * matches < _MATCHES else events
 
 
 def ending(query: ir.MatchQuery) -> tuple[str, native.Codes] | None:

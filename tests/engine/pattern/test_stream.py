@@ -144,6 +144,10 @@ def test_what_a_step_finds_need_not_fit_at_once(monkeypatch: pytest.MonkeyPatch)
         }
     )
     node = PatternNode(query(text))
+    for ts in range(-50, 0):  # short steps without a match, which teach nothing
+        node.push("E", rows.slice(7, 1).set_column(0, "ts", pa.array([ts])))
+        node.advance("E", ts)
+        assert not list(node.outputs())
     node.push("E", rows)
     node.advance("E", END_OF_STREAM)
     assert sum(table.num_rows for _, table in node.outputs()) == 100 * 63
