@@ -40,6 +40,20 @@ def check(place: Path) -> None:
             raise _damaged(folder / "offsets" / str(last["commits"]), "is missing")
 
 
+def location(place: Path) -> str:
+    """Returns `place` as a query's `checkpointLocation`.
+
+    A query that ends while it writes its very first offset leaves a file with a hidden name. Spark
+    would then refuse to start it ever again, since a new checkpoint must be empty. The file says
+    nothing: it is removed.
+    """
+    offsets = place / "offsets"
+    if offsets.is_dir() and all(_number(path) < 0 for path in offsets.iterdir()):
+        for path in offsets.glob(".*"):
+            path.unlink()
+    return str(place)
+
+
 def _number(path: Path) -> int:
     """Returns the number of an entry of a log; -1 for other files."""
     name = path.name.removesuffix(".compact")

@@ -34,7 +34,7 @@ from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Flush, Run
 from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
-from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.checkpoints import check, held, location
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.keyed import FOLDER, INSIDE
@@ -386,13 +386,13 @@ def _started(
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query, minRows=least))
-        writer = writer.option("checkpointLocation", str(place / "queries" / query))
+        writer = writer.option("checkpointLocation", location(place / "queries" / query))
         return writer.queryName(QUERY + query).trigger(processingTime=every).start()
 
     def put_aside(stream: str) -> StreamingQuery:
         assert late is not None
         writer = late(stream, at.results(LATE + stream, minRows=least))
-        writer = writer.option("checkpointLocation", str(place / "late" / stream))
+        writer = writer.option("checkpointLocation", location(place / "late" / stream))
         return writer.queryName(LATE_ROWS + stream).trigger(processingTime=every).start()
 
     names = at.compilation.program.names
@@ -415,7 +415,9 @@ def _started(
 
         def feed_all(name: str) -> StreamingQuery:
             writer = made.rows().writeStream.foreachBatch(made.take).queryName(name)
-            return trigger.of(writer.option("checkpointLocation", str(place / "streams"))).start()
+            return trigger.of(
+                writer.option("checkpointLocation", location(place / "streams"))
+            ).start()
 
         starts += [] if made.ended else [(ALL, feed_all, ALL)]
     else:
@@ -428,7 +430,7 @@ def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Start]:
     """Returns a query for each stream, which brings its rows."""
 
     def feed(stream: str) -> StreamingQuery:
-        writer = at.feed(stream).option("checkpointLocation", str(place / "streams" / stream))
+        writer = at.feed(stream).option("checkpointLocation", location(place / "streams" / stream))
         return trigger.of(writer.queryName(STREAM + stream)).start()
 
     return [(STREAM + name, feed, name) for name in at.streaming]

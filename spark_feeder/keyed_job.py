@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.protocol import Run
-from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.checkpoints import check, held, location
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Flow, Job, Sink, Start, Trigger, started
@@ -137,12 +137,16 @@ def _starts(
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query)).queryName(QUERY + query)
-        return trigger.of(writer.option("checkpointLocation", str(place / FOLDER / query))).start()
+        return trigger.of(
+            writer.option("checkpointLocation", location(place / FOLDER / query))
+        ).start()
 
     def put_aside(stream: str) -> StreamingQuery:
         assert late is not None
         writer = late(stream, at.late(stream)).queryName(LATE_ROWS + stream)
-        return trigger.of(writer.option("checkpointLocation", str(place / "late" / stream))).start()
+        return trigger.of(
+            writer.option("checkpointLocation", location(place / "late" / stream))
+        ).start()
 
     starts: list[Start] = [(QUERY + name, deliver, name) for name in at.names]
     if late is not None:

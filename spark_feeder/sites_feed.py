@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
+from seustream.spark_feeder.checkpoints import location
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.types import for_bridge
 
@@ -68,7 +69,7 @@ class SitesFeed:
             raise FeedError(f"no source for stream {', '.join(missing)}")
         rows = together({name: frames[name] for name in self.names})
         writer = rows.writeStream.foreachBatch(self.take).queryName("sites")
-        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer = writer.option("checkpointLocation", location(Path(checkpoint)))
         return (writer.trigger(availableNow=True) if bounded else writer).start()
 
     def take(self, batch: DataFrame, number: int) -> None:

@@ -48,7 +48,7 @@ def test_the_whole_way() -> None:
     assert done.stdout.count("✓") >= 3
     assert "✗" not in done.stdout
     assert "Every result is DuckDB's, and none is missing." in done.stdout
-    assert done.stdout.endswith(demo.NEXT + "\n")
+    assert done.stdout.endswith(demo.next_steps() + "\n")
     assert done.stderr == ""
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from seustream.spark_feeder.checkpoints import check, held
+from seustream.spark_feeder.checkpoints import check, held, location
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import files, run
@@ -211,3 +211,19 @@ def test_a_job_goes_on_or_ends_with_one_message(
             second.wait(timeout=60)
         assert "\n" not in str(error.value)
         assert not spark.streams.active
+
+
+def test_a_first_entry_that_was_cut_off(spark: SparkSession, tmp_path: Path) -> None:
+    """A query that was stopped in its first write starts again; other checkpoints stay as they
+    are."""
+    place = tmp_path / "state"
+    put(place / "offsets" / ".0.5f0c.tmp", "v1")
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    out = rows.writeStream.format("noop").trigger(availableNow=True)
+    out.option("checkpointLocation", location(place)).start().awaitTermination()
+    assert (place / "offsets" / "0").is_file()
+    left = place / "offsets" / ".1.5f0c.tmp"
+    put(left, "v1")
+    before = sorted(place.rglob("*"))
+    assert location(place) == str(place)
+    assert sorted(place.rglob("*")) == before
