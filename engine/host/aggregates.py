@@ -21,23 +21,23 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults, Place
-from seustream.compiler.language.registry import FAULT, AggregateFunction
+from seustream.compiler.language.registry import FAULT
 from seustream.compiler.language.types import Type
-from seustream.engine.host.words import Flags, KeyNumbers, Words, decimals
+from seustream.engine.host.keys import exported
 from seustream.engine.kernels import native
-from seustream.engine.stream.growing import Growing
-from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import made
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_COUNTED, _WHOLE, _REAL, _SPAN, _DECIMAL, _WIDE = range(6)
-"""`Summed` of the kernels."""
+_SUMS, _PICKS, _OTHER = range(3)
+"""`Kind` of the kernels."""
+_SUMMED = {"count": 0, "sum": 1, "avg": 2}
+_MEMBER, _NOTHING = 3, 4
+"""`Asked` of the kernels."""
 _WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
 """`Wanted` of the kernels. These functions pick a single row, so repetitions do not matter."""
-_SHORTEST, _LONGEST = -86_399_999_913_600_000, 86_399_999_999_999_999
-"""The intervals that Python can represent, in milliseconds."""
 
 
 class AtPoints(NamedTuple):
@@ -90,248 +90,117 @@ class Aggregates:
         ordered: bool,
         whole: frozenset[int] = frozenset(),
     ) -> None:
-        self.base, self.whole = 0, whole
-        self.group = Growing()
-        self.columns = [Words(arrow_type(one)) for one in of]
-        self._parts: dict[tuple[Any, ...], _Totals | _Best | _States] = {}
-        self._of: list[tuple[x.AggregateCall, _Totals | _Best | _States]] = []
+        self.aggregates = tuple(aggregates)
+        self.types = [arrow_type(one) for one in of]
+        self.kernel = native.Aggregates()
+        self._states: dict[int, _States] = {}
+        parts: dict[tuple[object, ...], tuple[int, tuple[int, ...], bool, int]] = {}
+        results, types = [], []
         for e, read in zip(aggregates, numbers, strict=True):
-            members = _Members(self, read)
-            key: tuple[Any, ...]
+            key: tuple[object, ...]
             if e.function in _WANTED:
-                key = (e.function, read)
-                part: Any = _Best(members, e.function, ordered)
-            elif e.function in ("count", "sum", "avg"):
-                key = ("sum", read, e.distinct)
-                part = _Totals(members, e)
+                key, part = (e.function, read), (_PICKS, read, False, _WANTED[e.function])
+                asked, result = _MEMBER, self.types[read[0]]
+            elif e.function in _SUMMED:
+                key, part = ("sum", read, e.distinct), (_SUMS, read, e.distinct, 0)
+                asked, result = _SUMMED[e.function], arrow_type(e.type)
             else:
-                key = (e,)
-                part = _States(members, e)
-            part = self._parts.setdefault(key, part)
-            if isinstance(part, _Totals):
-                part.functions.add(e.function)
-            self._of.append((e, part))
+                once = e.distinct and AGGREGATES[e.function].remove is not None
+                key, part = (e,), (_OTHER, read, once, 0)
+                asked, result = _NOTHING, arrow_type(e.type)
+            parts.setdefault(key, part)
+            number = [*parts].index(key)
+            if asked == _NOTHING and number not in self._states:
+                self._states[number] = _States(self, number, e, read)
+            results.append((number, asked))
+            types.append(result)
+        self._results = tuple(zip(results, types, strict=True))
+        self.kernel.configure(
+            tuple([one.__arrow_c_schema__() for one in self.types]),
+            tuple(parts.values()),
+            tuple(results),
+            tuple([one.__arrow_c_schema__() for one in types]),
+            tuple(whole),
+            ordered,
+        )
 
     def __len__(self) -> int:
-        return len(self.group)
-
-    @property
-    def distinct(self) -> int:
-        """The largest number of codes or keys held for any column or part; they are never
-        forgotten."""
-        codes = [words.codes.count() for words in self.columns if words.codes is not None]
-        keys = [len(p.members.keys) for p in self._parts.values() if p.members.keys is not None]
-        return max((*codes, *keys), default=0)
+        return self.kernel.count()
 
     def add(self, values: Sequence[pa.Array], group: Ints) -> None:
         """Takes new members."""
-        self.group.append(group)
-        for words, value in zip(self.columns, values, strict=True):
-            words.append(value)
-        for part in self._parts.values():
-            part.members.add(values, group)
+        self.kernel.add(exported(values), group)
 
-    def drop(self, count: int) -> None:
-        """Drops the first `count` members, which have left."""
-        self.base += count
-        self.group.drop(count)
-        for words in self.columns:
-            words.drop(count)
-        for part in self._parts.values():
-            part.members.drop(count)
+    def values(self, argument: int, places: Ints) -> pa.Array:
+        """Returns an argument of some members, by their places among those that are kept."""
+        found = self.kernel.take(argument, np.ascontiguousarray(places))
+        return made(self.types[argument].__arrow_c_schema__(), found)
+
+    def groups(self, places: Ints) -> Ints:
+        """Returns the groups of some members, by their places."""
+        found = np.empty(len(places), np.int64)
+        self.kernel.groups(np.ascontiguousarray(places), found)
+        return found
 
     def at(self, turns: Turns, faults: Faults) -> list[pa.Array]:
         """Returns each aggregate at each point; adds lost values to `faults`."""
-        return values_of([e for e, _ in self._of], self.found(turns), faults)
+        found = self.results(self.kernel.found(turns.events, turns.until, turns.at))
+        return values_of(self.aggregates, found, faults)
 
-    def found(self, turns: Turns) -> list[AtPoints]:
-        """Returns each aggregate at each point, with the values that are lost."""
-        for part in self._parts.values():
-            part.run(part.members.distinct(turns))
-        return [part.result(e) for e, part in self._of]
-
-
-class _Members:
-    """The members that count for one aggregate: those with no NULL argument. With DISTINCT, `keys`
-    numbers the members of one group so that equal ones share a number."""
-
-    def __init__(self, of: Aggregates, read: tuple[int, ...]) -> None:
-        self.of, self.read = of, read
-        self.keys: KeyNumbers | None = None
-        self._both = Growing(np.uint8)
-        self._codes = Growing()
-        self._repeats = native.Repeats()
-
-    @property
-    def flags(self) -> Flags:
-        if len(self.read) > 1:
-            return self._both.view
-        if not self.read or self.read[0] in self.of.whole:
-            return None
-        return self.of.columns[self.read[0]].flags
-
-    def once(self) -> None:
-        """Counts equal members once from now on."""
-        types = [self.of.columns[number].type for number in self.read]
-        self.keys = KeyNumbers([pa.int64(), *types])
-
-    def add(self, values: Sequence[pa.Array], group: Ints) -> None:
-        mine = [values[number] for number in self.read]
-        if len(mine) > 1:
-            some = [self.of.columns[number].flags for number in self.read]
-            both = np.ones(len(group), np.uint8)
-            for flags in some:
-                if flags is not None:
-                    both &= flags[len(flags) - len(group) :]
-            self._both.append(both)
-        if self.keys is not None:
-            self._codes.append(self.keys.numbers([pa.array(group), *mine], len(group)))
-
-    def drop(self, count: int) -> None:
-        if len(self.read) > 1:
-            self._both.drop(count)
-        if self.keys is not None:
-            self._codes.drop(count)
-
-    def distinct(self, turns: Turns) -> Turns:
-        """Returns the turns of the members that count."""
-        if self.keys is None:
-            return turns
-        kept = np.empty(len(turns.events), np.uint8)
-        self._repeats.run(turns.events, self.of.base, self._codes.view, self.flags, kept)
-        until = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))[turns.until]
-        return Turns(turns.events[kept != 0], until, turns.at)
-
-
-class _Totals:
-    """Counts, sums and means of one argument."""
-
-    def __init__(self, members: _Members, e: x.AggregateCall) -> None:
-        self.members, self.functions = members, set[str]()
-        if e.distinct:
-            members.once()
-        self.kernel = native.Totals()
-        self.counts: Ints = np.empty(0, np.int64)
-        self.sums: Ints | None = None
-        self.means: Ints | None = None
-        self.known: npt.NDArray[np.uint8] | None = None
-
-    def run(self, turns: Turns) -> None:
-        of, points = self.members.of, len(turns.at)
-        words = of.columns[self.members.read[0]] if self.functions - {"count"} else None
-        kind = _COUNTED if words is None else _summed(words)
-        size = points * (1 + (kind in (_DECIMAL, _WIDE)))
-        self.counts = np.empty(points, np.int64)
-        self.sums = np.empty(size, np.int64) if "sum" in self.functions else None
-        self.means = np.empty(size, np.int64) if "avg" in self.functions else None
-        self.known = None if words is None else np.empty(points, np.uint8)
-        self.kernel.run(
-            turns.events, turns.until, turns.at, of.base, of.group.view,
-            None if words is None else words.words, self.members.flags,
-            kind, 1 if words is None else 10 ** _scale(words.type),
-            self.counts, self.sums, self.means, self.known,
-        )  # fmt: skip
-
-    def result(self, e: x.AggregateCall) -> AtPoints:
-        if e.function == "count":
-            return AtPoints(as_column(self.counts), None)
-        found, bit = (self.sums, 1) if e.function == "sum" else (self.means, 2)
-        assert found is not None
-        assert self.known is not None
-        there = (self.known & bit) != 0
-        of = arrow_type(e.type)
-        if pa.types.is_duration(of):
-            there &= (found >= _SHORTEST) & (found <= _LONGEST)
-        lost = ~there & (self.counts > 0)
-        nulls = None if there.all() else ~there
-        if pa.types.is_decimal(of):
-            return AtPoints(decimals(found, of, nulls), lost)
-        if pa.types.is_floating(of):
-            return AtPoints(as_column(found, pa.float64(), nulls), lost)
-        return AtPoints(as_column(found, nulls=nulls).cast(of), lost)
-
-
-def _summed(words: Words) -> int:
-    of = words.type
-    if pa.types.is_decimal(of):
-        return _WIDE if words.wide else _DECIMAL
-    if pa.types.is_duration(of):
-        return _SPAN
-    return _REAL if pa.types.is_floating(of) else _WHOLE
-
-
-def _scale(of: pa.DataType) -> int:
-    """Returns how many more digits a mean has than its argument."""
-    return min(of.scale + 4, 38) - of.scale if pa.types.is_decimal(of) else 0
-
-
-class _Best:
-    """Picks one of the members of each group."""
-
-    def __init__(self, members: _Members, function: str, ordered: bool) -> None:
-        self.members, self.wanted, self.ordered = members, _WANTED[function], ordered
-        self.kernel = native.Best()
-        self.found: Ints = np.empty(0, np.int64)
-
-    def run(self, turns: Turns) -> None:
-        of = self.members.of
-        words = of.columns[self.members.read[-1]]
-        self.found = np.empty(len(turns.at), np.int64)
-        self.kernel.run(
-            turns.events, turns.until, turns.at, of.base, of.group.view, words.words,
-            self.members.flags, _compared(words), words.codes, self.wanted, self.ordered,
-            self.found,
-        )  # fmt: skip
-
-    def result(self, e: x.AggregateCall) -> AtPoints:
-        of, known = self.members.of, self.found >= 0
-        some = None if known.all() else known
-        return AtPoints(of.columns[self.members.read[0]].take(self.found - of.base, some), None)
-
-
-def _compared(words: Words) -> int:
-    """`Compared` of the kernels."""
-    if words.codes is not None:
-        return 3
-    return 2 if words.wide else int(pa.types.is_floating(words.type))
+    def results(self, found: native.Found) -> list[AtPoints]:
+        """Returns each aggregate at each point that the kernel was asked for."""
+        addresses, lost = found
+        for states in self._states.values():
+            states.run()
+        results = []
+        for place, ((part, _), of) in enumerate(self._results):
+            if not addresses[place]:
+                results.append(self._states[part].found)
+                continue
+            values = pa.Array._import_from_c(addresses[place], of)
+            gone = None if lost is None else lost[place]
+            results.append(
+                AtPoints(values, None if gone is None else np.frombuffer(gone, np.bool_))
+            )
+        return results
 
 
 class _States:
-    """Computes an aggregate by the states of the registry."""
+    """Computes an aggregate by the states of the registry. `part` is its number in the kernel."""
 
-    def __init__(self, members: _Members, e: x.AggregateCall) -> None:
-        self.members, self.e, self.entry = members, e, AGGREGATES[e.function]
+    def __init__(
+        self, of: Aggregates, part: int, e: x.AggregateCall, read: tuple[int, ...]
+    ) -> None:
+        self.of, self.part, self.e, self.read = of, part, e, read
+        self.entry = AGGREGATES[e.function]
         self.removes = self.entry.remove is not None
         self.repeats = not (e.distinct and not self.removes)
-        if e.distinct and self.removes:
-            members.once()
         self.states: dict[int, Any] = {}
-        self.found: AtPoints | None = None
+        self.found = AtPoints(pa.nulls(0), None)
 
-    def run(self, turns: Turns) -> None:
+    def run(self) -> None:
+        """Takes the kernel's latest turns."""
+        events, until, at, flags = self.of.kernel.turns(self.part)
+        turns = Turns(*(np.frombuffer(part, np.int64) for part in (events, until, at)))
+        there = None if flags is None else np.frombuffer(flags, np.uint8)
         lost = np.zeros(len(turns.at), np.bool_)
         entry, found = self.entry, []
-        for point, state in enumerate(self._at(turns, entry)):
+        for point, state in enumerate(self._at(turns, there)):
             result = entry.result(self.e.type, state) if entry.typed else entry.result(state)
             if result is FAULT:
                 lost[point], result = True, None
             found.append(result)
         self.found = AtPoints(pa.array(found, arrow_type(self.e.type)), lost)
 
-    def result(self, e: x.AggregateCall) -> AtPoints:
-        assert self.found is not None
-        return self.found
-
-    def _at(self, turns: Turns, entry: AggregateFunction) -> Iterator[Any]:
+    def _at(self, turns: Turns, flags: npt.NDArray[np.uint8] | None) -> Iterator[Any]:
         """Yields the state at each point; each is valid until the next is requested."""
-        of = self.members.of
+        of = self.of
         members = np.where(turns.events < 0, ~turns.events, turns.events)
-        places = members - of.base
-        flags = self.members.flags
+        places = members - of.kernel.base()
         counts = [True] * len(places) if flags is None else (flags[places] != 0).tolist()
-        values = [of.columns[number].take(places).to_pylist() for number in self.members.read]
-        rows = list(zip(*values, strict=True))
-        groups, events = of.group.view[places].tolist(), turns.events.tolist()
+        values = [of.values(number, places).to_pylist() for number in self.read]
+        rows = list(zip(*values, strict=True)) if values else [()] * len(places)
+        groups, events = of.groups(places).tolist(), turns.events.tolist()
         done, numbers = 0, members.tolist()
         for until, at in zip(turns.until.tolist(), turns.at.tolist(), strict=True):
             for i in range(done, until):

@@ -16,12 +16,12 @@ from seustream.engine.host.complete import in_order, project, rows_of, selected
 from seustream.engine.host.errors import WITHOUT, EvaluationError
 from seustream.engine.host.grouping import (
     Arrivals,
+    Form,
     Grouping,
     Members,
     newest_of,
     of_results,
     of_stream,
-    read_by,
 )
 from seustream.engine.host.join import Side, WindowJoin, combination
 from seustream.engine.host.rows import leaves
@@ -59,20 +59,13 @@ class StreamRows:
         return f"row {self.before + row + 1} of {self.alias} at ts {self.times[row]}"
 
     def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        return leaves(self._columns(read, self._some(index)))
+        return leaves(self._columns(_names(read), self._some(index)))
 
     def _some(self, index: Ints | None) -> Ints | None:
         return None if index is None or len(index) == self._count else index
 
-    def _columns(
-        self, read: Iterable[x.Expression], some: Ints | None
-    ) -> dict[tuple[int, str], pa.Array]:
-        found: dict[tuple[int, str], pa.Array] = {}
-        for e in read:
-            for of in x.columns(e):
-                if (0, of.name) not in found:
-                    found[0, of.name] = self._column(of.name, some)
-        return found
+    def _columns(self, names: Iterable[str], some: Ints | None) -> dict[tuple[int, str], pa.Array]:
+        return {(0, name): self._column(name, some) for name in names}
 
     def _column(self, name: str, some: Ints | None) -> pa.Array:
         whole = self._whole.get(name)
@@ -84,7 +77,7 @@ class StreamRows:
 
     def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
         some = self._some(index)
-        columns = self._columns([item.expression for item in query.items], some)
+        columns = self._columns(_names(item.expression for item in query.items), some)
         ts = self._column("ts", some)
         return selected(query, columns, ts, ts, faults)
 
@@ -96,16 +89,20 @@ class StreamRows:
                 return no_results(query)
             if grouping is None:
                 return self.select(query, index, faults)
-            arrivals, new, _ = self.arrive(query, index)
-            return grouping.add(arrivals, new, faults)
+            return grouping.add(*self._members(grouping.form, index, once=True), faults)
 
-    def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
-        once = (index[1:] > index[:-1]).all()
+    def arrive(self, form: Form, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
+        once = bool((index[1:] > index[:-1]).all())
         order = None if once else order_of(np.asarray(index))
         index = index if order is None else index[order]
-        columns = self._columns(read_by(query), self._some(index) if once else index)
-        window = query.sources[0].window
-        return *of_stream(window, self.times[index], self.before + index, columns), order
+        return *self._members(form, index, once), order
+
+    def _members(self, form: Form, index: Ints, once: bool) -> tuple[Arrivals, Members]:
+        """Returns some rows, in order, as members. `once`: none of them is there several times."""
+        some = self._some(index) if once else index
+        times = self.times if some is None else self.times[some]
+        window = form.query.sources[0].window
+        return of_stream(window, times, self.before + index, self._columns(form.names, some))
 
     def beginnings(self, rows: Ints) -> Ints:
         return rows
@@ -139,13 +136,18 @@ class JoinRows:
     ) -> pa.Table:
         return results_of_join(query, grouping, self.sides, self.sequences[index], faults)
 
-    def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
-        return of_results(query, self.sides, self.sequences[index])
+    def arrive(self, form: Form, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
+        return of_results(form.query, self.sides, self.sequences[index])
 
     def beginnings(self, rows: Ints) -> Ints:
         newest = newest_of(self.sides, self.sequences)
         begin = np.flatnonzero(newest[1:] != newest[:-1]) + 1
         return np.append(begin, len(newest))[np.searchsorted(begin, rows)]
+
+
+def _names(read: Iterable[x.Expression]) -> Iterable[str]:
+    """Returns the columns of one stream that expressions read, each once."""
+    return dict.fromkeys(of.name for e in read for of in x.columns(e))
 
 
 def results_of_join(

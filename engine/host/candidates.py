@@ -14,7 +14,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
 from seustream.engine.host.constants import Interval, Places
-from seustream.engine.host.grouping import Arrivals, Grouping, Members
+from seustream.engine.host.grouping import Arrivals, Form, Grouping, Members
 from seustream.engine.stream.evaluate import Leaves
 from seustream.engine.stream.faults import QueryFaults
 
@@ -43,9 +43,9 @@ class Candidates(Protocol):
     def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
         """Returns the SELECT list of a query without groups over some rows."""
 
-    def arrive(self, query: Query, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
-        """Returns some rows as members of groups like those of `query`, with their order of arrival
-        if it is different. A row may be there for several queries."""
+    def arrive(self, form: Form, index: Ints) -> tuple[Arrivals, Members, Ints | None]:
+        """Returns some rows as members of groups of this form, with their order of arrival if it is
+        different. A row may be there for several queries."""
 
     def beginnings(self, rows: Ints) -> Ints:
         """Returns for each of these rows the next one, itself included, that has another arrival

@@ -54,7 +54,7 @@ class _Pass:
         self.index = np.concatenate([found for _, found in shares]).astype(np.int64)
         counts = [len(found) for _, found in shares]
         self.whose = np.repeat(np.array([*self.queries], np.int64), counts)
-        self.arrivals, self.new, order = rows.arrive(grouping.query, self.index)
+        self.arrivals, self.new, order = rows.arrive(grouping.form, self.index)
         if order is not None:
             self.index, self.whose = self.index[order], self.whose[order]
 
@@ -71,7 +71,7 @@ class _Pass:
         keys.insert(0, as_column(self.whose))
         points, who = self.grouping.enter(self.arrivals, self.new, keys, values)
         del points.keys[0]
-        whose = self.whose[who]
+        whose = self.whose if who is None else self.whose[who]
         parts = [*_by_number(whose)]
         if not any(one.lost is not None and one.lost.any() for one in points.found):
             doubts, order = Faults(), np.concatenate([places for _, places in parts])

@@ -55,18 +55,23 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """New members, in order: the arrival each comes with, the last reading of each clock at which
-    it is in that window, its oldest time, and the columns the query reads from it."""
+    """New members, in order: the arrival each comes with, None if each has one of its own; the last
+    reading of each clock at which it is in that window, or how many readings after its arrival that
+    is; its oldest time, and the columns the query reads from it."""
 
-    arrival: Ints
-    ends: tuple[Ints, ...]
+    arrival: Ints | None
+    ends: tuple[Ints | int, ...]
     oldest: Ints
     rows: Rows
 
+    def __len__(self) -> int:
+        return len(self.oldest)
+
     def some(self, index: Ints) -> Members:
         """Returns some of the members, without the columns, which have been read by then."""
-        ends = tuple(end[index] for end in self.ends)
-        return Members(self.arrival[index], ends, self.oldest[index], {})
+        ends = tuple(end if isinstance(end, int) else end[index] for end in self.ends)
+        arrival = index if self.arrival is None else self.arrival[index]
+        return Members(arrival, ends, self.oldest[index], {})
 
 
 def end_of(window: Window, time: Ints, count: Ints) -> Ints:
@@ -103,6 +108,8 @@ class Form:
         )
         self.answers = dataclasses.replace(query, items=items)
         self.having = self._over_groups(query.having) if query.having is not None else None
+        self.names = tuple(dict.fromkeys(of.name for e in read_by(query) for of in x.columns(e)))
+        """The columns that members of one stream need."""
 
     def values(self, new: Rows, count: int, faults: Faults) -> tuple[Columns, Columns]:
         """Returns the keys and the arguments of members."""
@@ -202,21 +209,31 @@ class Grouping:
     def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
         """Returns the rows that these arrivals yield for a single query, in order. The caller names
         the new members for `faults`."""
-        keys, values = self.form.values(new.rows, len(new.arrival), faults)
+        keys, values = self.form.values(new.rows, len(new), faults)
         points, _ = self.enter(arrivals, new, keys, values)
         return self.form.results(points, faults)[0]
 
     def enter(
         self, arrivals: Arrivals, new: Members, keys: Columns, values: Columns
-    ) -> tuple[Points, Ints]:
-        """Takes in members; returns the points this adds to, with the first new member of each."""
-        turns, who, _ = self.sliding.enter(
-            keys, [*values, as_column(new.oldest)], new.arrival, arrivals.clocks, new.ends
+    ) -> tuple[Points, Ints | None]:
+        """Takes in members; returns the points this adds to, with the first new member of each: None
+        if each member is the first of one."""
+        own = self.sliding.enter(
+            keys,
+            [*values, as_column(new.oldest)],
+            len(new),
+            new.arrival,
+            arrivals.clocks,
+            new.ends,
         )
-        *found, since = self.sliding.found(turns)
-        if len(who) < len(new.arrival):
+        *found, since = self.sliding.found()
+        who, arrival = None, new.arrival
+        if own is not None:
+            who, _ = own
+            arrival = who if arrival is None else arrival[who]
             keys = [taken(key, who) for key in keys]
-        return Points(arrivals.time[new.arrival[who]], since.values, keys, found), who
+        time = arrivals.time if arrival is None else arrivals.time[arrival]
+        return Points(time, since.values, keys, found), who
 
     # --- state ----------------------------------------------------------------
 
@@ -342,13 +359,11 @@ def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:
 def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arrivals, Members]:
     """Returns tuples of one stream as members, each an arrival; `place` is their place in the
     stream."""
-    clock = place if window.kind is WindowKind.ROWS else time
-    clocks, ends = (
-        ((), ())
-        if window.kind is WindowKind.UNBOUNDED
-        else ((clock,), (end_of(window, time, place),))
-    )
-    return Arrivals(time, clocks), Members(np.arange(len(time)), ends, time, rows)
+    if window.kind is WindowKind.UNBOUNDED:
+        return Arrivals(time, ()), Members(None, (), time, rows)
+    by_rows = window.kind is WindowKind.ROWS
+    clock, until = (place, window.size - 1) if by_rows else (time, window.size)
+    return Arrivals(time, (clock,)), Members(None, (until,), time, rows)
 
 
 def of_results(

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 struct ArrowSchema {
     const char *format, *name, *metadata;
@@ -128,3 +129,24 @@ struct Values {
         return true;
     }
 };
+
+// The schema and the array of a column, as Arrow's two capsules hold them.
+struct Given {
+    const ArrowSchema *schema;
+    const ArrowArray *array;
+
+    Values values() const { return Values{*array}; }
+};
+
+// Returns columns that are passed as a tuple of pairs of capsules.
+inline std::vector<Given> given(PyObject *columns) {
+    std::vector<Given> found;
+    if (!PyTuple_Check(columns)) throw std::invalid_argument("columns that are no tuple");
+    for (Py_ssize_t i = 0; i < PyTuple_Size(columns); ++i) {
+        PyObject *schema, *array;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(columns, i), "OO", &schema, &array)) throw Raised();
+        found.push_back({&unwrapped<ArrowSchema>(schema, "arrow_schema"),
+                         &unwrapped<ArrowArray>(array, "arrow_array")});
+    }
+    return found;
+}

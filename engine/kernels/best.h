@@ -23,7 +23,7 @@ class Best {
     bool has_left(int64_t member) const { return left[static_cast<size_t>(member - base)] != 0; }
 
     template <typename Better>
-    void in_order(const Turns &turns, const Bytes &flags, Out &found, Better better) {
+    void in_order(const Turns &turns, Span<uint8_t> flags, int64_t *found, Better better) {
         turns.run(
             flags,
             [&](int64_t place, int64_t group, bool leaves) {
@@ -44,12 +44,12 @@ class Best {
             [&](int64_t point, int64_t group) {
                 const State &mine = groups[group];
                 bool any = mine.first < mine.members.size();
-                found.data[point] = any ? mine.members[mine.first] : -1;
+                found[point] = any ? mine.members[mine.first] : -1;
             });
     }
 
     template <typename Better>
-    void by_heap(const Turns &turns, const Bytes &flags, Out &found, Better better) {
+    void by_heap(const Turns &turns, Span<uint8_t> flags, int64_t *found, Better better) {
         auto worse = [&](int64_t a, int64_t b) {
             return better(b, a) || (!better(a, b) && b < a);
         };
@@ -82,7 +82,7 @@ class Best {
                     heap.pop_back();
                     --mine.gone;
                 }
-                found.data[point] = heap.empty() ? -1 : heap.front();
+                found[point] = heap.empty() ? -1 : heap.front();
             });
     }
 
@@ -96,29 +96,30 @@ class Best {
     }
 
   public:
-    PyObject *run(PyObject *args) {
-        PyObject *events_, *until_, *at_, *group_, *words_, *flags_, *codes_, *found_;
-        long long from;
-        int kind, wanted, ordered;
-        if (!PyArg_ParseTuple(args, TURNS "OOiOipO", &events_, &until_, &at_, &from, &group_,
-                              &words_, &flags_, &kind, &codes_, &wanted, &ordered, &found_))
-            throw Raised();
-        Turns turns(events_, until_, at_, from, group_);
-        Ints words(words_);
-        Bytes flags(flags_);
-        Out found(found_, true);
-        found.want(turns.until.size);
+    // The members' values, whose flags are set, and what is asked of them. Members of a group that
+    // are `ordered` leave in the order in which they came.
+    struct Work {
+        int kind = BY_WHOLE, wanted = LEAST;
+        bool ordered = false;
+        Span<int64_t> words;
+        Span<uint8_t> flags;
+        const Codes *codes = nullptr;
+    };
+
+    // Writes the best member at each point; -1 if there is none.
+    void run(const Turns &turns, const Work &work, int64_t *found) {
+        const int kind = work.kind, wanted = work.wanted;
+        const int64_t *data = work.words.data, from = turns.base;
         if (wanted < FIRST) {
-            if (!words.data) throw std::invalid_argument("the least of nothing");
-            words.want((kind == BY_WIDE ? 2 : 1) * turns.group.size);
+            if (!data) throw std::invalid_argument("the least of nothing");
+            work.words.want((kind == BY_WIDE ? 2 : 1) * turns.group.size);
         }
         groups.want(turns.groups());
-        const int64_t *data = words.data;
         auto go = [&](auto better) {
-            if (ordered)
-                in_order(turns, flags, found, better);
+            if (work.ordered)
+                in_order(turns, work.flags, found, better);
             else
-                by_heap(turns, flags, found, better);
+                by_heap(turns, work.flags, found, better);
         };
         auto by = [&](auto less) {
             bool greatest = wanted == GREATEST;
@@ -145,10 +146,9 @@ class Best {
                 if (one != other) return one < other;
                 return static_cast<uint64_t>(data[2 * a]) < static_cast<uint64_t>(data[2 * b]);
             });
-        else {
-            const Codes &codes = Owner<Codes>::checked(codes_);
-            by([&codes, data](int64_t a, int64_t b) { return codes.less(data[a], data[b]); });
-        }
-        Py_RETURN_NONE;
+        else if (work.codes == nullptr)
+            throw std::invalid_argument("texts without codes");
+        else
+            by([codes = work.codes, data](int64_t a, int64_t b) { return codes->less(data[a], data[b]); });
     }
 };

@@ -63,6 +63,23 @@ using Ints = View<const int64_t>;
 using Bytes = View<const uint8_t>;
 using Out = View<int64_t>;
 
+// An array of T that is held elsewhere. Without data it is missing.
+template <typename T>
+struct Span {
+    const T *data = nullptr;
+    int64_t size = 0;
+
+    Span() = default;
+    Span(const T *data, int64_t size) : data(data), size(size) {}
+    Span(const View<const T> &view) : data(view.data), size(view.size) {}
+    Span(const std::vector<T> &vector) : data(vector.data()), size(static_cast<int64_t>(vector.size())) {}
+
+    // Refuses a shorter array.
+    void want(int64_t length) const {
+        if (data != nullptr && size < length) throw std::out_of_range("an array that is too short");
+    }
+};
+
 // Runs a body that may throw; returns NULL on failure.
 template <typename Body>
 PyObject *guarded(Body body) {

@@ -118,12 +118,17 @@ class Codes {
         std::vector<uint8_t> found;
         offsets.data[0] = 0;
         for (int64_t i = 0; i < codes.size; ++i) {
-            auto [from, to] = range(codes.data[i]);
-            found.insert(found.end(), bytes.begin() + from, bytes.begin() + to);
+            add_text(codes.data[i], found);
             offsets.data[i + 1] = static_cast<int64_t>(found.size());
         }
         return PyBytes_FromStringAndSize(reinterpret_cast<const char *>(found.data()),
                                          static_cast<Py_ssize_t>(found.size()));
+    }
+
+    // Adds the bytes of a text at the end.
+    void add_text(int64_t code, std::vector<uint8_t> &to) const {
+        auto [from, end] = range(code);
+        to.insert(to.end(), bytes.begin() + from, bytes.begin() + end);
     }
 
     bool less(int64_t a, int64_t b) const {
@@ -133,7 +138,7 @@ class Codes {
                                             bytes.begin() + low, bytes.begin() + high);
     }
 
-    PyObject *count(PyObject *) {
-        return PyLong_FromLongLong(static_cast<long long>(ends.size() - 1));
-    }
+    int64_t size() const { return static_cast<int64_t>(ends.size()) - 1; }
+
+    PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(size())); }
 };

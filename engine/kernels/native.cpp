@@ -1,11 +1,12 @@
 // Defines the module `native`; `native.pyi` documents its interface, with types and meanings.
+#include "aggregates.h"
 #include "automaton.h"
-#include "best.h"
 #include "chains.h"
 #include "codes.h"
 #include "contents.h"
 #include "intake.h"
 #include "intervals.h"
+#include "keys.h"
 #include "numbers.h"
 #include "reals.h"
 #include "rows.h"
@@ -73,25 +74,40 @@ static PyMethodDef of_totals[] = {
     {"run", of<Totals, &Totals::run>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-static PyMethodDef of_repeats[] = {
-    {"run", of<Repeats, &Repeats::run>, METH_VARARGS, nullptr},
+static PyMethodDef of_keys[] = {
+    {"configure", of<Keys, &Keys::configure>, METH_VARARGS, nullptr},
+    {"numbers", of<Keys, &Keys::numbers>, METH_VARARGS, nullptr},
+    {"take", of<Keys, &Keys::take>, METH_VARARGS, nullptr},
+    {"count", of<Keys, &Keys::count>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-static PyMethodDef of_best[] = {
-    {"run", of<Best, &Best::run>, METH_VARARGS, nullptr},
+static PyMethodDef of_aggregates[] = {
+    {"configure", of<Aggregates, &Aggregates::configure>, METH_VARARGS, nullptr},
+    {"add", of<Aggregates, &Aggregates::add>, METH_VARARGS, nullptr},
+    {"found", of<Aggregates, &Aggregates::found>, METH_VARARGS, nullptr},
+    {"turns", of<Aggregates, &Aggregates::turns>, METH_VARARGS, nullptr},
+    {"take", of<Aggregates, &Aggregates::take>, METH_VARARGS, nullptr},
+    {"groups", of<Aggregates, &Aggregates::groups_of>, METH_VARARGS, nullptr},
+    {"count", of<Aggregates, &Aggregates::count>, METH_NOARGS, nullptr},
+    {"base", of<Aggregates, &Aggregates::begin>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_windows[] = {
-    {"run", of<Windows, &Windows::run>, METH_VARARGS, nullptr},
-    {"moved", of<Windows, &Windows::moved>, METH_VARARGS, nullptr},
-    {"oldest", of<Windows, &Windows::oldest>, METH_NOARGS, nullptr},
-    {"live", of<Windows, &Windows::live>, METH_VARARGS, nullptr},
+    {"enter", of<Windows, &Windows::enter>, METH_VARARGS, nullptr},
+    {"found", of<Windows, &Windows::found>, METH_VARARGS, nullptr},
+    {"settle", of<Windows, &Windows::settle>, METH_VARARGS, nullptr},
+    {"count", of<Windows, &Windows::count>, METH_NOARGS, nullptr},
+    {"held", of<Windows, &Windows::held>, METH_VARARGS, nullptr},
+    {"ends", of<Windows, &Windows::ends>, METH_VARARGS, nullptr},
+    {"move", of<Windows, &Windows::move>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_last_rows[] = {
-    {"run", of<LastRows, &LastRows::run>, METH_VARARGS, nullptr},
-    {"oldest", of<LastRows, &LastRows::oldest>, METH_NOARGS, nullptr},
-    {"live", of<LastRows, &LastRows::live>, METH_VARARGS, nullptr},
+    {"enter", of<LastRows, &LastRows::enter>, METH_VARARGS, nullptr},
+    {"found", of<LastRows, &LastRows::found>, METH_VARARGS, nullptr},
+    {"settle", of<LastRows, &LastRows::settle>, METH_VARARGS, nullptr},
+    {"count", of<LastRows, &LastRows::count>, METH_NOARGS, nullptr},
+    {"held", of<LastRows, &LastRows::held>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef of_automaton[] = {
@@ -146,8 +162,8 @@ PyMODINIT_FUNC PyInit_native() {
         Owner<Sequence>::add(module, "Sequence", NAMED "Sequence", of_sequence) != 0 ||
         Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
         Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
-        Owner<Repeats>::add(module, "Repeats", NAMED "Repeats", of_repeats) != 0 ||
-        Owner<Best>::add(module, "Best", NAMED "Best", of_best) != 0 ||
+        Owner<Keys>::add(module, "Keys", NAMED "Keys", of_keys) != 0 ||
+        Owner<Aggregates>::add(module, "Aggregates", NAMED "Aggregates", of_aggregates) != 0 ||
         Owner<Windows>::add(module, "Windows", NAMED "Windows", of_windows) != 0 ||
         Owner<LastRows>::add(module, "LastRows", NAMED "LastRows", of_last_rows) != 0) {
         Py_DECREF(module);

@@ -25,6 +25,10 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Test = tuple[int, Ints, Flags, Ints, Flags]
+Found = tuple[tuple[int, ...], tuple[bytes | None, ...] | None]
+"""The addresses of results, as Arrow's arrays that are there until the next call; 0 for those of parts
+whose states are elsewhere. Then None, or for each result bytes that are 1 where it has no value
+because of a fault, None if it is nowhere."""
 
 class Chains:
     """Rows by key. A search takes time in proportion to its results."""
@@ -216,43 +220,119 @@ class Subsets:
     def take(self, to: int, /) -> tuple[bytes, bytes, bytes]: ...
     def forget(self, now: int, over: bool, /) -> int: ...
 
+class Keys:
+    """Numbers the distinct combinations of values of some columns, and gives the values back. NULL is
+    a value like any other. A column is the two capsules of an Arrow array."""
+
+    def configure(self, types: tuple[object, ...], /) -> None:
+        """`types` are the capsules of the columns' types."""
+
+    def numbers(self, columns: tuple[tuple[object, object], ...], out: Ints, /) -> None:
+        """Writes the number of the combination in each row."""
+
+    def take(self, column: int, numbers: Ints, /) -> object:
+        """Returns the array capsule of a column's values in some combinations."""
+
+    def count(self) -> int: ...
+
+class Aggregates:
+    """Aggregates of groups. Members are numbered in order of arrival; those that have left are dropped
+    from the front. Places count the members that are kept."""
+
+    def configure(
+        self,
+        types: tuple[object, ...],
+        parts: tuple[tuple[int, tuple[int, ...], bool, int], ...],
+        results: tuple[tuple[int, int], ...],
+        result_types: tuple[object, ...],
+        whole: tuple[int, ...],
+        ordered: bool,
+        /,
+    ) -> None:
+        """Parts hold the states that results share: `Kind`, the arguments by number, whether equal
+        members of a group count once, and `Wanted`. A result is a part and an `Asked`. In the
+        arguments `whole`, NULL is a value like any other. Set `ordered` if the members of a group
+        leave in the order in which they came."""
+
+    def add(self, values: tuple[tuple[object, object], ...], group: Ints, /) -> None: ...
+    def found(self, events: Ints, until: Ints, at: Ints, /) -> Found:
+        """Returns the results at points. In `events`, m stands for the arrival of member m, and ~m
+        for its departure. The events up to `until[p]` precede point p, which asks for group
+        `at[p]`."""
+
+    def turns(self, part: int, /) -> tuple[bytes, bytes, bytes, bytes | None]:
+        """Returns the latest events, `until` and `at` of a part whose states are not here, and the
+        flags of all members that are kept: 0 for those that do not count."""
+
+    def take(self, argument: int, places: Ints, /) -> object:
+        """Returns the array capsule of an argument of some members."""
+
+    def groups(self, places: Ints, out: Ints, /) -> None:
+        """Writes the groups of some members."""
+
+    def count(self) -> int:
+        """Returns the number of members that are kept."""
+
+    def base(self) -> int:
+        """Returns the number of the first member that is kept."""
+
 class Leaving:
-    """Members of groups, numbered in order of arrival, and whether each has left. `base` is the
-    number of the first member in arrays by member; it may grow up to `oldest`. `group` has the
-    group of each member; new members come last."""
+    """Determines when members leave. A point is a group to which an arrival adds members."""
 
-    def oldest(self) -> int:
-        """Returns the first member that has not left."""
+    def found(self, members: Aggregates, /) -> Found:
+        """Returns the results at the points of the latest new members."""
 
-    def live(self, base: int, out: npt.NDArray[np.uint8], /) -> None:
-        """Writes 1 for each member from `base` on that has not left."""
+    def settle(self, keys: Keys, members: Aggregates, /) -> int:
+        """Drops members that have left, if they are the larger part. Returns by how much the members,
+        texts and keys that are still kept exceed twice the number of members needed."""
+
+    def count(self) -> int:
+        """Returns the number of members that have not left."""
+
+    def held(self, members: Aggregates, /) -> bytes:
+        """Returns the places of the members that have not left."""
 
 class Windows(Leaving):
     """Members that leave when one of several clocks has passed their end."""
 
-    def run(
+    def enter(
         self,
-        arrival: Ints,
-        clocks: tuple[Ints, ...],
-        ends: tuple[Ints, ...],
-        base: int,
-        group: Ints,
-        silent: bool,
+        keys: Keys,
+        columns: tuple[tuple[object, object], ...],
+        members: Aggregates,
+        values: tuple[tuple[object, object], ...],
+        count: int,
+        arrival: Ints | None,
+        clocks: tuple[Ints, ...] | None,
+        ends: tuple[Ints | int, ...],
         /,
-    ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        """Adds new members by the arrival they come with; `clocks` are by arrival, `ends` by
-        member. A point is a group to which an arrival adds members. Returns events, `until` and
-        `at` (see `Totals`), the first new member of each point, and the point of each new member.
-        If `silent`, members are added without points, and no clock moves."""
+    ) -> tuple[bytes, bytes] | None:
+        """Takes `count` members with the columns of their key and their arguments. `arrival` has the
+        arrival that each comes with, None if each has one of its own. `clocks` are by arrival; without
+        them there are no points, and no clock moves. `ends` are by member, or a number of readings
+        after its arrival. Returns the first new member of each point, and the point of each new
+        member; None if each new member is a point."""
 
-    def moved(self, clock: int, members: Ints, ends: Ints, /) -> None:
+    def ends(self, clock: int, /) -> bytes:
+        """Returns the ends on a clock, by member that is kept."""
+
+    def move(self, clock: int, places: Ints, ends: Ints, /) -> None:
         """Moves the ends of members on a clock to earlier readings."""
 
 class LastRows(Leaving):
     """Members that leave after `size` later ones of their group have come."""
 
-    def run(self, size: int, fresh: int, base: int, group: Ints, /) -> tuple[bytes, bytes]:
-        """Adds `fresh` new members. Returns events and `until`; each new member is a point."""
+    def enter(
+        self,
+        keys: Keys,
+        columns: tuple[tuple[object, object], ...],
+        members: Aggregates,
+        values: tuple[tuple[object, object], ...],
+        count: int,
+        size: int,
+        /,
+    ) -> None:
+        """Takes `count` members, each of which is a point."""
 
 class Totals:
     """Counts, sums and means of groups, without rounding before the result. In `events`, m stands
@@ -278,42 +358,6 @@ class Totals:
     ) -> None:
         """`kind` is a `Summed`. `known` has 1 if there is a sum, plus 2 if there is a mean.
         Decimals have two words; their mean is that of `scale` times the sum."""
-
-class Repeats:
-    """Decides which of the members with one code count."""
-
-    def run(
-        self,
-        events: Ints,
-        base: int,
-        codes: Ints,
-        flags: Flags,
-        kept: npt.NDArray[np.uint8],
-        /,
-    ) -> None:
-        """Writes 1 for each event by which a code first comes to a group or finally leaves it."""
-
-class Best:
-    """Finds the best member at each point, the first of equal ones; -1 if there is none."""
-
-    def run(
-        self,
-        events: Ints,
-        until: Ints,
-        at: Ints,
-        base: int,
-        group: Ints,
-        words: Ints | None,
-        flags: Flags,
-        kind: int,
-        codes: Codes | None,
-        wanted: int,
-        ordered: bool,
-        found: Ints,
-        /,
-    ) -> None:
-        """`kind` is a `Compared`, `wanted` a `Wanted`. Set `ordered` if the members of a group
-        leave in the order in which they came."""
 
 class Sequence:
     """Sequences of single events, each later than the one before, within a window. Memory is

@@ -95,26 +95,29 @@ class KeyBytes {
     }
 };
 
-// Numbers the combination of values in each row.
-inline PyObject *keys(PyObject *args) {
-    PyObject *columns_, *codes_, *out_;
-    if (!PyArg_ParseTuple(args, "O!OO", &PyTuple_Type, &columns_, &codes_, &out_)) throw Raised();
-    Codes &codes = Owner<Codes>::checked(codes_);
-    Out out(out_, true);
-    std::vector<KeyBytes> columns;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(columns_); ++i) {
-        PyObject *schema, *array;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(columns_, i), "OO", &schema, &array)) throw Raised();
-        columns.emplace_back(unwrapped<ArrowSchema>(schema, "arrow_schema"),
-                             unwrapped<ArrowArray>(array, "arrow_array"));
-        if (columns.back().size() != out.size) throw std::length_error("columns of other lengths");
-    }
+// Numbers the combination of values in each of `count` rows. Calls `fresh(row)` for the first row of
+// each that is new.
+template <typename Fresh>
+void number_rows(const std::vector<KeyBytes> &columns, Codes &codes, int64_t count, int64_t *out, Fresh fresh) {
+    for (const KeyBytes &column : columns)
+        if (column.size() != count) throw std::length_error("columns of other lengths");
     std::vector<uint8_t> key;
-    for (int64_t row = 0; row < out.size; ++row) {
+    for (int64_t row = 0; row < count; ++row) {
         key.clear();
         for (const KeyBytes &column : columns) column.append(key, row);
-        out.data[row] = codes.code(key.data(), static_cast<int64_t>(key.size()));
+        int64_t known = codes.size();
+        out[row] = codes.code(key.data(), static_cast<int64_t>(key.size()));
+        if (out[row] == known) fresh(row);
     }
+}
+
+inline PyObject *keys(PyObject *args) {
+    PyObject *columns_, *codes_, *out_;
+    if (!PyArg_ParseTuple(args, "OOO", &columns_, &codes_, &out_)) throw Raised();
+    Out out(out_, true);
+    std::vector<KeyBytes> columns;
+    for (const Given &one : given(columns_)) columns.emplace_back(*one.schema, *one.array);
+    number_rows(columns, Owner<Codes>::checked(codes_), out.size, out.data, [](int64_t) {});
     Py_RETURN_NONE;
 }
 

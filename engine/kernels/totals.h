@@ -14,27 +14,47 @@ class Totals {
     Groups<State> groups;
 
   public:
+    // The numbers to add up, where their flags are set, and the results by point. A missing result
+    // is not asked for. Decimals have two words; their mean is that of `scale` times the sum.
+    struct Work {
+        int kind = COUNTED, scale = 1;
+        Span<int64_t> words;
+        Span<uint8_t> flags;
+        int64_t *counts = nullptr, *sums = nullptr, *means = nullptr;
+        uint8_t *known = nullptr;  // 1 if there is a sum, plus 2 if there is a mean
+    };
+
     PyObject *run(PyObject *args) {
         PyObject *events_, *until_, *at_, *group_, *words_, *flags_;
         PyObject *counts_, *sums_, *means_, *known_;
         long long base;
-        int kind, scale;
-        if (!PyArg_ParseTuple(args, TURNS "OOiiOOOO", &events_, &until_, &at_, &base, &group_,
-                              &words_, &flags_, &kind, &scale, &counts_, &sums_, &means_, &known_))
+        Work work;
+        if (!PyArg_ParseTuple(args, "OOOLOOOiiOOOO", &events_, &until_, &at_, &base, &group_, &words_,
+                              &flags_, &work.kind, &work.scale, &counts_, &sums_, &means_, &known_))
             throw Raised();
-        Turns turns(events_, until_, at_, base, group_);
-        Ints words(words_);
+        Ints events(events_), until(until_), at(at_), group(group_), words(words_);
         Bytes flags(flags_);
         Out counts(counts_, true), sums(sums_, true), means(means_, true);
         View<uint8_t> known(known_, true);
-        int64_t points = turns.until.size, width = kind >= DECIMAL ? 2 : 1;
+        Turns turns(events, until, at, base, group);
+        int64_t points = turns.until.size, width = work.kind >= DECIMAL ? 2 : 1;
         counts.want(points);
         sums.want(width * points);
         means.want(width * points);
         known.want(points);
+        work.words = words;
+        work.flags = flags;
+        work.counts = counts.data, work.sums = sums.data, work.means = means.data, work.known = known.data;
+        compute(turns, work);
+        Py_RETURN_NONE;
+    }
+
+    void compute(const Turns &turns, const Work &work) {
+        const int kind = work.kind;
+        const int64_t *words = work.words.data, width = kind >= DECIMAL ? 2 : 1;
         if (kind != COUNTED) {
-            if (!words.data || !known.data) throw std::invalid_argument("sums of nothing");
-            words.want((kind == WIDE ? 2 : 1) * turns.group.size);
+            if (!words || !work.known) throw std::invalid_argument("sums of nothing");
+            work.words.want((kind == WIDE ? 2 : 1) * turns.group.size);
         }
         groups.want(turns.groups());
         std::vector<uint32_t> number;
@@ -43,10 +63,10 @@ class Totals {
             mine.count += leaves ? -1 : 1;
             if (kind == COUNTED) return;
             if (kind == WIDE)
-                return mine.sum.add(words.data[2 * place], words.data[2 * place + 1], leaves);
-            if (kind != REAL) return mine.sum.add(words.data[place], leaves);
+                return mine.sum.add(words[2 * place], words[2 * place + 1], leaves);
+            if (kind != REAL) return mine.sum.add(words[place], leaves);
             double value;
-            std::memcpy(&value, words.data + place, 8);
+            std::memcpy(&value, words + place, 8);
             if (std::isfinite(value))
                 mine.sum.add(value, leaves);
             else
@@ -54,13 +74,13 @@ class Totals {
         };
         auto answer = [&](int64_t point, int64_t group) {
             State &mine = groups[group];
-            if (counts.data) counts.data[point] = mine.count;
+            if (work.counts) work.counts[point] = mine.count;
             if (kind == COUNTED) return;
             uint8_t fine = 0;
             auto by = static_cast<uint64_t>(mine.count);
             if (by >> 32) throw std::length_error("a group of 2^32 rows");
-            int64_t *sum = sums.data ? sums.data + width * point : nullptr;
-            int64_t *mean = means.data ? means.data + width * point : nullptr;
+            int64_t *sum = work.sums ? work.sums + width * point : nullptr;
+            int64_t *mean = work.means ? work.means + width * point : nullptr;
             if (mine.count == 0) {
                 for (int64_t i = 0; i < width; ++i) {
                     if (sum) sum[i] = 0;
@@ -88,12 +108,11 @@ class Totals {
                 }
             } else {
                 if (sum && mine.sum.wide(1, 1, number, sum)) fine = 1;
-                if (mean && mine.sum.wide(static_cast<uint32_t>(scale), by, number, mean)) fine |= 2;
+                if (mean && mine.sum.wide(static_cast<uint32_t>(work.scale), by, number, mean)) fine |= 2;
             }
-            known.data[point] = fine;
+            work.known[point] = fine;
         };
-        turns.run(flags, step, answer);
-        Py_RETURN_NONE;
+        turns.run(work.flags, step, answer);
     }
 };
 
@@ -103,26 +122,19 @@ class Repeats {
     std::vector<int64_t> counts;
 
   public:
-    PyObject *run(PyObject *args) {
-        PyObject *events_, *codes_, *flags_, *kept_;
-        long long base;
-        if (!PyArg_ParseTuple(args, "OLOOO", &events_, &base, &codes_, &flags_, &kept_))
-            throw Raised();
-        Ints events(events_), codes(codes_);
-        Bytes flags(flags_);
-        View<uint8_t> kept(kept_, true);
-        kept.want(events.size);
+    // Writes 1 for each event by which a code first comes to a group or finally leaves it. Codes and
+    // flags are those of members from `base` on.
+    void run(Span<int64_t> events, int64_t base, Span<int64_t> codes, Span<uint8_t> flags, uint8_t *kept) {
         flags.want(codes.size);
         for (int64_t i = 0; i < events.size; ++i) {
             int64_t event = events.data[i], place = (event < 0 ? ~event : event) - base;
             if (place < 0 || place >= codes.size || codes.data[place] < 0)
                 throw std::out_of_range("a member that is not there");
-            kept.data[i] = 0;
+            kept[i] = 0;
             if (flags.data && !flags.data[place]) continue;
             auto code = static_cast<size_t>(codes.data[place]);
             if (code >= counts.size()) counts.resize(std::max(code + 1, 2 * counts.size()), 0);
-            kept.data[i] = event < 0 ? --counts[code] == 0 : counts[code]++ == 0;
+            kept[i] = event < 0 ? --counts[code] == 0 : counts[code]++ == 0;
         }
-        Py_RETURN_NONE;
     }
 };

@@ -5,17 +5,15 @@
 
 #include <algorithm>
 
-#define TURNS "OOOLO"
-
 // Event m: member m comes; ~m: it leaves. The events up to `until[p]` precede point p, which asks
 // group `at[p]`. `group[m - base]` is the group of member m.
 struct Turns {
-    Ints events, until, at;
+    Span<int64_t> events, until, at;
     int64_t base;
-    Ints group;
+    Span<int64_t> group;
 
-    Turns(PyObject *events_, PyObject *until_, PyObject *at_, long long base_, PyObject *group_)
-        : events(events_), until(until_), at(at_), base(base_), group(group_) {
+    Turns(Span<int64_t> events, Span<int64_t> until, Span<int64_t> at, int64_t base, Span<int64_t> group)
+        : events(events), until(until), at(at), base(base), group(group) {
         at.want(until.size);
         for (int64_t i = 0; i < events.size; ++i) {
             int64_t member = events.data[i] < 0 ? ~events.data[i] : events.data[i];
@@ -42,7 +40,7 @@ struct Turns {
     // Calls `step(member - base, group, leaves)` for members whose flag is set, and `answer(point,
     // group)`.
     template <typename Step, typename Answer>
-    void run(const Bytes &flags, Step step, Answer answer) const {
+    void run(Span<uint8_t> flags, Step step, Answer answer) const {
         flags.want(group.size);
         int64_t done = 0;
         auto up_to = [&](int64_t end) {

@@ -1,35 +1,44 @@
 // Determines when the members of groups come and leave.
 #pragma once
 
-#include "turns.h"
+#include "aggregates.h"
 
 #include <functional>
 #include <utility>
 
-// Members by number, and whether each has left.
+// Members by number, and whether each has left. A point is a group to which an arrival adds members.
 class Leaving {
   protected:
     std::vector<uint8_t> left;    // by member from `base` on
     int64_t base = 0, first = 0;  // all members before `first` have left
+    int64_t live = 0;
     size_t groups = 0;
-    std::vector<int64_t> events;
+    std::vector<int64_t> numbered;                       // the groups of new members
+    std::vector<int64_t> events, until, at, who, points;  // see `Turns`; `who` is a point's first member
 
-    // Adds `fresh` new members, whose groups come last in `group`; forgets members before `from`.
-    void begin(int64_t from, const Ints &group, int64_t fresh) {
-        if (base < from) {
-            auto past = std::min(static_cast<size_t>(from - base), left.size());
+    // Takes new members into `keys` and `members`, forgets those that `members` no longer has.
+    // Returns the number of new ones.
+    int64_t begin(Keys &keys, PyObject *columns, Aggregates &members, PyObject *values, int64_t fresh) {
+        numbered.resize(static_cast<size_t>(fresh));
+        keys.number(given(columns), fresh, numbered.data());
+        members.take_in(given(values), numbered.data(), fresh);
+        if (base < members.base) {
+            auto past = std::min(static_cast<size_t>(members.base - base), left.size());
             left.erase(left.begin(), left.begin() + static_cast<int64_t>(past));
-            base = from;
+            base = members.base;
             first = std::max(first, base);
         }
-        if (base != from || group.size - fresh != static_cast<int64_t>(left.size()))
+        if (base != members.base || members.size() - fresh != static_cast<int64_t>(left.size()))
             throw std::out_of_range("members that are not there");
-        left.resize(static_cast<size_t>(group.size), 0);
-        for (int64_t i = group.size - fresh; i < group.size; ++i) {
-            if (group.data[i] < 0) throw std::out_of_range("a group below 0");
-            groups = std::max(groups, static_cast<size_t>(group.data[i]) + 1);
-        }
-        events.clear();
+        left.resize(static_cast<size_t>(members.size()), 0);
+        for (int64_t one : numbered) groups = std::max(groups, static_cast<size_t>(one) + 1);
+        for (auto *some : {&events, &until, &at, &who, &points}) some->clear();
+        return fresh;
+    }
+
+    void come(int64_t member) {
+        events.push_back(member);
+        ++live;
     }
 
     void leave(int64_t member) {
@@ -37,6 +46,7 @@ class Leaving {
         if (left[place]) return;
         left[place] = 1;
         events.push_back(~member);
+        --live;
     }
 
     void finish() {
@@ -45,91 +55,139 @@ class Leaving {
             ++first;
     }
 
-  public:
-    // Returns the number of the first member that has not left.
-    PyObject *oldest(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(first)); }
+    virtual void forget(int64_t) {}
 
-    // Writes 1 for each member that has not left, from a number on.
-    PyObject *live(PyObject *args) {
-        PyObject *found_;
-        long long from;
-        if (!PyArg_ParseTuple(args, "LO", &from, &found_)) throw Raised();
-        View<uint8_t> found(found_, true);
-        int64_t end = base + static_cast<int64_t>(left.size());
-        if (from < base || from > end) throw std::out_of_range("members that are not there");
-        found.want(end - from);
-        for (int64_t i = from; i < end; ++i)
-            found.data[i - from] = !left[static_cast<size_t>(i - base)];
-        Py_RETURN_NONE;
+  public:
+    virtual ~Leaving() = default;
+
+    // Returns the number of members that have not left.
+    PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(live)); }
+
+    // Returns the aggregates at the points of the latest new members.
+    PyObject *found(PyObject *args) {
+        PyObject *members_;
+        if (!PyArg_ParseTuple(args, "O", &members_)) throw Raised();
+        return Owner<Aggregates>::checked(members_).found_at(events, until, at);
+    }
+
+    // Drops members that have left, if they are the larger part. Returns by how much the members,
+    // texts and keys that are still kept exceed twice the number of members needed.
+    PyObject *settle(PyObject *args) {
+        PyObject *keys_, *members_;
+        if (!PyArg_ParseTuple(args, "OO", &keys_, &members_)) throw Raised();
+        Keys &keys = Owner<Keys>::checked(keys_);
+        Aggregates &members = Owner<Aggregates>::checked(members_);
+        int64_t past = first - members.base;
+        if (2 * past > members.size()) {
+            members.drop(past);
+            forget(past);
+        }
+        int64_t kept = std::max({members.size(), keys.size(), members.distinct()});
+        return PyLong_FromLongLong(static_cast<long long>(kept - 2 * live));
+    }
+
+    // Returns the places of the members that have not left, from the first that is kept on.
+    PyObject *held(PyObject *args) {
+        PyObject *members_;
+        if (!PyArg_ParseTuple(args, "O", &members_)) throw Raised();
+        const Aggregates &members = Owner<Aggregates>::checked(members_);
+        std::vector<int64_t> found;
+        for (int64_t place = 0; place < members.size(); ++place)
+            if (!left[static_cast<size_t>(members.base + place - base)]) found.push_back(place);
+        return handed(found);
     }
 };
 
-// Members that leave when a clock has passed their end. `arrival` has the arrival with which each
-// new member comes. Each of `clocks` has the clock's reading at each arrival, which never
-// decreases. Each of `ends`, by member from `base` on, has the last reading at which the member is
-// there. A point is a group to which an arrival adds members; the points of one arrival follow the
-// order of its members.
+// Members that leave when a clock has passed their end. Each clock has a reading at each arrival,
+// which never decreases; each member has, by clock, the last reading at which it is there. The points
+// of one arrival follow the order of its members.
 class Windows : public Leaving {
     struct Clock {
         int64_t next = 0, stop = 0;  // the members between leave one after the other
         int64_t last = 0;            // the end of the last of them when it came
         std::vector<std::pair<int64_t, int64_t>> heap;  // of other members: the end and the member
+        Grown<int64_t> ends;                            // by member that is kept
     };
     std::vector<Clock> clocks;
     std::vector<int64_t> met;  // by group: its newest point in this run, or -1
 
-    std::vector<int64_t> until, at, who, points;
+    void forget(int64_t count) override {
+        for (Clock &one : clocks) one.ends.drop(count);
+    }
+
+    // Adds the ends of new members: given by member, or each a number of readings after its arrival.
+    static void add_ends(Clock &clock, PyObject *ends_, const Ints *shown, const Ints &arrival, int64_t fresh) {
+        if (!PyLong_Check(ends_)) {
+            Ints ends(ends_);
+            ends.want(fresh);
+            std::copy_n(ends.data, fresh, clock.ends.room(fresh));
+            return;
+        }
+        long long by = PyLong_AsLongLong(ends_);
+        if (by < 0 || shown == nullptr) throw std::out_of_range("ends without a clock");
+        auto *out = clock.ends.room(fresh);
+        for (int64_t i = 0; i < fresh; ++i) {
+            int64_t now = arrival.data ? arrival.data[i] : i;
+            if (now < 0 || now >= shown->size) throw std::out_of_range("an arrival unknown");
+            out[i] = std::min<int64_t>(shown->data[now], NEVER - by) + by;
+        }
+    }
 
   public:
-    // Returns events, until, at; for each point its first member, counted from the first new one;
-    // and for each new member its point.
-    PyObject *run(PyObject *args) {
-        PyObject *arrival_, *clocks_, *ends_, *group_;
-        long long from;
-        int silent;
-        if (!PyArg_ParseTuple(args, "OOOLOp", &arrival_, &clocks_, &ends_, &from, &group_, &silent))
+    // Takes `fresh` members with their keys and arguments; the arrivals they come with, None if each
+    // has its own; the readings of the clocks, None if no points are wanted and no clock moves; and
+    // by clock their ends. Returns for each point its first member, counted from the first new one,
+    // and for each new member its point; None if each new member is a point of its own.
+    PyObject *enter(PyObject *args) {
+        PyObject *keys_, *columns_, *members_, *values_, *arrival_, *clocks_, *ends_;
+        long long fresh;
+        if (!PyArg_ParseTuple(args, "OOOOLOOO!", &keys_, &columns_, &members_, &values_, &fresh, &arrival_,
+                              &clocks_, &PyTuple_Type, &ends_))
             throw Raised();
-        Ints arrival(arrival_), group(group_);
-        Py_ssize_t count = PyTuple_Size(clocks_);
-        if (count < 0 || PyTuple_Size(ends_) != count) throw Raised();
-        std::vector<Ints> shown, ends;
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            shown.emplace_back(PyTuple_GetItem(clocks_, i));
-            ends.emplace_back(PyTuple_GetItem(ends_, i));
-            ends.back().want(group.size);
-        }
-        begin(from, group, arrival.size);
+        const bool silent = clocks_ == Py_None;
+        Ints arrival(arrival_);
+        Py_ssize_t count = PyTuple_Size(ends_);
+        if (!silent && PyTuple_Size(clocks_) != count) throw std::invalid_argument("clocks without ends");
+        if (fresh < 0) throw std::out_of_range("fewer than no members");
+        arrival.want(fresh);
+        Aggregates &members = Owner<Aggregates>::checked(members_);
+        begin(Owner<Keys>::checked(keys_), columns_, members, values_, fresh);
+        std::vector<Ints> shown;
         clocks.resize(static_cast<size_t>(count));
-        int64_t fresh = group.size - arrival.size;  // place of the first new member
-        for (auto *some : {&until, &at, &who, &points}) some->clear();
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            if (!silent) shown.emplace_back(PyTuple_GetItem(clocks_, i));
+            add_ends(clocks[static_cast<size_t>(i)], PyTuple_GetItem(ends_, i), silent ? nullptr : &shown.back(),
+                     arrival, fresh);
+        }
+        auto with = [&](int64_t i) { return arrival.data ? arrival.data[i] : i; };
+        const int64_t start = members.size() - fresh;  // place of the first new member
         if (met.size() < groups) met.resize(groups, -1);
         int64_t asked = 0;
-        for (int64_t i = 0; i < arrival.size;) {
-            int64_t now = arrival.data[i], to = i;
-            while (to < arrival.size && arrival.data[to] == now) ++to;
+        for (int64_t i = 0; i < fresh;) {
+            int64_t now = with(i), to = i;
+            while (to < fresh && with(to) == now) ++to;
             for (size_t k = 0; k < clocks.size(); ++k) {
                 if (silent) break;
                 if (now < 0 || now >= shown[k].size) throw std::out_of_range("an arrival unknown");
-                pass(clocks[k], ends[k], shown[k].data[now]);
+                pass(clocks[k], shown[k].data[now]);
             }
             asked = static_cast<int64_t>(at.size());
             for (; i < to; ++i) {
-                int64_t place = fresh + i, mine = group.data[place];
+                int64_t place = start + i;
                 bool stays = true;
                 for (size_t k = 0; k < clocks.size() && !silent; ++k)
-                    stays = stays && ends[k].data[place] >= shown[k].data[now];
+                    stays = stays && clocks[k].ends.data()[place] >= shown[k].data[now];
                 if (stays) {
-                    for (size_t k = 0; k < clocks.size(); ++k)
-                        enter(clocks[k], ends[k], base + place);
-                    events.push_back(base + place);
+                    for (Clock &one : clocks) stay(one, base + place);
+                    come(base + place);
                 } else {
                     left[static_cast<size_t>(place)] = 1;
                 }
                 if (silent) continue;
-                auto number = static_cast<size_t>(mine);
+                auto number = static_cast<size_t>(numbered[static_cast<size_t>(i)]);
                 if (met[number] < asked) {  // first member of this group in this arrival
                     met[number] = static_cast<int64_t>(at.size());
-                    at.push_back(mine);
+                    at.push_back(numbered[static_cast<size_t>(i)]);
                     who.push_back(i);
                 }
                 points.push_back(met[number]);
@@ -138,21 +196,36 @@ class Windows : public Leaving {
         }
         for (int64_t one : at) met[static_cast<size_t>(one)] = -1;
         finish();
-        return Py_BuildValue("NNNNN", handed(events), handed(until), handed(at), handed(who),
-                             handed(points));
+        if (static_cast<int64_t>(at.size()) == fresh) Py_RETURN_NONE;
+        return Py_BuildValue("NN", handed(who), handed(points));
     }
 
-    // Moves the ends of members on a clock to earlier readings.
-    PyObject *moved(PyObject *args) {
-        PyObject *members_, *ends_;
+    // Returns the ends of the members that are kept on a clock.
+    PyObject *ends(PyObject *args) {
         long long clock;
-        if (!PyArg_ParseTuple(args, "LOO", &clock, &members_, &ends_)) throw Raised();
-        Ints members(members_), ends(ends_);
-        ends.want(members.size);
-        if (clock < 0 || clock >= static_cast<long long>(clocks.size()))
+        if (!PyArg_ParseTuple(args, "L", &clock)) throw Raised();
+        if (clock < 0 || clock >= static_cast<long long>(clocks.size())) return handed({});
+        const auto &some = clocks[static_cast<size_t>(clock)].ends;
+        return handed({some.data(), some.data() + some.size()});
+    }
+
+    // Moves the ends of members on a clock, by their places, to earlier readings.
+    PyObject *move(PyObject *args) {
+        PyObject *places_, *ends_;
+        long long number;
+        if (!PyArg_ParseTuple(args, "LOO", &number, &places_, &ends_)) throw Raised();
+        Ints places(places_), ends(ends_);
+        ends.want(places.size);
+        if (number < 0 || number >= static_cast<long long>(clocks.size()))
             throw std::out_of_range("there is no such clock");
-        for (int64_t i = 0; i < members.size; ++i)
-            await(clocks[static_cast<size_t>(clock)], ends.data[i], members.data[i]);
+        Clock &clock = clocks[static_cast<size_t>(number)];
+        int64_t begin = base + static_cast<int64_t>(left.size()) - clock.ends.size();
+        for (int64_t i = 0; i < places.size; ++i) {
+            if (places.data[i] < 0 || places.data[i] >= clock.ends.size())
+                throw std::out_of_range("a member that is not there");
+            clock.ends.data()[places.data[i]] = ends.data[i];
+            await(clock, ends.data[i], begin + places.data[i]);
+        }
         Py_RETURN_NONE;
     }
 
@@ -165,9 +238,9 @@ class Windows : public Leaving {
         std::push_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
     }
 
-    void enter(Clock &clock, const Ints &ends, int64_t member) {
+    void stay(Clock &clock, int64_t member) {
         if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
-        int64_t end = ends.data[member - base];
+        int64_t end = clock.ends.data()[member - base];
         // Compares with `last`, as the previous member's end may have moved since; then it says
         // nothing about the members before it.
         bool follows = clock.stop == member && clock.heap.empty() &&
@@ -181,9 +254,9 @@ class Windows : public Leaving {
     }
 
     // Removes members whose end lies before `now`.
-    void pass(Clock &clock, const Ints &ends, int64_t now) {
+    void pass(Clock &clock, int64_t now) {
         for (; clock.next < clock.stop; ++clock.next) {
-            if (clock.next >= base && ends.data[clock.next - base] >= now) break;
+            if (clock.next >= base && clock.ends.data()[clock.next - base] >= now) break;
             if (clock.next >= base) leave(clock.next);
         }
         while (!clock.heap.empty() && clock.heap.front().first < now) {
@@ -204,25 +277,24 @@ class LastRows : public Leaving {
     Groups<State> states;
     std::vector<int64_t> after;  // by member from `base` on: the next one of its group
 
+    void forget(int64_t count) override {
+        after.erase(after.begin(), after.begin() + std::min(count, static_cast<int64_t>(after.size())));
+    }
+
   public:
-    // Returns events and until; point p belongs to new member p.
-    PyObject *run(PyObject *args) {
-        PyObject *group_;
-        long long size, fresh, from;
-        if (!PyArg_ParseTuple(args, "LLLO", &size, &fresh, &from, &group_)) throw Raised();
-        Ints group(group_);
-        if (size < 1 || fresh < 0 || fresh > group.size) throw std::out_of_range("no rows");
-        int64_t past = from - base;
-        begin(from, group, fresh);
-        if (past > 0)
-            after.erase(after.begin(),
-                        after.begin() + std::min(past, static_cast<int64_t>(after.size())));
+    // Takes `fresh` members with their keys and arguments, each with an arrival and a point of its own.
+    PyObject *enter(PyObject *args) {
+        PyObject *keys_, *columns_, *members_, *values_;
+        long long fresh, size;
+        if (!PyArg_ParseTuple(args, "OOOOLL", &keys_, &columns_, &members_, &values_, &fresh, &size)) throw Raised();
+        if (size < 1 || fresh < 0) throw std::out_of_range("no rows");
+        Aggregates &members = Owner<Aggregates>::checked(members_);
+        begin(Owner<Keys>::checked(keys_), columns_, members, values_, fresh);
         after.resize(left.size(), -1);
         states.want(static_cast<int64_t>(groups));
-        std::vector<int64_t> until;
-        for (int64_t place = group.size - fresh; place < group.size; ++place) {
-            State &mine = states[group.data[place]];
-            int64_t member = base + place;
+        for (int64_t i = 0; i < fresh; ++i) {
+            int64_t group = numbered[static_cast<size_t>(i)], member = base + members.size() - fresh + i;
+            State &mine = states[group];
             if (mine.count == size) {
                 int64_t next = after[static_cast<size_t>(mine.oldest - base)];
                 leave(mine.oldest);
@@ -235,10 +307,11 @@ class LastRows : public Leaving {
                 mine.oldest = member;
             mine.newest = member;
             ++mine.count;
-            events.push_back(member);
+            come(member);
+            at.push_back(group);
             until.push_back(static_cast<int64_t>(events.size()));
         }
         finish();
-        return Py_BuildValue("NN", handed(events), handed(until));
+        Py_RETURN_NONE;
     }
 };

@@ -26,9 +26,9 @@ from seustream.compiler.logical.joins import ChangeLog, JoinKind
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.answers import Blaming
 from seustream.engine.host.grouping import Form
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
-from seustream.engine.host.words import KeyNumbers
 from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.combinations import NEVER, NOTHING, Ints, TreeSources
 from seustream.engine.relational.inputs import SLICE_ROWS, Inputs
@@ -316,14 +316,14 @@ class _Groups:
         when, leaving = np.concatenate((begin, end)), np.arange(len(who)) >= count
         order = np.lexsort((who, ~leaving, when))
         events = np.where(leaving, ~who, who)[order]
-        groups, of = np.unique(self.aggregates.group.view[who], return_inverse=True)
+        groups, of = np.unique(self.aggregates.groups(who), return_inverse=True)
         ranked = self._by_key(groups)
         span = len(groups) + 1
         points = np.unique(when * span + np.argsort(ranked)[of])
         number, at = points // span, groups[ranked[points % span]]
         until = np.searchsorted(when[order], number, side="right")
         *found, since, size = self.aggregates.at(Turns(events, until, at), faults)
-        some = {(0, f"g{n}"): one.take(at) for n, one in enumerate(self.keys.columns)}
+        some = {(0, f"g{n}"): one for n, one in enumerate(self.keys.values(at))}
         some |= {(0, f"a{n}"): one for n, one in enumerate(found)}
         there = np.asarray(size) > 0
         if self.form.having is not None:
@@ -349,7 +349,7 @@ class _Groups:
         """Returns the places of groups in the order of their keys."""
         if len(groups) < 2:
             return np.arange(len(groups))
-        keys = [ranks(words.take(groups), False, False) for words in self.keys.columns]
+        keys = [ranks(column, False, False) for column in self.keys.values(groups)]
         return np.lexsort((*reversed(keys),))
 
     def keep(self, stays: npt.NDArray[np.bool_]) -> None:
@@ -362,9 +362,11 @@ class _Groups:
     def renew(self, order: Ints) -> None:
         """Rebuilds the state from the members, which are numbered anew in this order."""
         members = self.members[order]
-        values = [words.take(members) for words in self.aggregates.columns]
-        before = self.aggregates.group.view[members]
-        keys, told = [words.take(before) for words in self.keys.columns], self.told
+        values = [
+            self.aggregates.values(number, members) for number in range(len(self.aggregates.types))
+        ]
+        before = self.aggregates.groups(members)
+        keys, told = self.keys.values(before), self.told
         self._begin()
         group = self.keys.numbers(keys, len(before))
         self.aggregates.add(values, group)
@@ -377,7 +379,7 @@ class _Groups:
     def table(self) -> pa.Table:
         """Returns the row that each group gave last: its keys, then the row."""
         groups = np.array([*self.told], np.int64)
-        keys = [words.take(groups) for words in self.keys.columns]
+        keys = self.keys.values(groups)
         items = [arrow_type(item.expression.type) for item in self.node.items[1:]]
         rows = [
             pa.array([row[place] for row in self.told.values()], of)

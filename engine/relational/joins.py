@@ -174,7 +174,7 @@ class TreeOperator:
         )
         self.pushed[number] = []
         if self.grouping.live and len(came):
-            held = self.grouping.sliding.ends[clock].view
+            held = self.grouping.sliding.ends(clock)
             order = np.argsort(came)
             at = np.minimum(np.searchsorted(came[order], held - OPEN), len(came) - 1)
             found = (held >= OPEN) & (came[order][at] == held - OPEN)

@@ -12,7 +12,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.grouping import arguments_of
-from seustream.engine.host.words import KeyNumbers
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]

@@ -19,8 +19,8 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.grouping import arguments_of
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.sliding import Sliding
-from seustream.engine.host.words import KeyNumbers
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
@@ -214,9 +214,10 @@ class _Frame:
             if self.frame.size is not None:
                 clocks = (moments,)
                 ends = (np.minimum(times, _LAST - self.frame.size) + self.frame.size,)
-        turns, who, points = self.sliding.enter(keys, values, arrival, clocks, ends)
+        own = self.sliding.enter(keys, values, len(times), arrival, clocks, ends)
+        who, points = own or (np.arange(len(times)),) * 2
         with faults.naming(lambda point: f"the row at ts {times[who[point]]}"):
-            *found, rows = self.sliding.results(turns, faults)
+            *found, rows = self.sliding.results(faults)
         of_row = pa.array(points)
         got: dict[x.Leaf, pa.Array] = {}
         for e, values_of in zip(self.functions, found, strict=True):
@@ -265,7 +266,7 @@ class _Frame:
         """Returns the rows of this frame, for `fill`."""
         if self.frame is None:
             all_keys = np.arange(len(self.keys))
-            keys = [words.take(all_keys) for words in self.keys.columns]
+            keys = self.keys.values(all_keys)
             counts = [pa.array(self.counts.view), pa.array(self.moments.view)]
             columns, count = [*keys, *counts], len(self.keys)
         else:

@@ -17,7 +17,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Turns
-from seustream.engine.host.words import KeyNumbers
+from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.relational.closed import ranks
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures

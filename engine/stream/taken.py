@@ -42,5 +42,10 @@ def of_pieces(pieces: Sequence[pa.Array], places: Places) -> pa.Array:
     found = native.taken(cells, together)
     if found is None:
         return pa.concat_arrays(pieces).take(pa.array(places))
-    made: Any = _Made(cells[0][0], found)
-    return pa.array(made)
+    return made(cells[0][0], found)
+
+
+def made(schema: object, column: object) -> pa.Array:
+    """Returns a column made by a kernel, given its two capsules."""
+    both: Any = _Made(schema, column)
+    return pa.array(both)

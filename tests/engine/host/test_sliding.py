@@ -49,14 +49,16 @@ def test_members_by_clocks(clocks: int, ordered: bool, monkeypatch: pytest.Monke
                 one[arrival] + (4 if ordered else chance.integers(-1, 9, 2 * count))
                 for one in shown
             ]
-            turns, who, points = made.enter(
+            own = made.enter(
                 [pa.array(keys, pa.string())],
                 [pa.array(values, pa.int64()), pa.array(values, pa.float64())],
+                2 * count,
                 arrival,
                 tuple(shown),
-                ends,
+                [4] * clocks if ordered and seed % 2 else ends,
             )
-            found = [one.to_pylist() for one in made.results(turns, Faults())]
+            who, points = own or (np.arange(2 * count), np.arange(2 * count))
+            found = [one.to_pylist() for one in made.results(Faults())]
             wanted: list[list[Any]] = [[] for _ in OVER]
             first: list[int] = []
             for number in np.unique(arrival).tolist():
@@ -92,8 +94,8 @@ def test_the_last_rows_of_each_group(size: int, monkeypatch: pytest.MonkeyPatch)
         for _ in range(20):
             count = int(chance.integers(0, 6))
             keys, values = chance.integers(0, 4, count), chance.integers(-9, 9, count)
-            turns, _, _ = made.enter([pa.array(keys)], [pa.array(values)], np.arange(count), (), ())
-            found = [one.to_pylist() for one in made.results(turns, Faults())]
+            made.enter([pa.array(keys)], [pa.array(values)], count, None)
+            found = [one.to_pylist() for one in made.results(Faults())]
             wanted: list[list[int]] = [[], []]
             for key, value in zip(keys.tolist(), values.tolist(), strict=True):
                 held[key] = [*held.get(key, []), value][-size:]
@@ -101,3 +103,15 @@ def test_the_last_rows_of_each_group(size: int, monkeypatch: pytest.MonkeyPatch)
                 wanted[1].append(max(held[key]))
             assert found == wanted
             assert made.live == sum(map(len, held.values()))
+
+
+def test_ends_at_the_last_reading_of_a_clock() -> None:
+    """Each member has an arrival of its own, and stays for a number of readings."""
+    last = np.iinfo(np.int64).max
+    made = Sliding([], OVER[:1], [(0,)], [BIGINT], 1)
+    for values, clock, wanted in (([1, 2], [0, 5], [1, 3]), ([4, 8], [6, last], [7, 8])):
+        own = made.enter([], [pa.array(values)], 2, None, (np.array(clock),), (last - 10,))
+        assert own is None
+        (found,) = made.results(Faults())
+        assert found.to_pylist() == wanted
+    assert made.live == 1
