@@ -368,9 +368,12 @@ def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
 
 
 def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
-    """Runs every pass from the layout on, for a subset of the queries."""
+    """Runs every pass from the layout on, for a subset of the queries. They keep the order of the text,
+    on which some limits depend."""
     passes = [one_pass for _, one_pass in PASSES[_ORDER[_layout] : _ORDER[_image]]]
-    state = replace(c, program=replace(c.program, queries=tuple(queries)), placement=Placement())
+    chosen = {query.name for query in queries}
+    some = tuple(query for query in c.program.queries if query.name in chosen)
+    state = replace(c, program=replace(c.program, queries=some), placement=Placement())
     _through(passes, state)
 
 

@@ -23,7 +23,7 @@ from seustream.engine.runs import Report
 from seustream.engine.stream.merge import OnLate
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError
-from seustream.frames import Rows, declarations, has_word, stream_of, tuples_of
+from seustream.frames import Rows, declarations, has_word, readable, stream_of, tuples_of
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
@@ -97,11 +97,11 @@ def run(
             raise QueryError(
                 f"devices = {devices!r}: want 1 or more, or None for as many as it takes"
             )
-        new = [
-            _described(name, given, text)
-            for name, given in rows.items()
-            if name.lower() not in known
-        ]
+        new = []
+        for name in rows:
+            if name.lower() not in known:
+                rows[name], stream = _described(name, rows[name], text)
+                new.append(stream)
         check_backend(backend)
         if backend not in SIMULATED:
             devices = 0 if backend == ENGINE else 1
@@ -130,10 +130,12 @@ OPTIONS = tuple(
 )
 
 
-def _described(name: str, given: Rows, text: str) -> Stream:
-    """Returns the stream of a frame. A name that the text does not have may be a misspelt option."""
+def _described(name: str, given: Rows, text: str) -> tuple[Rows, Stream]:
+    """Returns the rows of a frame, to be read again, and their stream. A name that the text does not
+    have may be a misspelt option."""
     try:
-        return stream_of(name, given)
+        rows = readable(name, given)
+        return rows, stream_of(name, rows)
     except InputError as error:
         meant = nearest(name, OPTIONS)
         if meant is None or has_word(text, name):

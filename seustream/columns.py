@@ -33,7 +33,7 @@ def from_column(
     Integers of any width, reals and texts of any kind are accepted if the values fit. Times finer
     than the column's type are rounded down."""
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = _decoded(column)
     if not pa.types.is_null(column.type) and not _suits(column.type, of):
         return None
     chunks, row = [], 0
@@ -41,6 +41,15 @@ def from_column(
         chunks.append(_typed(chunk, of, row, faults))
         row += len(chunk)
     return pa.chunked_array(chunks, type=arrow_type(of.type))
+
+
+def _decoded(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Returns the values that stand for the codes of a dictionary."""
+    of = column.type.value_type
+    if pa.types.is_string_view(of):  # as Polars has them; Arrow takes none of these by number
+        of = pa.string()
+    chunks = [chunk.dictionary.cast(of).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, of)
 
 
 def _suits(found: pa.DataType, of: Field) -> bool:

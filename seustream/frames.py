@@ -38,7 +38,7 @@ from seustream.compiler.xsql.parse import parse
 from seustream.errors import InputError
 from seustream.fitting import separator_hint
 from seustream.inputs import plain_files
-from seustream.reading import Tuples, csv_names, opened, read_timed, take_table
+from seustream.reading import SUFFIXES, Tuples, csv_names, opened, read_timed, take_table
 from seustream.tables import fold
 
 Rows = Any
@@ -68,6 +68,11 @@ def is_path(rows: Rows) -> bool:
     return isinstance(rows, (str, Path))
 
 
+def readable(name: str, rows: Rows) -> Rows:
+    """Returns rows that can be read several times; a reader has its rows once."""
+    return rows if is_path(rows) else table_of(name, rows)
+
+
 def tuples_of(name: str, rows: Rows, stream: Stream) -> Tuples:
     """Returns the rows of a known stream; raises `InputError` for rows that do not belong to it.
     Extra columns of a frame are ignored without a warning, since they are common there."""
@@ -79,7 +84,7 @@ def tuples_of(name: str, rows: Rows, stream: Stream) -> Tuples:
 def stream_of(name: str, rows: Rows) -> Stream:
     """Derives the stream of some rows from their columns; raises `InputError` for a type that X-SQL
     lacks."""
-    table = _file(Path(rows)) if is_path(rows) else table_of(name, rows)
+    table = columns_of(Path(rows)) if is_path(rows) else table_of(name, rows)
     columns = []
     for column in table.schema:
         if fold(column.name) in TIMESTAMP_NAMES:
@@ -187,10 +192,10 @@ def type_of(kind: pa.DataType) -> Type | None:
     return None
 
 
-def _file(path: Path) -> pa.Table:
+def columns_of(path: Path) -> pa.Table:
     """Returns a table without rows that has the columns of an input. Their types are those that hold
     in all of its files."""
-    with plain_files(path, (".csv", ".jsonl", ".ndjson", ".json", ".parquet")) as files:
+    with plain_files(path, SUFFIXES) as files:
         schemas = [_plain(file.path).schema for file in files]
         has_types = files[0].path.suffix.lower() == ".parquet"
     every = [{column.name: column.type for column in schema} for schema in schemas]

@@ -42,10 +42,11 @@ def plain_files(given: Path, suffixes: Collection[str]) -> Iterator[list[PlainFi
     """Yields the files of an input, unpacked; raises `InputError`. For a folder, these are the
     files with one of the suffixes."""
     with contextlib.ExitStack() as stack:
-        yield [_plain(path, suffixes, stack) for path in _named(given, suffixes)]
+        yield [_plain(path, suffixes, stack) for path in named(given, suffixes)]
 
 
-def _named(given: Path, suffixes: Collection[str]) -> list[Path]:
+def named(given: Path, suffixes: Collection[str]) -> list[Path]:
+    """Returns the files of an input; raises `InputError` if there is none."""
     if given.is_dir():
         # As with a pattern, hidden files are no inputs.
         visible = (path for path in sorted(given.iterdir()) if not path.name.startswith("."))

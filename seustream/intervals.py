@@ -1,7 +1,8 @@
 """Input files of APAS queries: columns ts, te and one for each leaf, by dotted path.
 
-The language has no CREATE STREAM: a file defines its stream's schema, as a source's HEADER does. If
-`te` is missing, in the file or in a row, it equals ts.
+The language has no CREATE STREAM: an input defines its stream's schema, as a source's HEADER does. It is
+read as every input (`reading`), except that groups of columns are flattened. If `te` is missing, in
+the file or in a row, it equals ts.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from seustream.compiler.apas.tree import RESERVED, SchemaRefused, from_lists
 from seustream.compiler.apas.types import shown
-from seustream.compiler.catalogue import Stream
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.language.types import Type
 from seustream.compiler.xsql.intervals import interval_stream
-from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError, UserError
-from seustream.frames import type_of
-from seustream.reading import Tuples
+from seustream.frames import columns_of, type_of
+from seustream.inputs import plain_files
+from seustream.reading import Tuples, read_timed, take_table
+from seustream.tables import fold
 
 T = TypeVar("T")
 
@@ -46,50 +47,88 @@ def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, 
 
 
 def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
-    """Returns the stream of a file, and its rows: ts, te as integers, then the leaves in order.
+    """Returns the stream of an input, and its rows: ts, te as integers, then the leaves in order.
     Raises `InputError`."""
-    try:
-        reader = _READERS.get(path.suffix.lower())
-        if reader is None:
-            known = ", ".join(_READERS)
-            raise InputError(f"{path}: unknown format, the known suffixes are {known}")
-        table = reader(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: {error}") from None
-    if "ts" not in table.column_names:
-        raise InputError(f"{path}: no time column, expected one named ts")
-    if len(set(table.column_names)) < table.num_columns:
-        raise InputError(f"{path}: two columns of one name")
-    ts = _time(path, "ts", table.column("ts"))
-    te = _time(path, "te", table.column("te")) if "te" in table.column_names else ts
-    if ts.null_count:
-        row = int(np.flatnonzero(np.asarray(ts.is_null()))[0])
-        raise InputError(f"{path}: row {row + 1}: no ts")
-    te = pc.coalesce(te, ts)
+    kinds = columns_of(path)
+    nested = any(map(pa.types.is_struct, kinds.schema.types))
+    rows = _flat(path) if nested else kinds
+    columns = [Column(c.name, of) for c in _leaves(path, rows.schema) if (of := type_of(c.type))]
+    found = Stream(name, tuple(columns))
+    taken = take_table(str(path), rows, found) if nested else read_timed(path, found, _say_nothing)
     lists: list[list[object]] = []
-    for column in table.schema:
+    for column in columns:
         if column.name not in RESERVED:
-            of = type_of(column.type)
-            if of is None:
-                raise InputError(
-                    f"{path}: column {column.name}: {column.type} is none of the types of a leaf"
-                )
-            _place(path, lists, column.name.split("."), of)
+            _place(path, lists, column.name.split("."), column.type)
     try:
         tree = from_lists(name, lists)
     except SchemaRefused as error:
         raise InputError(f"{path}: {error}") from None
+    ts = taken.rows.column("ts")
+    te = pc.coalesce(_ends(path, taken.rows), ts)
     # Leaves of one group are adjacent in the tree, whatever their order in the file.
-    columns = [
-        table.column(".".join(leaf)).cast(arrow_type(type))
-        for leaf, type in zip(tree.paths, tree.types, strict=True)
-    ]
-    rows = pa.table([ts, te, *columns], names=[*RESERVED, *map(".".join, tree.paths)])
-    return interval_stream(name, tree), Tuples(rows, pa.int64())
+    leaves = [taken.rows.column(".".join(leaf)) for leaf in tree.paths]
+    return interval_stream(name, tree), Tuples(
+        pa.table([ts, te, *leaves], names=[*RESERVED, *map(".".join, tree.paths)]), pa.int64()
+    )
+
+
+def _leaves(path: Path, schema: pa.Schema) -> list[pa.Field]:
+    """Returns the columns besides ts, with te among them."""
+    found = [column for column in schema if fold(column.name) not in TIMESTAMP_NAMES]
+    if len(found) == len(schema):
+        raise InputError(f"{path}: no time column, expected one named ts")
+    if len({column.name for column in found}) < len(found):
+        raise InputError(f"{path}: two columns of one name")
+    for column in found:
+        if type_of(column.type) is None:
+            raise InputError(
+                f"{path}: column {column.name}: {column.type} is none of the types of a leaf"
+            )
+    return found
+
+
+def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
+    """Returns the ends of intervals in milliseconds, NULL where there is none; inf means never."""
+    if "te" not in rows.column_names:
+        return pa.nulls(rows.num_rows, pa.int64())
+    te = rows.column("te")
+    if pa.types.is_timestamp(te.type):
+        return pc.floor_temporal(te, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
+    if pa.types.is_date(te.type):
+        return te.cast(pa.timestamp("ms")).cast(pa.int64())
+    if pa.types.is_integer(te.type) or te.null_count == len(te):
+        return te.cast(pa.int64())
+    if not pa.types.is_floating(te.type):
+        raise InputError(f"{path}: column te: {te.type}, want milliseconds or a timestamp")
+    never = pc.equal(te, float("inf"))
+    whole = pc.if_else(never, None, te)
+    bad = pc.invert(pc.and_(pc.equal(pc.floor(whole), whole), pc.less(pc.abs(whole), 2.0**63)))
+    if pc.any(bad).as_py():
+        row = int(np.flatnonzero(np.asarray(pc.fill_null(bad, False)))[0])
+        raise InputError(
+            f"{path}: row {row + 1}: te {te[row].as_py()} is no number of milliseconds"
+        )
+    return pc.if_else(never, FOREVER, whole.cast(pa.int64()))
+
+
+def _flat(path: Path) -> pa.Table:
+    """Reads an input with groups of columns; each leaf becomes a column."""
+    with plain_files(path, tuple(_READERS)) as files:
+        try:
+            tables = [_READERS[file.path.suffix.lower()](file.path) for file in files]
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except pa.ArrowException as error:
+            raise InputError(f"{path}: {error}") from None
+    while any(pa.types.is_struct(of) for table in tables for of in table.schema.types):
+        tables = [table.flatten() for table in tables]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: its files do not fit together: {error}") from None
+
+
+def _say_nothing(text: str) -> None: ...
 
 
 def read_schema(path: Path, name: str) -> Stream:
@@ -120,26 +159,16 @@ def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) 
     _place(path, inside, rest, type)
 
 
-def _time(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Converts times to milliseconds; inf means never."""
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return column.cast(pa.timestamp("ms")).cast(pa.int64())
-    if pa.types.is_floating(column.type) and name == "te":
-        whole = pc.if_else(pc.equal(column, float("inf")), None, column).cast(pa.int64())
-        return pc.if_else(pc.equal(column, float("inf")), FOREVER, whole)
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.int64())
-    raise InputError(f"{path}: column {name}: {column.type}, want milliseconds or a timestamp")
-
-
 def _parquet(path: Path) -> pa.Table:
     import pyarrow.parquet as pq  # slow, and of no use to other formats
 
-    return pq.read_table(path).flatten()
+    return pq.read_table(path)
 
 
 _READERS: dict[str, Callable[[Path], pa.Table]] = {
-    ".csv": lambda path: pa_csv.read_csv(path),
-    ".jsonl": lambda path: pa_json.read_json(path).flatten(),
+    ".jsonl": pa_json.read_json,
+    ".ndjson": pa_json.read_json,
+    ".json": pa_json.read_json,
     ".parquet": _parquet,
 }
+"""The formats that have groups of columns."""

@@ -26,7 +26,7 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
 from seustream.engine.times import Times, milliseconds
 from seustream.errors import InputError, QueryError
-from seustream.frames import Rows, declared, stream_of, tuples_of
+from seustream.frames import Rows, declared, readable, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
@@ -142,6 +142,7 @@ class LiveQueries(ABC):
             if self._stream(stream) is None:
                 if self._is_defined_there(stream):
                     raise InputError(f"stream {stream} is defined by a query, it takes no rows")
+                rows = readable(stream, rows)
                 self.sql(declared(stream_of(stream, rows)))
             of = self._stream(stream)
             assert of is not None

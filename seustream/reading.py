@@ -330,3 +330,6 @@ _READERS: dict[str, Callable[[InputFile], Columns]] = {
     ".json": read_json,
     ".parquet": _read_parquet,
 }
+
+SUFFIXES = tuple(_READERS)
+"""Those of the files in a folder that is an input."""

@@ -25,7 +25,7 @@ from seustream.engine.host.grouping import (
 )
 from seustream.engine.host.join import Side, WindowJoin, combination
 from seustream.engine.host.rows import leaves
-from seustream.engine.stream.answers import as_rows, no_results
+from seustream.engine.stream.answers import as_rows, columns_read, no_results
 from seustream.engine.stream.evaluate import Leaves, survivors
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
@@ -59,7 +59,8 @@ class StreamRows:
         return f"row {self.before + row + 1} of {self.alias} at ts {self.times[row]}"
 
     def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        return leaves(self._columns(_names(read), self._some(index)))
+        names = dict.fromkeys(of.name for e in read for of in x.columns(e))
+        return leaves(self._columns(names, self._some(index)))
 
     def _some(self, index: Ints | None) -> Ints | None:
         return None if index is None or len(index) == self._count else index
@@ -77,7 +78,7 @@ class StreamRows:
 
     def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
         some = self._some(index)
-        columns = self._columns(_names(item.expression for item in query.items), some)
+        columns = self._columns(columns_read(query).get(0, ()), some)
         ts = self._column("ts", some)
         return selected(query, columns, ts, ts, faults)
 
@@ -123,7 +124,7 @@ class JoinRows:
         return combination(self.sides, self.sequences[row])
 
     def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
-        return leaves(rows_of(list(read), self.sides, self._some(index)))
+        return leaves(rows_of(x.columns_by_source(read), self.sides, self._some(index)))
 
     def _some(self, index: Ints | None) -> Ints:
         return self.sequences if index is None else self.sequences[index]
@@ -145,26 +146,23 @@ class JoinRows:
         return np.append(begin, len(newest))[np.searchsorted(begin, rows)]
 
 
-def _names(read: Iterable[x.Expression]) -> Iterable[str]:
-    """Returns the columns of one stream that expressions read, each once."""
-    return dict.fromkeys(of.name for e in read for of in x.columns(e))
-
-
 def results_of_join(
     query: Query,
     grouping: Grouping | None,
     sides: list[Side],
     sequences: Ints,
     faults: Faults,
+    ordered: bool = False,
 ) -> pa.Table:
-    """Returns the result rows of a join, given by sequence numbers."""
+    """Returns the result rows of a join, given by sequence numbers. `ordered`: they are in the order
+    in which they came into being."""
     if grouping is None:
-        return project(query, sides, sequences, faults)
+        return (in_order if ordered else project)(query, sides, sequences, faults)
     if not len(sequences):
         return no_results(query)
     arrivals, new, order = of_results(query, sides, sequences)
-    ordered = sequences if order is None else sequences[order]
-    with faults.naming(lambda row: combination(sides, ordered[row])):
+    arriving = sequences if order is None else sequences[order]
+    with faults.naming(lambda row: combination(sides, arriving[row])):
         return grouping.add(arrivals, new, faults)
 
 

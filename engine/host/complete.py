@@ -17,7 +17,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
 from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import Rows, leaves
-from seustream.engine.stream.answers import result_schema
+from seustream.engine.stream.answers import Names, columns_read, result_schema
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
 from seustream.engine.stream.numbers import as_column
 
@@ -30,10 +30,10 @@ def without_repeats(sequences: Ints) -> Ints:
     return np.unique(sequences, axis=0) if len(sequences) else sequences
 
 
-def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: Ints) -> Rows:
-    """Returns the columns that the expressions read, for combinations given by sequence numbers."""
+def rows_of(read: Names, sides: list[Side], sequences: Ints) -> Rows:
+    """Returns some columns of combinations given by sequence numbers."""
     rows: dict[tuple[int, str], pa.Array] = {}
-    for source, names in x.columns_by_source(expressions).items():
+    for source, names in read.items():
         store = sides[source].store
         for name, values in store.columns(names, store.index(sequences[:, source])).items():
             rows[source, name] = values
@@ -48,7 +48,7 @@ def residual(
         return sequences
 
     def columns(condition: x.Expression, index: Ints) -> Leaves:
-        return leaves(rows_of([condition], sides, sequences[index]))
+        return leaves(rows_of(x.columns_by_source([condition]), sides, sequences[index]))
 
     with faults.naming(lambda row: combination(sides, sequences[row])):
         return sequences[survivors(conditions, columns, len(sequences), faults)]
@@ -70,7 +70,7 @@ def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -
         for source, side in enumerate(sides)
     ]
     timed = [ts for ts, of in zip(times, query.sources, strict=True) if not of.stream.table]
-    rows = rows_of([item.expression for item in query.items], sides, sequences)
+    rows = rows_of(columns_read(query), sides, sequences)
     with faults.naming(lambda row: combination(sides, sequences[row])):
         return selected(
             query,

@@ -392,7 +392,7 @@ def of_results(
         else:
             continue
         ends.append(end_of(side.window, times[:, i], sequences[:, i]))
-    rows = rows_of(read_by(query), sides, sequences)
+    rows = rows_of(x.columns_by_source(read_by(query)), sides, sequences)
     timed = [i for i, source in enumerate(query.sources) if not source.stream.table]
     new = Members(arrival, tuple(ends), times[:, timed].min(axis=1), rows)
     return Arrivals(time, tuple(clocks)), new, order

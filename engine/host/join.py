@@ -123,7 +123,9 @@ class WindowJoin:
         numbers_ = range(len(sides))
         self.searches = [searches(self.conjuncts, number, len(sides)) for number in numbers_]
         self.chosen = [selections(self.conjuncts, number) for number in numbers_]
-        self._repeats = len({id(side.store) for side in sides}) < len(sides)
+        self.repeats = len({id(side.store) for side in sides}) < len(sides)
+        """Whether a stream is there several times. A result's place among those of one arrival is
+        then not that of `results`."""
         self._at_once = 1 << 30  # arrivals
         self._room = 1 << 12  # pairs
         self._forget()
@@ -165,7 +167,7 @@ class WindowJoin:
             side.store.position[0][places] for side, places in zip(self.sides, new, strict=True)
         ]
         order = np.concatenate(positions)  # sorted runs, which a stable sort merges
-        order = np.unique(order) if self._repeats else np.sort(order, kind="stable")
+        order = np.unique(order) if self.repeats else np.sort(order, kind="stable")
         parts: list[Ints] = []
         start = count = 0
         while start < len(order):

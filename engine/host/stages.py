@@ -315,7 +315,9 @@ class SoftwareJoin(JoinInputs):
         grouping = self.groupings.get(query.name)
         with self.failures.of(query.name), Blaming(query, faults):
             for found in join.results([places[s.stream.name] for s in query.sources], faults):
-                answer = results_of_join(query, grouping, join.sides, found, faults)
+                answer = results_of_join(
+                    query, grouping, join.sides, found, faults, ordered=not join.repeats
+                )
                 if answer.num_rows:
                     yield query.name, as_rows(query, answer)
 

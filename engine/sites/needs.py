@@ -5,7 +5,8 @@ after   R needs an S with d = a, S needs an R with a = d; no older than 100, no 
 
 An equality counts if the condition implies it. A query gives no need for a stream if nothing
 equates that stream's columns with another's: then all of the stream's tuples may be in results. The
-same holds for streams that operations, patterns and APAS queries read.
+same holds for streams that operations, patterns and APAS queries read. A stream that a query defines
+is no partner, because its tuples come into being later.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
     for group in groups(pairs):
         mine = sorted(name for source, name in group if source == at)
         for source, column in sorted(group):
-            if source != at:
-                other = query.sources[source]
+            other = query.sources[source]
+            if source != at and other.stream.defined_by is None:
                 before, after = reach(other.window), reach(query.sources[at].window)
                 found += [Partner(name, other.stream.name, column, before, after) for name in mine]
     return found

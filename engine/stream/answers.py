@@ -3,40 +3,59 @@ component."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import RESULT_TIMES, Relation
 from seustream.engine.stream.schema import arrow_type
 
+Names = Mapping[int, Collection[str]]
+"""Columns by the position of their stream in FROM."""
+
 _KEPT = 4096
-_schemas: dict[int, tuple[Relation, pa.Schema, pa.Table]] = {}
-"""The latest schemas and empty tables, by the id of their query, which is kept alive beside them;
-each step asks for one."""
+
+
+class _Form(NamedTuple):
+    node: Relation
+    schema: pa.Schema
+    empty: pa.Table
+    read: Names
+
+
+_forms: dict[int, _Form] = {}
+"""What is known of the latest queries, by the id of each, which is kept alive beside it; each step
+asks for it."""
 
 
 def result_schema(node: Relation) -> pa.Schema:
     """Returns the columns of a query's results: its SELECT list, then the two times."""
-    return _known(node)[1]
+    return _form(node).schema
 
 
 def no_results(node: Relation) -> pa.Table:
     """Returns the results of a step that has none."""
-    return _known(node)[2]
+    return _form(node).empty
 
 
-def _known(node: Relation) -> tuple[Relation, pa.Schema, pa.Table]:
-    known = _schemas.get(id(node))
+def columns_read(node: Relation) -> Names:
+    """Returns the columns that a query's SELECT list reads."""
+    return _form(node).read
+
+
+def _form(node: Relation) -> _Form:
+    known = _forms.get(id(node))
     if known is not None:
         return known
-    if len(_schemas) >= _KEPT:
-        _schemas.clear()
+    if len(_forms) >= _KEPT:
+        _forms.clear()
     fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in node.items]
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
     schema = pa.schema([*fields, *times])
-    known = _schemas[id(node)] = node, schema, schema.empty_table()
+    read = x.columns_by_source(item.expression for item in node.items)
+    known = _forms[id(node)] = _Form(node, schema, schema.empty_table(), read)
     return known
 
 

@@ -28,10 +28,12 @@ from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.cosim.bridge.access import Access
 from seustream.durations import WANTED, milliseconds_of
 from seustream.engine.stream.faults import Lines
-from seustream.errors import UserError
+from seustream.errors import InputError, UserError
 from seustream.frames import declarations, has_word, stream_of
 from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from seustream.inputs import named
 from seustream.libraries import add_library_argument, load_libraries
+from seustream.reading import SUFFIXES
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -365,14 +367,21 @@ def input_files(arguments: argparse.Namespace) -> list[Path]:
 
 
 def keep_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuses to overwrite input files."""
-    read = {os.path.realpath(path) for path in inputs}
+    """Refuses to overwrite input files; an input may be a folder or a pattern."""
+    read = {os.path.realpath(path) for given in inputs for path in _files(given)}
     for output in outputs:
         if os.path.realpath(output) in read:
             raise UserError(
                 [f"{output} would be overwritten, and it is an input"],
                 hint="choose another folder with -o",
             )
+
+
+def _files(given: Path) -> list[Path]:
+    try:
+        return named(given, SUFFIXES)
+    except InputError:  # nothing is there that could be overwritten
+        return [given]
 
 
 def load_config(name: str) -> DeviceConfig:

@@ -181,3 +181,15 @@ def test_a_table_has_no_times(tmp_path: Path) -> None:
         assert ss.run(text.format(said), R=rows, **given)["q"].rows() == [("two", at, at)]
     with pytest.raises(InputError, match="no rows for stream t"):
         ss.run(text.format(""), R=rows)
+
+
+def test_a_reader_is_read_once() -> None:
+    """Its columns define the stream, and its rows are taken."""
+    table = pa.table({"ts": [1, 2], "a": [5, 6]})
+    found = ss.run("SELECT a FROM R", R=table.to_reader())["q0"]
+    assert found.rows() == [(5, 1, 1), (6, 2, 2)]
+    with ss.connect() as con:
+        con.push("R", table.to_reader())
+        con.sql("SELECT a FROM R")
+        con.push("R", pa.table({"ts": [3], "a": [7]}).to_reader())
+        assert [rows.rows() for _, rows in con.finish()] == [[(7, 3, 3)]]

@@ -237,6 +237,12 @@ def test_inputs_are_never_overwritten(capfd: pytest.CaptureFixture[str]) -> None
     assert main(["run", "q.xsql", *INPUTS]) == 2
     assert "r.csv would be overwritten, and it is an input" in capfd.readouterr().err
     assert Path("r.csv").read_text() == R
+    Path("many").mkdir()
+    Path("many/r.csv").write_text(R)
+    for given in ("R=many", "R=many/*.csv"):
+        assert main(["run", "q.xsql", "--input", given, "--input", "S=s.csv", "-o", "many"]) == 2
+        assert "many/r.csv would be overwritten" in capfd.readouterr().err
+        assert Path("many/r.csv").read_text() == R
     Path("q.json").write_text(STREAMS + JOIN)
     assert main(["compile", "q.json"]) == 2
     assert Path("q.json").read_text() == STREAMS + JOIN

@@ -60,6 +60,13 @@ def test_every_form_gives_the_same_rows(form: str) -> None:
     assert columns == {"id": "int", "name": "varchar", "x": "double precision"}
 
 
+@pytest.mark.parametrize("of", [pl.Categorical, pl.Enum(["x", "y"])], ids=str)
+def test_codes_of_polars(of: Any) -> None:
+    frame = pl.DataFrame({"ts": [1, 2, 3], "a": pl.Series(["y", None, "x"], dtype=of)})
+    stream = stream_of("R", table_of("R", frame))
+    assert tuples_of("R", frame, stream).rows.column("a").to_pylist() == ["y", None, "x"]
+
+
 def test_a_relation_of_duckdb() -> None:
     with duckdb.connect() as connection:
         relation = connection.sql(

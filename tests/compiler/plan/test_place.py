@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from seustream.compiler.logical.program import Query
-from seustream.compiler.pipeline import compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.plan.limits import LimitExceeded
 from seustream.compiler.plan.place import everything, place, shape_of, worth
 from seustream.compiler.plan.statistics import Statistics
@@ -80,6 +80,19 @@ def test_what_fits_no_device_says_which_limit() -> None:
     assert found.devices == ()
     assert set(found.software) == {"q0", "q1"}
     assert all("5" in why and "4" in why for why in found.software.values())
+
+
+def test_a_set_is_tried_in_the_order_of_its_text() -> None:
+    """Rows of selectors are packed in this order: what fits in the trial fits in the end."""
+    c = compile_text(
+        """CREATE STREAM S0 (a bigint, b smallint, c smallint); CREATE STREAM S1 (a bigint, b smallint);
+        REGISTER QUERY k1 AS SELECT x1.b AS c0 FROM S0 AS x0, S0 AS x1, S1 AS x2
+        WHERE x0.c IN (1, -1, 1) AND x1.a = x2.a AND x0.c < x1.b WINDOW ROWS 128;
+        REGISTER QUERY k6 AS SELECT x0.c AS g, count(*) AS n FROM S0 AS x0, S0 AS x1
+        WHERE x0.c = x1.a AND x0.c = 2 GROUP BY TUMBLE(ts_newest, 70000), x0.c WINDOW RANGE 32767;""",
+        options=Options(replace(CONFIGURATIONS["default"], selectors=2, comparisons=4)),
+    )
+    assert len(c.placement.software) == 1
 
 
 def test_limits_that_counting_tells_need_no_plan() -> None:

@@ -40,6 +40,15 @@ def test_what_is_needed_whole() -> None:
     assert set(of("SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 100, ROWS 4;")) == {"R"}
 
 
+def test_a_stream_that_a_query_defines_is_no_partner() -> None:
+    inside = (
+        "SELECT * FROM (SELECT a, b FROM R WHERE b > 3) AS c, S WHERE c.a = S.d WINDOW RANGE 7;"
+    )
+    assert of(inside) == {}
+    three = "CREATE STREAM c AS SELECT a FROM R; SELECT S.e FROM S, R, c WHERE S.d = R.b AND S.d = c.a WINDOW RANGE 7;"
+    assert of(three) == {"S": ((Partner("d", "R", "b", 7, 7),),)}
+
+
 def test_what_patterns_and_apas_read_is_needed_whole() -> None:
     join = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 100;"
     pattern = "PATTERN ANY x; ANY y FROM R WHERE y.a < x.a WITHIN 1 s RETURN x.a"
