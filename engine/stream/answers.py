@@ -18,44 +18,44 @@ Names = Mapping[int, Collection[str]]
 _KEPT = 4096
 
 
-class _Form(NamedTuple):
+class _Known(NamedTuple):
     node: Relation
     schema: pa.Schema
     empty: pa.Table
     read: Names
 
 
-_forms: dict[int, _Form] = {}
+_all: dict[int, _Known] = {}
 """What is known of the latest queries, by the id of each, which is kept alive beside it; each step
 asks for it."""
 
 
 def result_schema(node: Relation) -> pa.Schema:
     """Returns the columns of a query's results: its SELECT list, then the two times."""
-    return _form(node).schema
+    return _known(node).schema
 
 
 def no_results(node: Relation) -> pa.Table:
     """Returns the results of a step that has none."""
-    return _form(node).empty
+    return _known(node).empty
 
 
 def columns_read(node: Relation) -> Names:
     """Returns the columns that a query's SELECT list reads."""
-    return _form(node).read
+    return _known(node).read
 
 
-def _form(node: Relation) -> _Form:
-    known = _forms.get(id(node))
+def _known(node: Relation) -> _Known:
+    known = _all.get(id(node))
     if known is not None:
         return known
-    if len(_forms) >= _KEPT:
-        _forms.clear()
+    if len(_all) >= _KEPT:
+        _all.clear()
     fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in node.items]
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
     schema = pa.schema([*fields, *times])
     read = x.columns_by_source(item.expression for item in node.items)
-    known = _forms[id(node)] = _Form(node, schema, schema.empty_table(), read)
+    known = _all[id(node)] = _Known(node, schema, schema.empty_table(), read)
     return known
 
 
