@@ -184,7 +184,8 @@ class Sources:
 
     def listen(self, address: Address) -> Address:
         """Accepts sources at an address; returns it with the port."""
-        server = socket.create_server((address.host, address.port))
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        server = socket.create_server((address.host, address.port), family=family)
         server.settimeout(0.2)
         thread = threading.Thread(target=self._accept, args=(server,), name="accept", daemon=True)
         self._listening.append((server, thread))

@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 Columns = list[pa.Array]
 
 _LAST = np.iinfo(np.int64).max
-_SINCE = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
+OLDEST = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
 """The aggregate that gives the oldest time of a group."""
 _NO_ROWS: Mapping[str, Mapping[str, int]] = {}
 
@@ -188,7 +188,7 @@ class Grouping:
         self.clocks = [s for s in query.sources if has_end(s.window)]
         self.sliding = Sliding(
             [*([BIGINT] if self.several else []), *(e.type for e in query.group_by)],
-            [*form.aggregates, _SINCE],
+            [*form.aggregates, OLDEST],
             [*form.numbers, (len(form.arguments),)],
             [*(e.type for e in form.arguments), BIGINT],
             len(self.clocks),

@@ -25,7 +25,7 @@ from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical.joins import ChangeLog, JoinKind
 from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.answers import Blaming
-from seustream.engine.host.grouping import Form
+from seustream.engine.host.grouping import OLDEST, Form
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
@@ -43,7 +43,6 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 _FEW = 4096
 _ROWS = x.AggregateCall("count", (), (), BIGINT)
-_SINCE = x.AggregateCall("min", (x.Literal(0, BIGINT),), (BIGINT,), BIGINT)
 _AT_THE_END = NEVER - 1
 
 Cells = tuple[Any, ...]
@@ -285,7 +284,7 @@ class _Groups:
         of = self.form
         self.keys = KeyNumbers([arrow_type(e.type) for e in self.node.group_by])
         self.aggregates = Aggregates(
-            [*of.aggregates, _SINCE, _ROWS],
+            [*of.aggregates, OLDEST, _ROWS],
             [*of.numbers, (len(of.arguments),), ()],
             [*(e.type for e in of.arguments), BIGINT],
             ordered=False,

@@ -20,11 +20,11 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import spanned
 from seustream.engine.host.rows import leaves
-from seustream.engine.relational.measures import Measures, Rows
+from seustream.engine.relational.measures import SINCE, Measures, Rows
 from seustream.engine.relational.times import edges, numbers, sessions
 from seustream.engine.stream.evaluate import evaluate, holds
-from seustream.engine.stream.numbers import order_of
-from seustream.engine.stream.spans import extremes
+from seustream.engine.stream.numbers import as_column, order_of
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -127,7 +127,7 @@ def rows_of_closed(
     closed: Closed,
     values: Sequence[pa.Array],
     times: Ints,
-    oldest: Ints,
+    oldest: pa.Array,
     whose: Ints | None,
     faults: Faults,
 ) -> GroupRows:
@@ -135,16 +135,15 @@ def rows_of_closed(
     ones by the times at which they began, and their keys. `values` are those of `measures.read`.
     They, `times`, `oldest` and `whose` are those of the rows of `closed`, in its order."""
     turns = spanned(closed.lo, closed.hi, closed.of_point)
-    count = len(closed.start)
-    since = extremes(oldest, closed.lo, closed.hi, count, greatest=False)
 
     def named(point: int) -> str:
         return f"the group of the window that ends at ts {closed.end[point]}"
 
     with faults.naming(named):
-        rows = measures.of_points(values, closed.first, closed.group, turns, faults)
-    rows[-1, logical.WINDOW_START.name] = pa.array(closed.start)
-    rows[-1, logical.WINDOW_END.name] = pa.array(closed.end)
+        rows = measures.of_points(values, closed.first, closed.group, turns, faults, oldest)
+    since = np.asarray(rows.pop(SINCE))
+    rows[-1, logical.WINDOW_START.name] = as_column(closed.start)
+    rows[-1, logical.WINDOW_END.name] = as_column(closed.end)
     queries = () if whose is None else (whose[closed.first],)
     order = _in_order(
         (times[closed.first], closed.start, closed.end, *queries), rows, len(measures.keys)
@@ -173,8 +172,7 @@ class _Found(NamedTuple):
 
     def some(self, places: Ints) -> _Found:
         """Returns some of the groups, in another order."""
-        index = pa.array(places)
-        rows = {key: column.take(index) for key, column in self.rows.items()}
+        rows = {key: taken(column, places) for key, column in self.rows.items()}
         whose = None if self.whose is None else self.whose[places]
         return _Found(rows, self.end[places], self.since[places], whose)
 

@@ -36,7 +36,9 @@ from seustream.engine.stream.answers import as_rows, result_schema
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.numbers import as_column
 from seustream.engine.stream.operator import BEGIN_OF_TIME, EARLIEST
+from seustream.engine.stream.taken import rows_taken
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -176,7 +178,7 @@ class PeriodCohort:
             return member.kept_schema.empty_table()
         if not self.several:
             return self.kept
-        return self.kept.take(pa.array(np.flatnonzero(self.whose == member.number)))
+        return rows_taken(self.kept, np.flatnonzero(self.whose == member.number))
 
 
 class _Forward:
@@ -291,7 +293,7 @@ class _Forward:
         cohort.kept = rows = cohort.kept.combine_chunks()
         places = self._places()
         if places is not None:
-            rows = rows.take(pa.array(places))
+            rows = rows_taken(rows, places)
         whose: Ints | None = None
         if self.lone is None:
             whose = cohort.whose if places is None else cohort.whose[places]
@@ -331,7 +333,7 @@ class _Forward:
             if places is None:
                 return self._groups(rows, whose)
             some = None if whose is None else whose[places]
-            return self._groups(rows.take(pa.array(places)), some)
+            return self._groups(rows_taken(rows, places), some)
 
         if isinstance(every, logical.Sessions):
             return sessions_passed(every, ts, self.now, groups)
@@ -349,8 +351,9 @@ class _Forward:
 
     def _give(self, rows: pa.Table, whose: Ints | None, closed: Closed) -> None:
         """Gives each member the rows of its groups."""
-        some = rows.take(pa.array(closed.rows))
-        times, oldest, *values = [column.combine_chunks() for column in some.columns]
+        times, oldest, *values = [
+            column.chunk(0) for column in rows_taken(rows, closed.rows).columns
+        ]
         whose = None if whose is None else whose[closed.rows]
         found = rows_of_closed(
             self.node,
@@ -358,7 +361,7 @@ class _Forward:
             closed,
             values,
             np.asarray(times),
-            np.asarray(oldest),
+            oldest,
             whose,
             self.faults,
         )
@@ -367,7 +370,7 @@ class _Forward:
         newest = found.end - 1
         if self.lone is not None and self.lone.numbered:
             newest = self.came[newest - (self.lone.count - len(self.came))]
-        columns = [*found.columns, pa.array(found.since), pa.array(newest)]
+        columns = [*found.columns, as_column(found.since), as_column(newest)]
         table = pa.table(columns, schema=result_schema(self.node))
         if self.lone is not None:
             self.lone.results = as_rows(self.lone.node, table)

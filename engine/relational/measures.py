@@ -10,13 +10,18 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import BIGINT
 from seustream.engine.host.aggregates import Aggregates, Turns
-from seustream.engine.host.grouping import arguments_of
+from seustream.engine.host.grouping import OLDEST, arguments_of
 from seustream.engine.host.keys import KeyNumbers
 from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.taken import taken
 
 Ints = npt.NDArray[np.int64]
 Rows = dict[tuple[int, str], pa.Array]
+
+SINCE = -1, "since"
+"""The oldest time of each group, among its columns."""
 
 
 class Measures:
@@ -56,17 +61,32 @@ class Measures:
         return KeyNumbers(types).numbers(columns, count)
 
     def of_points(
-        self, values: Sequence[pa.Array], first: Ints, group: Ints, turns: Turns, faults: Faults
+        self,
+        values: Sequence[pa.Array],
+        first: Ints,
+        group: Ints,
+        turns: Turns,
+        faults: Faults,
+        oldest: pa.Array | None = None,
     ) -> Rows:
-        """Returns keys and aggregates at each point. `values` are those of `read`, in rows side by
-        side by group; `first` has a row of each point's group."""
-        some = pa.array(first)
+        """Returns keys and aggregates at each point, and with the `oldest` times of rows the oldest
+        of its group, as `SINCE`. `values` are those of `read`, in rows side by side by group;
+        `first` has a row of each point's group."""
         rows: Rows = {}
         for number in range(len(self.keys)):
-            rows[0, f"g{number}"] = values[number].take(some)
+            rows[0, f"g{number}"] = taken(values[number], first)
+        own = list(values[len(self.keys) :])
+        wanted, numbers = list(self.aggregates), list(self.numbers)
         types = [e.type for e in self.read[len(self.keys) :]]
-        aggregates = Aggregates(self.aggregates, self.numbers, types, ordered=True)
-        aggregates.add(values[len(self.keys) :], group)
-        for number, found in enumerate(aggregates.at(turns, faults)):
-            rows[0, f"a{number}"] = found
+        if oldest is not None:
+            wanted.append(OLDEST)
+            numbers.append((len(own),))
+            types.append(BIGINT)
+            own.append(oldest)
+        aggregates = Aggregates(wanted, numbers, types, ordered=True)
+        aggregates.add(own, group)
+        found = aggregates.at(turns, faults)
+        if oldest is not None:
+            rows[SINCE] = found.pop()
+        rows |= {(0, f"a{number}"): one for number, one in enumerate(found)}
         return rows

@@ -31,6 +31,7 @@ from seustream.engine.stream.numbers import order_of
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.taken import rows_taken, taken
 
 Ints = npt.NDArray[np.int64]
 
@@ -80,7 +81,7 @@ class OverOperator:
         if not count:
             return
         rows = self.waiting.slice(0, count).combine_chunks()
-        self.waiting = self.waiting.take(pa.array(np.arange(count, self.waiting.num_rows)))
+        self.waiting = rows_taken(self.waiting, np.arange(count, self.waiting.num_rows))
         found = self._answer(rows)
         if found.num_rows:
             yield self.node.name, found
@@ -125,8 +126,7 @@ class OverOperator:
         def reading(some: Ints | None = None) -> Leaves:
             if some is None:
                 return seen.__getitem__
-            taken = pa.array(some)
-            return lambda leaf: seen[leaf].take(taken)
+            return lambda leaf: taken(seen[leaf], some)
 
         with faults.naming(lambda row: f"the row at ts {times[row]}"):
             for frame in self.frames.values():
@@ -139,9 +139,8 @@ class OverOperator:
                 some = np.flatnonzero(holds(node.qualify, reading(), len(times), faults))
             leaf = reading(some)
             out = [evaluate(item.expression, leaf, len(some), faults) for item in node.items]
-        places = pa.array(some)
-        oldest = rows.column(rows.num_columns - 1).take(places)
-        return answer(node, [*out, oldest, rows.column(0).take(places)])
+        oldest, newest = rows.column(rows.num_columns - 1), rows.column(0)
+        return answer(node, [*out, taken(oldest.chunk(0), some), taken(newest.chunk(0), some)])
 
 
 def _frame_of(e: logical.Over) -> logical.Frame | None:
@@ -218,12 +217,11 @@ class _Frame:
         who, points = own or (np.arange(len(times)),) * 2
         with faults.naming(lambda point: f"the row at ts {times[who[point]]}"):
             *found, rows = self.sliding.results(faults)
-        of_row = pa.array(points)
         got: dict[x.Leaf, pa.Array] = {}
         for e, values_of in zip(self.functions, found, strict=True):
-            got[e] = values_of.take(of_row)
+            got[e] = taken(values_of, points)
             if e.function == "lag" and e.aggregate is None:
-                there = pc.greater(rows, e.offset).take(of_row)
+                there = taken(pc.greater(rows, e.offset), points)
                 got[e] = pc.if_else(there, got[e], pa.scalar(None, got[e].type))
         return got
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from seustream.engine.kernels import native
 from seustream.engine.stream.operator import EARLIEST, FOREVER
+from seustream.engine.stream.taken import rows_taken
 
 Ints = npt.NDArray[np.int64]
 OnLate = Callable[[str, pa.Table], None]
@@ -351,12 +352,12 @@ def _joined(parts: list[pa.Table]) -> pa.Table:
 def _sorted(rows: pa.Table) -> pa.Table:
     ts = timestamps(rows)
     if len(ts) > 1 and (ts[1:] < ts[:-1]).any():
-        return rows.take(pa.array(np.argsort(ts, kind="stable")))
+        return rows_taken(rows, np.argsort(ts, kind="stable"))
     return rows
 
 
 def _copied(rows: pa.Table) -> pa.Table:
-    return rows.take(pa.array(np.arange(rows.num_rows)))
+    return rows_taken(rows, np.arange(rows.num_rows))
 
 
 _EMPTY = pa.table({"ts": pa.array([], pa.int64())})

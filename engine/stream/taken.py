@@ -45,6 +45,15 @@ def of_pieces(pieces: Sequence[pa.Array], places: Places) -> pa.Array:
     return made(cells[0][0], found)
 
 
+def rows_taken(rows: pa.Table, places: Places) -> pa.Table:
+    """Returns the rows of a table in some places, all of which exist; each column is one array."""
+    columns = []
+    for column in rows.columns:
+        pieces = column.chunks or [pa.array([], column.type)]
+        columns.append(of_pieces(pieces, places))
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
 def made(schema: object, column: object) -> pa.Array:
     """Returns a column made by a kernel, given its two capsules."""
     both: Any = _Made(schema, column)

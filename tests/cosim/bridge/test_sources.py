@@ -53,6 +53,13 @@ def insert(ts: int, *values: Any, te: int | None = None) -> dict[str, Any]:
     return {"type": "INSERTION", "ts": ts, "te": ts + 1 if te is None else te, "values": values}
 
 
+def test_sources_over_ipv6(tmp_path: Path) -> None:
+    with served(tmp_path) as (made, _, client):
+        source = send(made.listen(source_address("tcp://[::1]:0")), HEADER)
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        source.close()
+
+
 @pytest.mark.parametrize(
     ("behind", "max_latency", "together"),
     [(0, 50, 2), (1, 50, 2), (9, 50, 9), (400, 50, 25), (400, 1_000, 400), (0, 1, 1), (7, 3, 1)],
