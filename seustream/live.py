@@ -148,11 +148,6 @@ class LiveQueries(ABC):
             assert of is not None
             if of.defined_by is not None:
                 raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
-            if of.table and of.name not in streams_read(self._compiled.program):  # type: ignore[union-attr]  # it has it
-                raise InputError(
-                    f"no query reads table {of.name} yet, and its rows are not kept for one",
-                    "register the query first: con.sql(…)",
-                )
             found = tuples_of(of.name, rows, of)
             self._given.setdefault(of.name, found.time)
             self._push(of.name, found.rows)

@@ -260,8 +260,24 @@ def test_a_table_is_read_from_the_file_it_names(tmp_path: Path) -> None:
         assert [rows.rows() for _, rows in con.finish()] == [[(1, "one", 3, 3)]]
     with ss.connect() as con:
         con.sql(table)
-        with pytest.raises(ss.Error, match="no query reads table t yet"):
-            con.push("t", [{"a": 1, "n": "uno"}])
+        con.push("t", [{"a": 1, "n": "uno"}])
+        con.sql(query)
+        con.push("S", [{"ts": 3, "a": 1}])
+        assert [rows.rows() for _, rows in con.finish()] == [[(1, "uno", 3, 3)]]
+
+
+@pytest.mark.parametrize("backend", ["engine", "golden"])
+@pytest.mark.parametrize("another", ["", "SELECT k + 1 AS n FROM R WHERE k > 5"])
+def test_a_table_that_no_query_reads_yet(backend: str, another: str) -> None:
+    with ss.connect(backend=backend) as con:
+        con.sql("CREATE TABLE t (k int, name varchar); CREATE STREAM R (k int)")
+        if another:
+            con.sql(another)
+        con.push("t", [{"k": 1, "name": "a"}, {"k": 2, "name": "b"}])
+        con.push("R", [{"ts": 1, "k": 1}])
+        con.sql("REGISTER QUERY j AS SELECT t.name FROM R, t WHERE R.k = t.k WINDOW ROWS 5")
+        con.push("R", [{"ts": 2, "k": 2}])
+        assert [(name, rows.rows()) for name, rows in con.finish()] == [("j", [("b", 2, 2)])]
 
 
 def test_what_is_no_text_and_no_time() -> None:
