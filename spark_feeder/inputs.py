@@ -99,6 +99,7 @@ def _files(
         lines = reader.options(**options).text(where)
         return _objects(lines.where(f.trim("value") != ""), stream)
     options |= {"header": "true", "enforceSchema": "false", "escape": '"', "nullValue": _NULL}
+    options["multiLine"] = "true"  # a cell in quotes may have line breaks
     # Spark assigns CSV columns by position, so the schema follows the file's own header.
     head = spark.read.options(**options).csv(where).columns
     cells = t.StructType([t.StructField(name, t.StringType(), True) for name in head])

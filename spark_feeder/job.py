@@ -112,12 +112,30 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
     return builder.getOrCreate()
 
 
+_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Spark writes milliseconds by default."""
+_AS_IT_IS = {
+    "csv": {
+        **_TIMES,
+        "header": "true",
+        "escape": '"',
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
+    },
+    "json": _TIMES,
+}
+"""The options with which a format of Spark writes each value so that it can be read again."""
+
+
 def files(folder: str | Path, format: str = "parquet") -> Sink:
     """Writes results as files, a folder for each query."""
 
     def sink(query: str, rows: DataFrame) -> DataStreamWriter:
         writer = rows.writeStream.format(format).option("path", str(Path(folder) / query))
-        return writer.option("header", "true") if format == "csv" else writer
+        return writer.options(**_AS_IT_IS.get(format, {}))
 
     return sink
 

@@ -7,7 +7,6 @@
 #include "grown.h"
 #include "taken.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <string>
 
@@ -102,12 +101,10 @@ class Column {
 
     bool real() const { return format[0] == 'f' || format[0] == 'g'; }
 
-    bool missing(const Values &column, int64_t row, int64_t place) const {
-        if (format[0] == 'n' || !column.there(row)) return true;
-        if (!real()) return false;
+    bool nan(int64_t place) const {
         double value;
         std::memcpy(&value, all.data() + place, 8);
-        return std::isnan(value);
+        return value != value;
     }
 
     template <typename T>
@@ -163,16 +160,19 @@ class Column {
         else
             words_of(of, from, count);
         Values column = of.values();
+        bool none = other[0] == 'n' || format[0] == 'n';
+        bool nulls = !none && column.of.null_count != 0 && column.of.buffers[0] != nullptr;
+        auto lacks = [&](int64_t i) { return none || (nulls && !column.there(from + i)) || (real() && nan(before + i)); };
         if (!flagged) {
-            bool any = other[0] == 'n' || format[0] == 'n' || !column.whole();
-            for (int64_t i = 0; i < count && !any && real(); ++i) any = missing(column, from + i, before + i);
+            bool any = none;
+            for (int64_t i = 0; nulls && i < count; ++i) any |= !column.there(from + i);
+            for (int64_t i = 0; real() && i < count; ++i) any |= nan(before + i);
             if (!any) return;
             flagged = true;
             there.add(before, 1);
         }
         auto *out = there.room(count);
-        for (int64_t i = 0; i < count; ++i)
-            out[i] = other[0] != 'n' && !missing(column, from + i, before + i);
+        for (int64_t i = 0; i < count; ++i) out[i] = !lacks(i);
     }
 
     // Drops the first `count` values.

@@ -85,7 +85,7 @@ def test_texts_of_files(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(seed)
     (stream,) = compile_text(TEXTS).streams
     names = ("ts", *(column.name for column in stream.columns))
-    pieces = ('"', "\\", ",", "'", "x", " ", "ts", ":", '"a": ')
+    pieces = ('"', "\\", ",", "'", "x", " ", "ts", ":", '"a": ', "\n")
     rows, cells = [], []
     for ts in range(60):
         a, b = chance.choice((None, ts)), chance.choice((True, False, None))

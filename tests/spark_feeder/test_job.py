@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import time
 from collections import Counter
@@ -17,12 +18,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Run
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
+from seustream.reading import read as read_file
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.inputs import InputSource, read
+from seustream.spark_feeder.inputs import InputSource, read, rows_of
 from seustream.spark_feeder.job import files, run, session
 from seustream.spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
@@ -74,6 +77,29 @@ def test_checkpoints_here_are_renamed_without_processes(
     with pytest.raises(Exception, match="FileAlreadyExists"):
         second.close()
     assert (tmp_path / "0").read_bytes() == b"once"
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_values_in_files_are_read_again(format: str, spark: SparkSession, tmp_path: Path) -> None:
+    """By `seustream run`, and by Spark as the source of another job."""
+    stream = compile_text("CREATE STREAM T (s varchar, at timestamp); SELECT s FROM T;").streams[0]
+    texts = [" lead", "tab\t", 'say "hi"', "back\\", "x\n2,y", "", None, "#", "日本"]
+    first = datetime.datetime(2026, 1, 1, 0, 0, 0, 1)
+    rows = [(n, s, first + datetime.timedelta(microseconds=n)) for n, s in enumerate(texts)]
+    columns = "ts bigint, s string, at timestamp_ntz"
+    spark.createDataFrame(rows, columns).coalesce(1).write.parquet(str(tmp_path / "in"))
+    given = spark.readStream.schema(columns).parquet(str(tmp_path / "in"))
+    writer = files(tmp_path, format)("out", given)
+    writer = writer.option("checkpointLocation", str(tmp_path / "state"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    (written,) = (tmp_path / "out").glob(f"*.{format}")
+    again = written.rename(tmp_path / f"again.{format}")
+    found = read_file(again, stream, lambda text: None)
+    assert [tuple(row.values()) for row in found.to_pylist()] == rows
+    source = rows_of(read(spark, InputSource.parse(str(again)), stream), stream)
+    query = source.writeStream.format("memory").queryName(f"again_{format}")
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(tuple(row) for row in spark.table(f"again_{format}").collect()) == rows
 
 
 def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
