@@ -34,14 +34,17 @@ from seustream.compiler.pattern import ir, rows
 from seustream.compiler.pattern.fields import fields
 
 TICKS = pa.int64()
+UNKNOWN = pa.null()
+"""The type of times of which none has been seen yet. It gives way to every other."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Times:
-    """The types of a program's times; `given` are those of base streams, integers by default."""
+    """The types of a program's times; `given` are those of base streams. They are integers if
+    nothing is known of any stream that a query reads."""
 
     def __init__(self, program: Program, given: Mapping[str, pa.DataType]) -> None:
-        self.streams = {stream.name: TICKS for stream in program.base}
+        self.streams = {stream.name: UNKNOWN for stream in program.base}
         self.streams |= {name: _of(kind) for name, kind in given.items()}
         self.tables = {stream.name for stream in program.base if stream.table}
         self.derived: dict[str, dict[str, pa.DataType]] = {}
@@ -70,10 +73,10 @@ class Times:
 
     def rows(self, stream: str, rows: pa.Table) -> pa.Table:
         """Returns rows of a stream with the type of their time."""
-        return _cast(rows, {"ts": self.streams.get(stream, TICKS)})
+        return _cast(rows, {"ts": self.streams.get(stream, UNKNOWN)})
 
     def _read_by(self, node: Node) -> pa.DataType:
-        return _common(self.streams.get(name, TICKS) for name in reads(node) - self.tables)
+        return _common(self.streams.get(name, UNKNOWN) for name in reads(node) - self.tables)
 
     def _columns_of(self, node: Relation | ir.MatchQuery) -> dict[str, pa.DataType]:
         """Returns the columns that are nothing but a time, with their types."""
@@ -107,7 +110,7 @@ class Times:
         """Returns the type that a column of a stream has in results."""
         ends = {column.name: "window_start" for column in stream.columns if column.ends is not None}
         if name == TIME_COLUMN.name or name in ends or ends.get("window_end") == name:
-            return self.streams.get(stream.name, TICKS)
+            return self.streams.get(stream.name, UNKNOWN)
         return self.derived.get(stream.name, {}).get(name, TICKS)
 
 
@@ -119,6 +122,8 @@ def _is_time(e: x.Expression) -> bool:
 
 def _of(kind: pa.DataType) -> pa.DataType:
     """Returns a time's type in results. Seconds are too coarse for the times that APAS computes."""
+    if kind == UNKNOWN:
+        return UNKNOWN
     if not pa.types.is_timestamp(kind):
         return TICKS
     return pa.timestamp("ms", kind.tz) if kind.unit == "s" else kind
@@ -127,10 +132,10 @@ def _of(kind: pa.DataType) -> pa.DataType:
 def _common(kinds: Iterable[pa.DataType]) -> pa.DataType:
     """Returns one type for times of several streams: integers where one has integers; milliseconds,
     which hold every time there is, where units differ; UTC where zones do."""
-    found = list(dict.fromkeys(kinds))
-    if len(found) == 1:
-        return found[0]
-    if TICKS in found or not found:
+    found = [kind for kind in dict.fromkeys(kinds) if kind != UNKNOWN]
+    if len(found) < 2:
+        return found[0] if found else UNKNOWN
+    if TICKS in found:
         return TICKS
     zones = {kind.tz for kind in found}
     units = {kind.unit for kind in found}
@@ -143,7 +148,7 @@ def _retyped(schema: pa.Schema, kinds: Mapping[str, pa.DataType]) -> pa.Schema:
 
 
 def _field(field: pa.Field[Any], kind: pa.DataType) -> pa.Field[Any]:
-    if kind == TICKS:
+    if kind in (TICKS, UNKNOWN):
         return field
     return field.with_type(pa.list_(kind) if pa.types.is_list(field.type) else kind)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest
+from seustream.engine.times import UNKNOWN
 from seustream.errors import InputError
 from seustream.tables import FAULTS_LISTED, BadCells, Field, fold
 
@@ -27,7 +28,7 @@ class InputFile:
     stream: Stream
     fields: tuple[Field, ...]
     warn: Warn
-    time: pa.DataType = field(default_factory=pa.int64)
+    time: pa.DataType = UNKNOWN
 
     def no_faults(self) -> list[BadCells]:
         return [BadCells() for _ in self.fields]

@@ -134,8 +134,9 @@ class _Objects:
         for place, values in enumerate(zip(*self._rows, strict=True)):
             of = self.source.fields[place]
             cells = _cells(values, of)
-            if of.is_time and not self._row and isinstance(cells[0], str):
-                self.source.time = time_type(pa.string(), cells[0])
+            if of.is_time and not self._row:
+                first = cells[0] if isinstance(cells[0], str) else None
+                self.source.time = time_type(pa.string(), first)
             self._chunks[place].append(from_cells(cells, of, self._row, self.cells[place]))
         self._row += len(self._rows)
         self._rows.clear()

@@ -24,7 +24,7 @@ from seustream.engine.analyze import analyzed
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
-from seustream.engine.times import Times, milliseconds
+from seustream.engine.times import UNKNOWN, Times, milliseconds
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declared, readable, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
@@ -149,7 +149,8 @@ class LiveQueries(ABC):
             if of.defined_by is not None:
                 raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
             found = tuples_of(of.name, rows, of)
-            self._given.setdefault(of.name, found.time)
+            if found.time != UNKNOWN:
+                self._given.setdefault(of.name, found.time)
             self._push(of.name, found.rows)
             if of.table:  # all of it
                 self._end(of.name)

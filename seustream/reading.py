@@ -24,6 +24,7 @@ import pyarrow.csv as pa_csv
 from seustream.columns import from_column
 from seustream.compiler.catalogue import Stream
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
+from seustream.engine.times import UNKNOWN
 from seustream.errors import InputError
 from seustream.fitting import Columns, InputFile, Warn, places_of
 from seustream.inputs import PlainFile, plain_files
@@ -33,7 +34,7 @@ from seustream.tables import BadCells, fields, from_text, time_type
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """A file's tuples, and the type of its times there."""
+    """A file's tuples, and the type of its times there, `UNKNOWN` if it has none."""
 
     rows: pa.Table
     time: pa.DataType
@@ -53,10 +54,12 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
     """
     with plain_files(path, _READERS) as files:
         found = [_read_file(file, stream, warn or _python_warning) for file in files]
-    if len({str(tuples.time) for tuples in found}) > 1:
-        kinds = ", ".join(f"{file.said}: {t.time}" for file, t in zip(files, found, strict=True))
-        raise InputError(f"{path}: the times of its files have several types", kinds)
-    return Tuples(pa.concat_tables([tuples.rows for tuples in found]), found[0].time)
+    kinds = [tuples.time for tuples in found if tuples.time != UNKNOWN]
+    if len(set(map(str, kinds))) > 1:
+        said = ", ".join(f"{file.said}: {t.time}" for file, t in zip(files, found, strict=True))
+        raise InputError(f"{path}: the times of its files have several types", said)
+    rows = pa.concat_tables([tuples.rows for tuples in found])
+    return Tuples(rows, kinds[0] if kinds else UNKNOWN)
 
 
 def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:

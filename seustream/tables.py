@@ -100,8 +100,8 @@ def shown(text: str) -> str:
 
 def time_type(kind: pa.DataType, first: str | None = None) -> pa.DataType:
     """Returns the type of a stream's times outside: timestamps, or integers. For text, the first
-    cell decides; the type has a zone if one is written there."""
-    if pa.types.is_timestamp(kind):
+    cell decides; the type has a zone if one is written there. That of a column of NULLs is unknown."""
+    if pa.types.is_timestamp(kind) or pa.types.is_null(kind):
         return kind
     found = None if first is None else _CELL_TIMESTAMP.fullmatch(first.strip(" \t"))
     if found is None:

@@ -13,6 +13,8 @@ sensor must not end a long query. The channel has no authentication, so it is re
 from __future__ import annotations
 
 import contextlib
+import datetime
+import math
 import socket
 import threading
 from collections import Counter
@@ -37,7 +39,7 @@ from seustream.cosim.bridge.registry import Catalogue
 from seustream.cosim.bridge.security import Address, AddressRefused
 from seustream.cosim.bridge.session import Session
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.elements import ElementKind, StreamElement
+from seustream.engine.temporal.elements import ElementKind, StreamElement, milliseconds
 from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
@@ -92,6 +94,9 @@ class _Entering:
     ordered: bool = field(init=False)
     columns: tuple[Column, ...] = field(init=False)
     end: Type | None = field(init=False)
+    time: int | None = field(init=False)
+    """The place of the column that holds the times of tuples, if there is one."""
+
     channel: TcpChannel | None = None
     last: tuple[int, int] | None = None
     promise: int | None = None
@@ -107,6 +112,8 @@ class _Entering:
         self.ordered = not self.slack and of.time is None and of.late == "drop"
         self.columns = tuple(leaves(of))
         self.end = next((c.type for c in self.stream.columns if c.name == END), None)
+        names = [column.name.lower() for column in self.columns]
+        self.time = None if of.time is None else names.index(of.time.lower())
 
     def checked(self, x: StreamElement) -> tuple[StreamElement | None, str]:
         """Returns the element to pass on, or the reason for dropping it."""
@@ -148,8 +155,15 @@ class _Entering:
                 raise NoSuchValue(f"{column.name} is NULL")
         return found
 
+    def _time(self, x: StreamElement) -> int:
+        """Returns the time of a tuple, by which its epoch is sorted."""
+        time = None if self.time is None else x.values[self.time]
+        if isinstance(time, datetime.datetime):
+            return math.floor(milliseconds(time))
+        return time if isinstance(time, int) else x.ts
+
     def table(self, elements: list[StreamElement]) -> pa.Table:
-        columns: dict[str, Any] = {"ts": [x.ts for x in elements]}
+        columns: dict[str, Any] = {"ts": list(map(self._time, elements))}
         if self.end is not None:
             columns[END] = [taken(x.te, self.end) for x in elements]
         schema = stream_schema(self.stream)

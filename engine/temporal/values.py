@@ -1,7 +1,8 @@
 """Converts values between the JSON of channels and the engine's form.
 
-A DATETIME travels as milliseconds since the epoch, with a fraction if it has microseconds; an
-INTERVAL as milliseconds; a DATE, a TIME and a DECIMAL as text; NULL as null. NaN is NULL.
+A DATETIME travels as milliseconds since the epoch, with a fraction if it has microseconds, or as
+text; an INTERVAL as milliseconds or text; a DATE and a TIME as text; a DECIMAL as text or a number;
+NULL as null. NaN is NULL.
 """
 
 from __future__ import annotations
@@ -16,6 +17,19 @@ from seustream.compiler.language.types import Kind, Type, integer_range, read_ti
 from seustream.engine.temporal.elements import EPOCH, milliseconds
 
 _NO = object()
+
+
+class Written(float):
+    """A number that keeps how it was written: a decimal may have more digits than a float."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> Written:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    text: str
 
 
 class NoSuchValue(ValueError):
@@ -49,17 +63,20 @@ def _taken(value: Any, of: Type) -> Any:
         case Kind.TIMESTAMP:
             if isinstance(value, datetime.datetime):
                 return value
+            if isinstance(value, str):
+                return _read(value, of.kind)
             return _after(EPOCH, value) if number else _NO
         case Kind.INTERVAL:
             if isinstance(value, datetime.timedelta):
                 return value
+            if isinstance(value, str):
+                return _read(value, of.kind)
             return _span(value) if number and isinstance(value, int) else _NO
         case Kind.DECIMAL:
             return _decimal(value, of)
         case Kind.DATE | Kind.TIME:
             if isinstance(value, str):
-                read = read_time(value, of.kind)
-                return _NO if read is None else read
+                return _read(value, of.kind)
             wanted = datetime.date if of.kind is Kind.DATE else datetime.time
             return value if isinstance(value, wanted) else _NO
         case _:
@@ -72,6 +89,11 @@ def _text(value: str, of: Type) -> Any:
     except UnicodeEncodeError:
         return _NO
     return value if of.length is None or len(value) <= of.length else _NO
+
+
+def _read(text: str, kind: Kind) -> Any:
+    found = read_time(text, kind)
+    return _NO if found is None else found
 
 
 def _float(value: float) -> Any:
@@ -105,6 +127,8 @@ def _after(begin: datetime.datetime, value: float) -> Any:
 
 
 def _decimal(value: Any, of: Type) -> Any:
+    if isinstance(value, Written):
+        value = value.text
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return _NO
     try:

@@ -11,7 +11,7 @@ from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.assembly import answer_schemas
 from seustream.engine.graph import GraphRun, drive
-from seustream.engine.times import Times
+from seustream.engine.times import UNKNOWN, Times
 
 TEXT = """CREATE STREAM R (a int, kind varchar(1));
 CREATE STREAM S (a int);
@@ -55,7 +55,7 @@ def test_a_column_that_is_a_time_has_its_streams_type() -> None:
     """A value computed from a time is a number; a query over both streams has integers."""
     zoned = "timestamp[ms, tz=UTC]"
     own = {"ts_oldest": zoned, "ts_newest": zoned}
-    assert types(R=UTC_MS) == {
+    assert types(R=UTC_MS, S=pa.int64()) == {
         "pair": {"ts": zoned},
         "alone": {"ts": zoned, "ts_oldest": zoned, "ts_newest": zoned},
         "sums": {},
@@ -70,6 +70,15 @@ def test_a_column_that_is_a_time_has_its_streams_type() -> None:
         "all_of": {},
         "rise": {"x_ts": zoned, "times": f"list<item: {zoned}>"},
     }
+
+
+def test_a_stream_without_times_yet_decides_nothing() -> None:
+    zoned = "timestamp[ms, tz=UTC]"
+    for found in (types(R=UTC_MS), types(R=UTC_MS, S=UNKNOWN)):
+        for name in ("pair", "over", "all_of"):
+            assert found[name]["ts_oldest"] == found[name]["ts_newest"] == zoned
+        assert "t" not in found["pair"], "a time of S alone"
+    assert not any(types(R=UNKNOWN).values())
 
 
 @pytest.mark.parametrize(

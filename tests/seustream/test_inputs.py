@@ -66,6 +66,18 @@ def test_messages_name_the_file_that_was_given(capfd: pytest.CaptureFixture[str]
     assert "the times of its files have several types" in capfd.readouterr().err
 
 
+def test_a_file_without_rows_has_no_type_of_time(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("some").mkdir()
+    Path("some/1.csv").write_text("ts,a\n")
+    Path("some/2.jsonl").write_text("")
+    Path("some/3.csv").write_text("ts,a\n2026-01-05T00:00:00Z,1\n")
+    text = "CREATE STREAM R (a int); CREATE STREAM S (a int); SELECT R.a FROM R LEFT JOIN S ON R.a = S.a WINDOW 5"
+    inputs = ["--input", "R=some", "--input", "S=some/1.csv"]
+    assert main(["run", "-c", text, *inputs, "-o", "-", "--quiet"]) == 0
+    last = "1,2026-01-05T00:00:00.000Z,2026-01-05T00:00:00.000Z"
+    assert capfd.readouterr().out.splitlines()[1:] == [last]
+
+
 @pytest.mark.parametrize("name", ["r.csv", "r.jsonl"])
 def test_a_file_may_begin_with_a_byte_order_mark(
     name: str, capfd: pytest.CaptureFixture[str]

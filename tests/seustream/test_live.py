@@ -499,3 +499,15 @@ def test_results_keep_the_types_of_the_query_that_gave_them() -> None:
         con.push("R", {"ts": [then], "a": [5]})
         found = [row[0] for _, rows in con.finish() for row in rows.rows()]
     assert found == [first, 5]
+
+
+def test_the_type_of_times_is_that_of_the_first_rows() -> None:
+    at = datetime.datetime(2026, 1, 1)
+    with ss.connect() as con:
+        con.sql("CREATE STREAM R (a int); CREATE STREAM S (a int)")
+        con.sql("SELECT R.a FROM R LEFT JOIN S ON R.a = S.a WINDOW RANGE 5")
+        con.push("R", {"ts": [], "a": []})
+        con.push("R", {"ts": [at], "a": [1]})
+        con.watermark("R", at + datetime.timedelta(seconds=9))
+        con.watermark("S", at + datetime.timedelta(seconds=9))
+        assert [rows.rows() for _, rows in con.results()] == [[(1, at, at)]]

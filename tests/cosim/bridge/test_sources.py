@@ -53,6 +53,25 @@ def insert(ts: int, *values: Any, te: int | None = None) -> dict[str, Any]:
     return {"type": "INSERTION", "ts": ts, "te": ts + 1 if te is None else te, "values": values}
 
 
+@pytest.mark.parametrize(("of", "at"), [("bigint", 0), ("timestamp", 0.5)])
+def test_the_column_with_the_time_orders_an_epoch(tmp_path: Path, of: str, at: float) -> None:
+    """The times of INSERTIONs mean nothing there."""
+    with served(tmp_path) as (_, address, client):
+        text = f"CREATE STREAM I (v int, at {of}) WITH (time = 'at', late = 'side');"
+        client.act("statement", p.Statement(text + "REGISTER QUERY q AS SELECT v FROM I;"))
+        kind = "INTEGER" if of == "bigint" else "DATETIME"
+        header = {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"], ["at", kind]]}
+        times = [1_000, 1_030, 1_010, 1_020]
+        rows = [insert(9 - n, n, time + at) for n, time in enumerate(times)]
+        source = send(address, header, *rows, {"type": "STOP"})
+        until(lambda: client.latest("q")["over"])
+        found = client.read("q", 0, client.latest("q")["end"])
+        assert found.column("v").to_pylist() == [0, 2, 3, 1]
+        assert found.column("ts_newest").to_pylist() == sorted(times)
+        assert client.latest("late.I")["end"] == 0
+        source.close()
+
+
 def test_sources_over_ipv6(tmp_path: Path) -> None:
     with served(tmp_path) as (made, _, client):
         source = send(made.listen(source_address("tcp://[::1]:0")), HEADER)
