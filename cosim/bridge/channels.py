@@ -18,7 +18,7 @@ import json
 import socket
 
 from seustream.engine.temporal.elements import EARLIEST, FOREVER, ElementKind, StreamElement
-from seustream.engine.temporal.values import Written
+from seustream.engine.temporal.values import Spelled
 from seustream.engine.temporal.values import shown_value as told_as
 
 MAX_LINE = 1 << 20
@@ -67,7 +67,7 @@ class TcpChannel:
 def decode(line: bytes) -> tuple[StreamElement, str | None]:
     """Decodes a line to an element, and the stream that a HEADER names."""
     try:
-        found = json.loads(line.decode("utf-8"), parse_float=Written)
+        found = json.loads(line.decode("utf-8"), parse_float=Spelled)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise LineMalformed(f"no JSON: {error}") from None
     if not isinstance(found, dict) or str(found.get("type")) not in ElementKind.__members__:

@@ -26,8 +26,7 @@ class _Known(NamedTuple):
 
 
 _all: dict[int, _Known] = {}
-"""What is known of the latest queries, by the id of each, which is kept alive beside it; each step
-asks for it."""
+"""The latest queries, by the id of each, which is kept alive beside it; each step asks for one."""
 
 
 def result_schema(node: Relation) -> pa.Schema:

@@ -19,12 +19,12 @@ from seustream.engine.temporal.elements import EPOCH, milliseconds
 _NO = object()
 
 
-class Written(float):
+class Spelled(float):
     """A number that keeps how it was written: a decimal may have more digits than a float."""
 
     __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> Written:
+    def __new__(cls, text: str) -> Spelled:
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -127,7 +127,7 @@ def _after(begin: datetime.datetime, value: float) -> Any:
 
 
 def _decimal(value: Any, of: Type) -> Any:
-    if isinstance(value, Written):
+    if isinstance(value, Spelled):
         value = value.text
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return _NO

@@ -16,7 +16,7 @@ import pytest
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Type
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.values import NoSuchValue, Written, shown_value, taken
+from seustream.engine.temporal.values import NoSuchValue, Spelled, shown_value, taken
 
 VALUES: list[tuple[Type, Any, Any]] = [
     (t.BIGINT, -(2**63), -(2**63)),
@@ -31,10 +31,10 @@ VALUES: list[tuple[Type, Any, Any]] = [
     (t.INTERVAL, -300_000, datetime.timedelta(minutes=-5)),
     (t.decimal(5, 2), "3.25", Decimal("3.25")),
     (t.decimal(5, 2), 7, Decimal(7)),
-    (t.decimal(38, 20), Written("0.12345678901234567890"), Decimal("0.12345678901234567890")),
-    (t.DOUBLE, Written("1.5"), 1.5),
-    (t.REAL, Written("0.1"), 0.10000000149011612),
-    (t.TIMESTAMP, Written("1500.5"), datetime.datetime(1970, 1, 1, 0, 0, 1, 500500)),
+    (t.decimal(38, 20), Spelled("0.12345678901234567890"), Decimal("0.12345678901234567890")),
+    (t.DOUBLE, Spelled("1.5"), 1.5),
+    (t.REAL, Spelled("0.1"), 0.10000000149011612),
+    (t.TIMESTAMP, Spelled("1500.5"), datetime.datetime(1970, 1, 1, 0, 0, 1, 500500)),
     (t.TIMESTAMP, "2026-01-01T01:00:00+01:00", datetime.datetime(2026, 1, 1)),
     (t.INTERVAL, "1 min 500 ms", datetime.timedelta(seconds=60.5)),
     (t.decimal(38, 0), 10**38 - 1, Decimal(10**38 - 1)),
