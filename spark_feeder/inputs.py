@@ -26,7 +26,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema
 from seustream.spark_feeder.cells import milliseconds, ntz_millis, spelled, value
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.types import spark_schema, time_type
+from seustream.spark_feeder.types import quoted, spark_schema, time_type
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -146,7 +146,7 @@ def _valued(texts: DataFrame, stream: Stream) -> DataFrame:
     columns = []
     for field in texts.schema:
         name, kind = field.name, own.get(field.name.lower(), field.dataType)
-        column = texts[_quoted(name)]
+        column = texts[quoted(name)]
         if name.lower() != "ts" and field.dataType != kind:
             column = value(column.cast("string"), kind, f"stream {stream.name}, column {name}")
         columns.append(column.alias(name))
@@ -170,7 +170,7 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
         )
     columns = [_ts(frame, by_name["ts"], stream)]
     for field in spark_schema(stream_schema(stream)).fields[1:]:
-        columns.append(frame[_quoted(by_name[field.name.lower()])].alias(field.name))
+        columns.append(frame[quoted(by_name[field.name.lower()])].alias(field.name))
     return frame.select(*columns)
 
 
@@ -186,7 +186,7 @@ def _timed(frame: DataFrame, stream: Stream) -> DataFrame:
     """Copies the stream's declared time column to `ts`; rows whose time is NULL are left out."""
     if stream.time is None or stream.time.lower() not in map(str.lower, frame.columns):
         return frame
-    time = frame[_quoted(stream.time)]
+    time = frame[quoted(stream.time)]
     return frame.where(time.isNotNull()).withColumn("ts", time)
 
 
@@ -202,7 +202,7 @@ def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame
 def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
     """Returns milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
     kind = frame.schema[name].dataType
-    time = frame[_quoted(name)]
+    time = frame[quoted(name)]
     match kind:
         case t.LongType() | t.IntegerType() | t.ShortType() | t.ByteType():
             found = time.cast("bigint")
@@ -218,10 +218,6 @@ def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
                 "want whole milliseconds, or a timestamp",
             )
     return found.alias("ts")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _items(select: str) -> Sequence[str]:

@@ -27,7 +27,7 @@ from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
 from seustream.spark_feeder.checkpoints import location
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.types import for_bridge
+from seustream.spark_feeder.types import for_bridge, quoted
 
 STREAM = "stream"
 """The column of the common frame that names a row's stream."""
@@ -36,7 +36,9 @@ STREAM = "stream"
 def together(frames: Mapping[str, DataFrame]) -> DataFrame:
     """Combines several streams into one frame: each row's stream, and its columns."""
     tagged = [
-        frame.select(f.lit(name).alias(STREAM), f.struct(*frame.columns).alias(name))
+        frame.select(
+            f.lit(name).alias(STREAM), f.struct(*map(quoted, frame.columns)).alias(_rows(name))
+        )
         for name, frame in frames.items()
     ]
     whole = tagged[0]
@@ -47,7 +49,12 @@ def together(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 def of_stream(batch: DataFrame, name: str) -> DataFrame:
     """Extracts one of these streams."""
-    return batch.where(f.col(STREAM) == name).select(f"`{name}`.*")
+    return batch.where(f.col(STREAM) == name).select(f"{quoted(_rows(name))}.*")
+
+
+def _rows(name: str) -> str:
+    """Names the column of a stream's rows, which may be called as the column beside it."""
+    return f"rows of {name}"
 
 
 class SitesFeed:

@@ -75,10 +75,17 @@ class _Stopped(Exception):
 
 
 class BridgedStreams(SqlStreams):
-    """Results of queries at a bridge, with the feed that brings it the streams."""
+    """Results of queries at a bridge, with the feed that brings it the streams. Those of a `resumed`
+    feed may have been read and given up before: a reader without a checkpoint wants them all."""
 
     def __init__(
-        self, at: BridgedQueries, place: Path, drain: Drain, ends: bool, stack: contextlib.ExitStack
+        self,
+        at: BridgedQueries,
+        place: Path,
+        drain: Drain,
+        ends: bool,
+        resumed: bool,
+        stack: contextlib.ExitStack,
     ) -> None:
         self.bridge = at.connection.bridges[0]
         self._at, self._drain, self._ends = at, drain, ends
@@ -87,8 +94,8 @@ class BridgedStreams(SqlStreams):
         program = at.compilation.program
         frames = []
         for name in program.names:
-            begin = str(at.connection.client().latest(name)["first"])
-            rows = at.results(name, f"{OBSERVED}_{name}", drain=drain.folder, begin=begin)
+            begin = 0 if resumed else at.connection.client().latest(name)["first"]
+            rows = at.results(name, f"{OBSERVED}_{name}", drain=drain.folder, begin=str(begin))
             frames.append((name, rows))
         super().__init__(frames, place, stack)
         self._thread = threading.Thread(target=self._feed, name="seustream feed", daemon=True)
@@ -183,7 +190,7 @@ def sql_streams(
                 "name another one, or give the text it was begun with",
             ) from None
         drain = Drain(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-feed-")))
-        return BridgedStreams(at, place, drain, ends, stack.pop_all())
+        return BridgedStreams(at, place, drain, ends, checkpoint is not None, stack.pop_all())
 
 
 def _place(checkpoint: str | Path | None, stack: contextlib.ExitStack) -> Path:

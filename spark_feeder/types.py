@@ -15,6 +15,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
 
+def quoted(name: str) -> str:
+    """Quotes a name that Spark would otherwise read as a path."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def spark_schema(schema: pa.Schema) -> StructType:
     """Returns the bridge's columns as Spark's."""
     fields = []

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.sites_feed import SitesFeed, together
+from seustream.spark_feeder.sites_feed import SitesFeed, of_stream, together
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import found, network
 
@@ -62,6 +62,18 @@ def test_statement_42_batches_run_again_in_spark(spark: SparkSession, tmp_path: 
     assert any(row.t <= block.tau - 10 for block in blocks for row in block.rows)
     assert found(net) == answer(WINDOWS, blocks)
     assert found(net)
+
+
+def test_names_that_spark_reads_otherwise(spark: SparkSession) -> None:
+    frames = {
+        "stream": spark.createDataFrame([(1, 2)], "ts bigint, `x.y` int"),
+        "a`b": spark.createDataFrame([(3, 4)], "ts bigint, stream int"),
+    }
+    batch = together(frames)
+    for name, frame in frames.items():
+        mine = of_stream(batch, name)
+        assert mine.columns == frame.columns
+        assert mine.collect() == frame.collect()
 
 
 def test_every_stream_has_a_source(tmp_path: Path) -> None:

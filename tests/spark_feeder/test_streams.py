@@ -88,6 +88,8 @@ def test_all_results_once_and_after_a_restart_nothing_new(
         assert sorted(found.itertuples(index=False, name=None)) == want
         large = spark.read.parquet(str(tmp_path / "large")).toPandas()
         assert sorted(large.id) == sorted(payments[payments.paid > 60].id)
+    with pytest.raises(StreamingQueryException, match="trimmed: settled: its first"):
+        deliver(started()["settled"], tmp_path / "another")
     with pytest.raises(Error, match="is the checkpoint of other queries") as refused:
         started(SQL.replace("60", "61"))
     assert "name another one" in str(refused.value.hint)
