@@ -144,11 +144,11 @@ def _parsers(wanted: Collection[str]) -> tuple[Parser, dict[str, Parser]]:
 def parsed(given: Sequence[str]) -> argparse.Namespace:
     """Returns the arguments of a command, with the defaults of file and environment."""
     top, made = _parsers(given[:1])
-    for name, of in made.items():
+    for of in made.values():
         from seustream.defaults import BadDefault, set_defaults
 
         try:
-            set_defaults(of, name, COMMANDS, os.environ, Path())
+            set_defaults(of, given, COMMANDS, os.environ, Path())
         except BadDefault as error:
             of.exit(2, f"seustream: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
     arguments, rest = top.parse_known_args(given)
@@ -157,7 +157,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     for of in made.values():
         from seustream.defaults import override
 
-        override(of, arguments)
+        override(of, given, arguments)
     arguments.all_commands = parser  # for shell completion
     arguments.usual = lambda: top.parse_args(given[:1])  # for a command that asks what was given
     return arguments

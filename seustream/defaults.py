@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,39 +28,68 @@ class BadDefault(Exception):
 
 def set_defaults(
     parser: argparse.ArgumentParser,
-    command: str,
+    given: Sequence[str],
     commands: Collection[str],
     environment: Mapping[str, str],
     folder: Path,
 ) -> None:
-    """Gives the options of a command the defaults of the file and the environment."""
-    options = {
-        action.option_strings[-1].lstrip("-"): action
-        for action in parser._actions
-        if action.option_strings and action.dest not in ("help", "text")
-    }
+    """Gives the options of the command that is `given` the defaults of the file and the environment,
+    and those of its sub-command. The file may name options of the other sub-commands, too."""
+    command, options = given[0], _options(_running(parser, given))
+    known = _options([parser, *_sub_commands(parser).values()])
     for name, value in _table(folder / FILE, command, commands).items():
-        if name not in options:
+        if name not in known:
             where = f"{FILE}: [{command}] has an option {name}, which {command} has not"
-            raise BadDefault(where, _near(name, options))
-        options[name].default = _value(options[name], value, f"{FILE}: {name}")
+            raise BadDefault(where, _near(name, known))
+        if name in options:
+            _give(options[name], value, f"{FILE}: {name}")
     for name, action in options.items():
         variable = PREFIX + name.upper().replace("-", "_")
         if variable in environment:
-            action.default = _value(action, environment[variable], variable)
+            _give(action, environment[variable], variable)
 
 
-def override(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+def override(
+    parser: argparse.ArgumentParser, given: Sequence[str], arguments: argparse.Namespace
+) -> None:
     """Removes defaults of NAME=VALUE where the command line has another value of the name: what may be
     given several times adds to its defaults."""
-    for action in parser._actions:
+    for action in _options(_running(parser, given)).values():
         if not isinstance(action, argparse._AppendAction) or not action.default:
             continue
         usual, found = list(action.default), list(getattr(arguments, action.dest))
-        given = found[len(usual) :]
-        names = {_name(one) for one in given} - {None}
+        more = found[len(usual) :]
+        names = {_name(one) for one in more} - {None}
         kept = [one for one in usual if _name(one) not in names]
-        setattr(arguments, action.dest, kept + given)
+        setattr(arguments, action.dest, kept + more)
+
+
+def _running(
+    parser: argparse.ArgumentParser, given: Sequence[str]
+) -> list[argparse.ArgumentParser]:
+    """Returns the parsers of a command and of its sub-command."""
+    below = _sub_commands(parser)
+    return [parser, *(below[name] for name in given[1:2] if name in below)]
+
+
+def _sub_commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    return {name: sub for one in found for name, sub in one.choices.items()}
+
+
+def _options(parsers: Collection[argparse.ArgumentParser]) -> dict[str, argparse.Action]:
+    """Returns the options that may have another default, by name."""
+    return {
+        action.option_strings[-1].lstrip("-"): action
+        for parser in parsers
+        for action in parser._actions
+        if action.option_strings and action.dest not in ("help", "text")
+    }
+
+
+def _give(action: argparse.Action, value: Any, where: str) -> None:
+    action.default = _value(action, value, where)
+    action.required = False
 
 
 def _name(value: object) -> str | None:

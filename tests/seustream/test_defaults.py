@@ -31,6 +31,37 @@ def test_file_environment_and_options_in_that_order(monkeypatch: pytest.MonkeyPa
     assert parsed(["explain", "q.xsql"]).format == "text"
 
 
+def test_options_of_sub_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("seustream.toml").write_text(
+        '[query]\nbridge = "grpc://host:1"\nformat = "jsonl"\n[journal]\no = "saved"\n'
+    )
+    assert parsed(["query", "list"]).bridge == "grpc://host:1"
+    found = parsed(["query", "results", "q"])
+    assert (found.bridge, found.format, found.follow) == ("grpc://host:1", "jsonl", False)
+    assert parsed(["journal", "export", "kept"]).out == Path("saved")
+    monkeypatch.setenv("SEUSTREAM_BRIDGE", "grpc://host:2")
+    monkeypatch.setenv("SEUSTREAM_FOLLOW", "1")
+    monkeypatch.setenv("SEUSTREAM_ACCEPT_LOSS", "true")
+    assert parsed(["query", "register", "q.xsql"]).bridge == "grpc://host:2"
+    assert parsed(["query", "list", "--bridge", "grpc://host:3"]).bridge == "grpc://host:3"
+    assert parsed(["query", "results", "q"]).follow
+    assert parsed(["journal", "repair", "kept"]).accept_loss
+    monkeypatch.setenv("SEUSTREAM_FORMAT", "parquet")  # for run; only `query results` refuses it
+    assert parsed(["query", "stop", "q"]).bridge == "grpc://host:2"
+
+
+@pytest.mark.parametrize("action", [["list"], ["results", "q"], []])
+def test_an_option_that_no_sub_command_has(
+    action: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("seustream.toml").write_text('[query]\nbrigde = "grpc://host:1"\n')
+    with pytest.raises(SystemExit) as ended:
+        main(["query", *action])
+    assert ended.value.code == 2
+    said = "option brigde, which query has not\n  hint: did you mean bridge?"
+    assert said in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
