@@ -149,12 +149,13 @@ class GraphRun:
             raise RowsRefused(f"there is no stream {stream}", f"streams: {names}")
         if stream in self.ended:
             raise RowsRefused(f"stream {stream} has ended")
-        count, rows = rows.num_rows, intake.take(rows)
+        count = rows.num_rows
+        rows, times = intake.take(rows)
         self.timeless[stream] += count - rows.num_rows
         self._stirred.add(stream)
         gate = self.gates[stream]
         before = gate.by_name[stream].late
-        gate.push(stream, rows)
+        gate.push(stream, rows, times)
         late = gate.by_name[stream].late - before
         if late and intake.stream.late == "error":
             hint = f"it allows {gate.slack} ms of max_out_of_orderness, late = 'drop' leaves such rows out"

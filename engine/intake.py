@@ -56,9 +56,9 @@ class Intake:
         self._lengths = {c.name: c.type.length for c in stream.columns if c.type.kind in _TEXTS}
         self._seen: _Seen | None = None
 
-    def take(self, rows: pa.Table) -> pa.Table:
-        """Returns the rows in the stream's form; raises `RowsRefused` for rows that do not fit
-        it."""
+    def take(self, rows: pa.Table) -> tuple[pa.Table, native.TimesOf | None]:
+        """Returns the rows in the stream's form, and their times where these are known by then;
+        raises `RowsRefused` for rows that do not fit the stream."""
         if self.stream.time is not None or self.stream.table:
             rows = self._timed(rows)
         seen = self._seen
@@ -70,8 +70,9 @@ class Intake:
             # Through a reader, because a table first looks where the memory of each column is.
             sound = native.sound(own.to_reader().__arrow_c_stream__(), seen.wants)
             if sound is not None:
-                return rows if seen.same else self._renamed(*sound)
-        return self._changed(rows, seen)
+                capsule, at, times = sound
+                return (rows if seen.same else self._renamed(capsule, at)), times
+        return self._changed(rows, seen), None
 
     def _renamed(self, capsule: object, at: int) -> pa.Table:
         """Returns the same cells under the stream's schema, which differs in nullability. It costs
@@ -163,7 +164,7 @@ class Intake:
 
 def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
     """Returns the rows in the stream's form."""
-    return _intake(stream).take(rows)
+    return _intake(stream).take(rows)[0]
 
 
 _intake = functools.lru_cache(maxsize=256)(Intake)

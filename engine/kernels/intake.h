@@ -19,10 +19,31 @@ inline bool short_enough(const Values &texts, int64_t most) {
     return true;
 }
 
+// The first and the last time of rows, and whether the times never decrease.
+struct TimesOf {
+    int64_t first = 0, last = INT64_MIN;
+    bool any = false, ordered = true;
+
+    void add(const Values &column) {
+        if (column.size() == 0) return;
+        const auto *ts = column.data<int64_t>();
+        if (!any) first = ts[0];
+        any = true;
+        ordered = ordered && ts[0] >= last && std::is_sorted(ts, ts + column.size());
+        last = ts[column.size() - 1];
+    }
+
+    PyObject *handed() const {
+        return Py_BuildValue("LLO", static_cast<long long>(first), static_cast<long long>(last),
+                             ordered ? Py_True : Py_False);
+    }
+};
+
 // Returns rows as one piece if no column has a NaN, a NULL where none is allowed, or too long a
-// text: the capsule of Arrow's array, and its address. Otherwise returns None. `wants` has four
-// numbers per check: the column, the bytes of a real or 0, whether NULL is refused, and the maximum
-// number of characters or -1.
+// text: the capsule of Arrow's array, its address, and the times of its first column, None without
+// rows. Otherwise returns None. `wants` has four numbers per check: the column, the bytes of a real
+// or 0, whether NULL is refused, and the maximum number of characters or -1. The first column has the
+// times.
 inline PyObject *sound(PyObject *args) {
     PyObject *rows_, *wants_;
     if (!PyArg_ParseTuple(args, "OO", &rows_, &wants_)) throw Raised();
@@ -42,31 +63,26 @@ inline PyObject *sound(PyObject *args) {
         good = good && (want[2] == 0 || column.whole());
         if (!good || (want[3] >= 0 && !short_enough(column, want[3]))) Py_RETURN_NONE;
     }
+    TimesOf times;
+    if (rows.n_children > 0) times.add(Values{*rows.children[0]});
+    PyObject *found = times.any ? times.handed() : Py_NewRef(Py_None);
     auto *moved = new ArrowArray(rows);
     rows.release = nullptr;
-    return Py_BuildValue("NK", wrapped(moved), reinterpret_cast<unsigned long long>(moved));
+    return Py_BuildValue("NKN", wrapped(moved), reinterpret_cast<unsigned long long>(moved), found);
 }
 
-// Returns the first and the last time of the rows, and whether the times never decrease.
+// Returns the times of a column.
 inline PyObject *times(PyObject *args) {
     PyObject *column_;
     if (!PyArg_ParseTuple(args, "O", &column_)) throw Raised();
     Pieces pieces(column_);
     pieces.want("l");
-    int64_t first = 0, last = INT64_MIN;
-    bool any = false, ordered = true;
+    TimesOf found;
     for (;;) {
         Held<ArrowArray> piece;
         if (!pieces.next(piece)) break;
-        Values column{piece};
-        if (column.size() == 0) continue;
-        const auto *ts = column.data<int64_t>();
-        if (!any) first = ts[0];
-        any = true;
-        ordered = ordered && ts[0] >= last && std::is_sorted(ts, ts + column.size());
-        last = ts[column.size() - 1];
+        found.add(Values{piece});
     }
-    if (!any) throw std::out_of_range("no rows");
-    return Py_BuildValue("LLO", static_cast<long long>(first), static_cast<long long>(last),
-                         ordered ? Py_True : Py_False);
+    if (!found.any) throw std::out_of_range("no rows");
+    return found.handed();
 }

@@ -25,6 +25,8 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Test = tuple[int, Ints, Flags, Ints, Flags]
+TimesOf = tuple[int, int, bool]
+"""The first and the last time of rows, and whether the times never decrease."""
 Found = tuple[tuple[int, ...], tuple[bytes | None, ...] | None]
 """The addresses of results, as Arrow's arrays that are there until the next call; 0 for those of parts
 whose states are elsewhere. Then None, or for each result bytes that are 1 where it has no value
@@ -416,19 +418,19 @@ def taken(
     """Takes some rows of a column, each of whose pieces is the two capsules of an Arrow array.
     Returns the array capsule of these rows, or None if such values cannot be taken here."""
 
-def sound(rows: object, wants: Ints, /) -> tuple[object, int] | None:
+def sound(rows: object, wants: Ints, /) -> tuple[object, int, TimesOf | None] | None:
     """Returns rows, given as a capsule of Arrow's stream, as one array, if they are one piece in
-    which no column has a NaN, a NULL where none is allowed, or too long a text: the array's capsule
-    and its address. Otherwise returns None. `wants` has four numbers per check: the column, the
-    bytes of a real or 0, whether NULL is refused, and the maximum number of characters or -1."""
+    which no column has a NaN, a NULL where none is allowed, or too long a text: the array's capsule,
+    its address, and the times in its first column, None without rows. Otherwise returns None.
+    `wants` has four numbers per check: the column, the bytes of a real or 0, whether NULL is refused,
+    and the maximum number of characters or -1."""
 
 def contents(rows: object, /) -> tuple[int, int, int]:
     """Returns the number of rows, given as a capsule of Arrow's stream, and two sums of a hash of
     each row, which are the same for the same rows in any order and any split."""
 
-def times(column: object, /) -> tuple[int, int, bool]:
-    """Returns the first and the last time of a column of 64-bit integers, given as a capsule of
-    Arrow's stream, and whether the times never decrease."""
+def times(column: object, /) -> TimesOf:
+    """Returns the times of a column of 64-bit integers, given as a capsule of Arrow's stream."""
 
 def keys(columns: tuple[tuple[object, object], ...], codes: Codes, out: Ints, /) -> None:
     """Numbers the combination of values in each row. NULL counts as a value like any other, and NaN

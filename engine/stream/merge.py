@@ -166,12 +166,13 @@ class Merger:
         )
         return _sorted(rows)
 
-    def push(self, name: str, rows: pa.Table) -> None:
-        """Takes rows of one stream in the order in which they arrive."""
+    def push(self, name: str, rows: pa.Table, times: native.TimesOf | None = None) -> None:
+        """Takes rows of one stream in the order in which they arrive, with their times if these are
+        known."""
         queue = self.by_name[name]
         if not rows.num_rows:
             return
-        first, last, ordered = native.times(rows.column("ts").__arrow_c_stream__())
+        first, last, ordered = times or native.times(rows.column("ts").__arrow_c_stream__())
         promise, known = queue.promise, queue.highest
         floor = EARLIEST if promise is None else promise
         if known is None:

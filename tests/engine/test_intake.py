@@ -125,7 +125,7 @@ def test_every_form_of_rows(seed: int) -> None:
         given = pa.table({name: pa.array(values[name], types[name]) for name in names})
         if chance.random() < 0.5:
             given = pa.concat_tables([given.slice(0, rows // 2), given.slice(rows // 2)])
-        taken = one.take(given)
+        taken, _ = one.take(given)
         assert taken.schema == one.schema
         wanted = [None if v is None or math.isnan(v) else v for v in values["v"]]
         assert taken.to_pydict() == values | {"v": wanted}

@@ -342,7 +342,14 @@ def test_times_of_pieces(seed: int) -> None:
         cuts = np.sort(chance.integers(0, len(times) + 1, 3))
         pieces = [pa.array(part) for part in np.split(times, cuts)]
         found = native.times(pa.chunked_array(pieces).__arrow_c_stream__())
-        assert found == (times[0], times[-1], bool((times[1:] >= times[:-1]).all()))
+        wanted = (times[0], times[-1], bool((times[1:] >= times[:-1]).all()))
+        assert found == wanted
+        rows = pa.table({"ts": times}).slice(len(times) // 3)
+        _, _, told = native.sound(rows.__arrow_c_stream__(), np.array([0, 0, 1, -1])) or (0, 0, 0)
+        assert told == native.times(rows.column("ts").__arrow_c_stream__())
+    none = native.sound(pa.table({"ts": times[:0]}).__arrow_c_stream__(), np.empty(0, np.int64))
+    assert none is not None
+    assert none[2] is None
 
 
 @pytest.mark.parametrize("seed", range(8))
