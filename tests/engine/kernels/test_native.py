@@ -347,7 +347,9 @@ def test_times_of_pieces(seed: int) -> None:
         rows = pa.table({"ts": times}).slice(len(times) // 3)
         _, _, told = native.sound(rows.__arrow_c_stream__(), np.array([0, 0, 1, -1])) or (0, 0, 0)
         assert told == native.times(rows.column("ts").__arrow_c_stream__())
-    none = native.sound(pa.table({"ts": times[:0]}).__arrow_c_stream__(), np.empty(0, np.int64))
+    batch = pa.record_batch({"ts": times[:0]})
+    empty = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    none = native.sound(empty.__arrow_c_stream__(), np.empty(0, np.int64))
     assert none is not None
     assert none[2] is None
 
