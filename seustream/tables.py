@@ -23,6 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.language.spellings import (
+    CLOCK,
+    DATE,
+    FALSE,
+    INTEGER,
+    NOT_FINITE,
+    REAL,
+    TRUE,
+    ZONE,
+)
 from seustream.compiler.language.types import (
     BIGINT,
     INTERVAL,
@@ -143,31 +153,23 @@ def from_cells(
     return _slow(cells, of, row, faults)
 
 
-_INTEGER = r"[+-]?[0-9]+"
-_REAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_NOT_FINITE = r"[+-]?(?:[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])"
-_DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-_CLOCK = r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?"
-_ZONE = r"[Zz]|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?"
-
-_CELL_INTEGER = re.compile(_INTEGER)
-_CELL_REAL = re.compile(f"(?:{_REAL}|({_NOT_FINITE}))")
-_CELL_DATE = re.compile(_DATE)
-_CELL_CLOCK = re.compile(_CLOCK)
-_CELL_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?:{_ZONE})?)?")
+_CELL_INTEGER = re.compile(INTEGER)
+_CELL_REAL = re.compile(f"(?:{REAL}|({NOT_FINITE}))")
+_CELL_DATE = re.compile(DATE)
+_CELL_CLOCK = re.compile(CLOCK)
+_CELL_TIMESTAMP = re.compile(f"{DATE}(?:[Tt ]{CLOCK}(?:{ZONE})?)?")
 
 # The spellings that the vectorised path takes: each pattern accepts a subset of the one above, and
 # of what Arrow casts.
 _FAST_INTEGER = "^-?[0-9]+$"
-_FAST_REAL = f"^(?:{_REAL}|{_NOT_FINITE})$"
+_FAST_REAL = f"^(?:{REAL}|{NOT_FINITE})$"
 _FAST_DECIMAL = r"^-?[0-9]+(?:\.[0-9]+)?$"
-_FAST_DATE = f"^{_DATE}$"
-_FAST_CLOCK = "^" + _CLOCK.replace("[0-9]+", "[0-9]{1,3}") + "$"
-_FAST_NAIVE = f"^{_DATE}(?:[T ]" + _CLOCK.replace("[0-9]+", "[0-9]{1,6}") + ")?$"
-_FAST_ZONED = f"^{_DATE}[T ]" + _CLOCK.replace("[0-9]+", "[0-9]{1,6}") + "(?:Z|[+-][0-9:]+)$"
+_FAST_DATE = f"^{DATE}$"
+_FAST_CLOCK = "^" + CLOCK.replace("[0-9]+", "[0-9]{1,3}") + "$"
+_FAST_NAIVE = f"^{DATE}(?:[T ]" + CLOCK.replace("[0-9]+", "[0-9]{1,6}") + ")?$"
+_FAST_ZONED = f"^{DATE}[T ]" + CLOCK.replace("[0-9]+", "[0-9]{1,6}") + "(?:Z|[+-][0-9:]+)$"
 
-_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
-_BOOLEANS = pa.array([*_TRUE, *_FALSE])
+_BOOLEANS = pa.array([*TRUE, *FALSE])
 
 _EXPECTED = {
     Kind.INT: "an int",
@@ -206,7 +208,7 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
             case Kind.BOOLEAN:
                 index = pc.index_in(pc.utf8_lower(text), value_set=_BOOLEANS)
                 known = index.null_count == text.null_count
-                return arrow(pc.less(index, len(_TRUE))) if known else None
+                return arrow(pc.less(index, len(TRUE))) if known else None
             case Kind.DATE:
                 return arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
             case Kind.TIME:
@@ -441,9 +443,9 @@ def length_reason(text: str, of: Field) -> str:
 
 def _boolean(text: str, of: Field) -> bool:
     folded = text.lower()
-    if folded not in _TRUE and folded not in _FALSE:
+    if folded not in TRUE and folded not in FALSE:
         raise _not(text, of)
-    return folded in _TRUE
+    return folded in TRUE
 
 
 def _date(text: str, of: Field) -> int:

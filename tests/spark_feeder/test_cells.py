@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
@@ -62,6 +63,10 @@ def test_times_with_offsets(spark: SparkSession) -> None:
         (t.DecimalType(9, 2), ["1.2500", "-.05", "1.2345e2"],
          [Decimal("1.25"), Decimal("-0.05"), Decimal("123.45")]),
         (t.DateType(), ["2006-03-01", " "], [datetime.date(2006, 3, 1), None]),
+        (t.DecimalType(9, 2), ["nan", "+1"], [None, Decimal(1)]),
+        (t.FloatType(), ["3e38", "-inf"], [float(np.float32(3e38)), float("-inf")]),
+        (t.TimestampNTZType(), ["2006-03-01t12:30z", "2006-03-01 12:30:00+19:00"],
+         [datetime.datetime(2006, 3, 1, 12, 30), datetime.datetime(2006, 2, 28, 17, 30)]),
     ],
 )  # fmt: skip
 def test_values(
@@ -79,6 +84,16 @@ def test_what_is_no_value(spark: SparkSession, ansi: str) -> None:
         "1.0050e0": t.DecimalType(9, 2),
         "1e-40": t.DecimalType(9, 2),
         "1234567890.5": t.DecimalType(38, 0),
+        "1e400": t.DoubleType(),
+        "1e39": t.FloatType(),
+        "1.5f": t.DoubleType(),
+        "0x1p3": t.DoubleType(),
+        "yes": t.BooleanType(),
+        "2006-03": t.DateType(),
+        "2006-03-01 12:30:00": t.DateType(),
+        "12:30 PM": t.TimeType(),
+        "2006": t.TimestampNTZType(),
+        "2006-03-01+02:00": t.TimestampNTZType(),
         "2026-02-30": t.TimestampNTZType(),
         "2026-03-02 09:00 Europe/Paris": t.TimestampNTZType(),
     }
