@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +25,7 @@ from seustream.engine.analyze import analyzed
 from seustream.engine.assembly import streams_read
 from seustream.engine.graph import GraphRun
 from seustream.engine.meters import RunMeters
+from seustream.engine.runs import Report
 from seustream.engine.times import UNKNOWN, Times, milliseconds
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declared, readable, stream_of, tuples_of
@@ -73,7 +75,8 @@ def connect(
 
 class LiveQueries(ABC):
     """Runs queries over rows as they arrive; created by `connect`. As a context manager, it closes
-    at the end.
+    at the end. Several threads may use it: each call is carried out as a whole, and each result is
+    given to one of them.
 
     >>> import seustream as ss
     >>> con = ss.connect()
@@ -93,6 +96,11 @@ class LiveQueries(ABC):
         """Results that were read and not handed out yet, with the types of their own queries."""
         self._raised: dict[str, str] = {}
         """The failures of queries that `results` or `finish` has raised."""
+        self._lock = threading.RLock()
+        """Is held by calls, but not while a caller's code runs, nor for longer than a request takes
+        at a bridge."""
+        self._writing = self._lock
+        """Orders what is given to streams. Whoever needs both takes this one first."""
 
     def sql(self, text: str | Path) -> str | None:
         """Executes statements, given as a text or as the `Path` of a file: CREATE STREAM, REGISTER
@@ -108,7 +116,7 @@ class LiveQueries(ABC):
         ...     [rows.rows() for _, rows in con.finish()]
         [[(6, 2, 2)]]
         """
-        with translated():
+        with self._lock, translated():
             self._open()
             text = text_of(text)
             self._catch_up()
@@ -137,23 +145,12 @@ class LiveQueries(ABC):
         """
         with translated():
             self._open()
-            if self._stream(stream) is None:
-                self._catch_up()
-            if self._stream(stream) is None:
-                if self._is_defined_there(stream):
-                    raise InputError(f"stream {stream} is defined by a query, it takes no rows")
-                rows = readable(stream, rows)
-                self.sql(declared(stream_of(stream, rows)))
-            of = self._stream(stream)
-            assert of is not None
-            if of.defined_by is not None:
-                raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
-            found = tuples_of(of.name, rows, of)
-            if found.time != UNKNOWN:
-                self._given.setdefault(of.name, found.time)
-            self._push(of.name, found.rows)
-            if of.table:  # all of it
-                self._end(of.name)
+            rows = readable(stream, rows)  # without a lock, since a reader may be a caller's code
+            with self._writing:
+                of, found = self._taken(stream, rows)
+                self._push(of.name, found)
+                if of.table:  # all of it
+                    self._end(of.name)
 
     def watermark(self, stream: str, ts: int | datetime) -> None:
         """Advances the watermark of a stream: no row before this time follows, so whatever waits
@@ -169,10 +166,11 @@ class LiveQueries(ABC):
         ...     list(con.results())
         []
         """
-        with translated():
-            self._open()
-            self._catch_up()
-            of = self._stream(stream)
+        with self._writing, translated():
+            with self._lock:
+                self._open()
+                self._catch_up()
+                of = self._stream(stream)
             if of is None:
                 known = [] if self._compiled is None else [s.name for s in self._compiled.streams]
                 raise QueryError(f"there is no stream {stream}", suggest(stream, known, "streams"))
@@ -199,8 +197,7 @@ class LiveQueries(ABC):
         q [(5, 1, 1)]
         """
         with translated():
-            found = list(self._results())
-            self._found += self._timed(found)
+            self._more()
         yield from self._handed_out()
         self._raise_failures()
 
@@ -216,17 +213,17 @@ class LiveQueries(ABC):
         ...     [(name, len(rows)) for name, rows in con.finish()]
         [('q0', 1)]
         """
-        with translated():
-            self._open()
-            self._finished = True
-        parts = self._finish()
-        while True:
+        with self._writing, translated():
+            with self._lock:
+                self._open()
+                self._finished = True
+            self._end_all()
+        is_all = False
+        while not is_all:
             with translated():
-                part = next(parts, None)
-            if part is None:
-                break
-            self._found += self._timed(part)
+                is_all = self._more()
             yield from self._handed_out()
+        self._warn()
         self._raise_failures()
 
     def subscribe(self, query: str) -> None:
@@ -238,7 +235,7 @@ class LiveQueries(ABC):
         ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
         ...     con.subscribe("q")
         """
-        with translated():
+        with self._lock, translated():
             self._catch_up()
             self._subscribe(self._named(query))
 
@@ -252,7 +249,7 @@ class LiveQueries(ABC):
         ...     con.queries()
         [{'name': 'q', 'phase': 'RUNNING', 'results': 0}]
         """
-        with translated():
+        with self._lock, translated():
             return self._queries()
 
     def explain(self, query: str | None = None) -> Explanation:
@@ -264,7 +261,7 @@ class LiveQueries(ABC):
         ...     print(str(con.explain("q")).splitlines()[0])
         query q of <sql>: 1 query over 1 stream, plan cost, configuration default
         """
-        with translated():
+        with self._lock, translated():
             self._catch_up()
             c = self._compiled
             name = None if query is None or c is None else self._named(query)
@@ -281,9 +278,31 @@ class LiveQueries(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @abstractmethod
     def close(self) -> None:
         """Closes the device or the connection. Queries at a bridge keep running."""
+        with self._writing, self._lock:
+            self._finished = True
+            self._close()
+
+    def _taken(self, stream: str, rows: Rows) -> tuple[Stream, pa.Table]:
+        """Returns the stream that rows are for, which is created if need be, and the rows in its
+        types."""
+        with self._lock:
+            self._open()
+            if self._stream(stream) is None:
+                self._catch_up()
+            if self._stream(stream) is None:
+                if self._is_defined_there(stream):
+                    raise InputError(f"stream {stream} is defined by a query, it takes no rows")
+                self.sql(declared(stream_of(stream, rows)))
+            of = self._stream(stream)
+            assert of is not None
+            if of.defined_by is not None:
+                raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
+            found = tuples_of(of.name, rows, of)
+            if found.time != UNKNOWN:
+                self._given.setdefault(of.name, found.time)
+            return of, found.rows
 
     def _named(self, query: str) -> str:
         names = [] if self._compiled is None else self._compiled.program.names
@@ -349,21 +368,35 @@ class LiveQueries(ABC):
     def _watermark(self, stream: str, timestamp: int) -> None: ...
 
     @abstractmethod
-    def _results(self) -> Iterator[tuple[str, pa.Table]]: ...
+    def _end_all(self) -> None: ...
 
     @abstractmethod
-    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
-        """Ends all streams, and yields the remaining results in parts, each once the one before is
-        handed out."""
+    def _more(self) -> bool:
+        """Keeps the results that are certain until they are handed out; returns whether they are all
+        so far. Takes the lock by itself, since it may wait."""
+
+    @abstractmethod
+    def _account(self) -> Report:
+        """Returns the account that `finish` gives of rows and evaluations."""
+
+    @abstractmethod
+    def _close(self) -> None: ...
 
     @abstractmethod
     def _failures(self) -> dict[str, str]:
         """Returns what is known of the queries that have failed."""
 
+    def _warn(self) -> None:
+        """Warns for `finish`, whose caller the warning names."""
+        with self._lock, translated():
+            account = self._account()
+        warn_of(account)
+
     def _raise_failures(self) -> None:
         """Raises the failures that were not raised before."""
-        failed, before = self._failures(), self._raised
-        self._raised = dict(failed)
+        with self._lock:
+            failed, before = self._failures(), self._raised
+            self._raised = dict(failed)
         fresh = [why for name, why in failed.items() if before.get(name) != why]
         if fresh:
             hint = (
@@ -386,10 +419,14 @@ class LiveQueries(ABC):
 
     def _handed_out(self) -> Iterator[tuple[str, QueryResult]]:
         """Yields the results that were not handed out before: a caller may leave its loop early."""
-        while self._found:
-            yield self._found.pop(0)
+        while True:
+            with self._lock:
+                if not self._found:
+                    return
+                first = self._found.pop(0)
+            yield first
 
-    def _timed(self, found: list[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
+    def _timed(self, found: Iterable[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
         if self._compiled is None:
             return
         times = Times(self._compiled.program, self._given)
@@ -417,8 +454,7 @@ class EngineQueries(LiveQueries):
         self._ended = set[str]()
         self._meters = RunMeters(looks=False)
 
-    def close(self) -> None:
-        self._finished = True
+    def _close(self) -> None:
         self._stack.close()
 
     def _install(self, c: Compilation, text: str, asked: Compilation) -> list[str]:
@@ -502,13 +538,16 @@ class EngineQueries(LiveQueries):
                 yield p.LATE + stream, pa.concat_tables(late)
                 late.clear()
 
-    def _results(self) -> Iterator[tuple[str, pa.Table]]:
-        if self._run is not None and not self._finished:
-            yield from self._run.advance()
-        yield from self._waiting()  # behind the results: an error loses nothing that waits
-
-    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
+    def _end_all(self) -> None:
         rest = [] if self._run is None else [*self._run.finish()]
-        yield [*self._waiting(), *rest]
-        if self._run is not None:
-            warn_of(self._run.report)
+        self._found += self._timed([*self._waiting(), *rest])
+
+    def _more(self) -> bool:
+        with self._lock:
+            ready = [] if self._run is None or self._finished else [*self._run.advance()]
+            # Late rows come behind: an error of the results loses none that wait.
+            self._found += self._timed([*ready, *self._waiting()])
+        return True
+
+    def _account(self) -> Report:
+        return Report() if self._run is None else self._run.report

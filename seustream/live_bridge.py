@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
-from seustream.api import DataWarning, warn_of
+from seustream.api import DataWarning
 from seustream.compiler.errors import CompileError, Problems, SourceText
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.compiler.xsql.parse import parse
@@ -49,6 +50,8 @@ class BridgeQueries(LiveQueries):
         super().__init__(
             Options(DeviceConfig.from_json(json.dumps(client.health(patience=5)["config"])))
         )
+        # A push that waits for room does not keep another thread from reading what takes it.
+        self._writing = threading.RLock()
         self._how = p.Run(slack=slack, strict=strict)
         self._writer = writer or f"python-{secrets.token_hex(6)}"
         self._reader = writer or ""
@@ -74,8 +77,7 @@ class BridgeQueries(LiveQueries):
             client.close()
             raise
 
-    def close(self) -> None:
-        self._finished = True
+    def _close(self) -> None:
         self._client.close()
 
     def _catch_up(self) -> None:
@@ -254,43 +256,47 @@ class BridgeQueries(LiveQueries):
         if self._reads(stream):
             self._client.promise(stream, timestamp)
 
-    def _results(self) -> Iterator[tuple[str, pa.Table]]:
-        yield from self._more()[0]
+    def _end_all(self) -> None:
+        if self._has_session:
+            self._client.end()
 
-    def _more(self) -> tuple[list[tuple[str, pa.Table]], bool]:
-        """Returns results that were not returned before, and whether they are all so far."""
-        if not self._found:
-            self._free()
+    def _more(self) -> bool:
+        self._free()
         is_all = self._settle()
-        found = self._unread()
-        if not found and not is_all:
+        lost = self._unread()
+        if not (self._found or is_all):
+            self._free()  # another thread may have handed them out
             self._client.flush()  # fails if another reader holds up everything
-            return self._unread(), True
-        return found, is_all
+            lost += self._unread()
+            is_all = True
+        for said in lost:
+            warnings.warn(said, DataWarning, stacklevel=3)
+        return is_all
 
-    def _unread(self) -> list[tuple[str, pa.Table]]:
-        """Returns the results that are there and were not returned before."""
-        results, read = [], {}
-        for name, (run, start) in list(self._read.items()):
-            if (found := self._latest(name)) is None:
-                continue
-            if run and found["run"] != run:  # another client has replaced it
-                start = 0
-                self._catch_up()
-            if found["first"] > start:
-                said = f"{name}: {found['first'] - start:,} results are not kept any more"
-                warnings.warn(said, DataWarning, stacklevel=4)
-            first, end = max(start, found["first"]), found["end"]
-            if end > first:
-                results.append((name, self._client.read(name, first, end)))
-            read[name] = found["run"], end
-            if self._reader and not found.get("bounded", True):
-                self._mine.add(name)
-            self._failed.pop(name, None)
-            if found["over"] and (why := self._why(name, end)):
-                self._failed[name] = why
-        self._read |= read  # not before all are here: an error in between loses none
-        return results
+    def _unread(self) -> list[str]:
+        """Keeps the results that are there and were not read before; returns warnings."""
+        results, read, lost = [], {}, []
+        with self._lock:
+            for name, (run, start) in list(self._read.items()):
+                if (found := self._latest(name)) is None:
+                    continue
+                if run and found["run"] != run:  # another client has replaced it
+                    start = 0
+                    self._catch_up()
+                if found["first"] > start:
+                    lost.append(f"{name}: {found['first'] - start:,} results are not kept any more")
+                first, end = max(start, found["first"]), found["end"]
+                if end > first:
+                    results.append((name, self._client.read(name, first, end)))
+                read[name] = found["run"], end
+                if self._reader and not found.get("bounded", True):
+                    self._mine.add(name)
+                self._failed.pop(name, None)
+                if found["over"] and (why := self._why(name, end)):
+                    self._failed[name] = why
+            self._read |= read  # not before all are here: an error in between loses none
+            self._found += self._timed(results)
+        return lost
 
     def _latest(self, name: str) -> dict[str, Any] | None:
         """Returns how far a query's results reach; None if another client has dropped it."""
@@ -304,21 +310,22 @@ class BridgeQueries(LiveQueries):
             return None
 
     def _free(self) -> None:
-        """Makes room for more results by those that were returned before."""
-        for name in self._mine & self._read.keys():
-            (run, start), found = self._read[name], self._latest(name)
-            if found is None or found.get("bounded") or (run and found["run"] != run):
-                self._mine.discard(name)  # it is another client's now
-                continue
-            try:
-                self._client.trim(name, start, self._reader)
-            except BridgeError as error:
-                if error.kind != "storage":  # reads go on while the disk is full
-                    raise
+        """Makes room for more results by those that were handed out before."""
+        with self._lock:
+            for name in () if self._found else self._mine & self._read.keys():
+                (run, start), found = self._read[name], self._latest(name)
+                if found is None or found.get("bounded") or (run and found["run"] != run):
+                    self._mine.discard(name)  # it is another client's now
+                    continue
+                try:
+                    self._client.trim(name, start, self._reader)
+                except BridgeError as error:
+                    if error.kind != "storage":  # reads go on while the disk is full
+                        raise
 
     def _settle(self) -> bool:
-        """Waits until all rows are processed. Returns False if that waits for readers: what there is
-        comes first."""
+        """Waits, without the lock, until all rows are processed. Returns False if that waits for
+        readers: what there is comes first."""
         if not self._read:
             return True
         until = time.monotonic() + _PATIENCE
@@ -331,7 +338,8 @@ class BridgeQueries(LiveQueries):
                 if error.kind != "busy":
                     self._client.health()  # returns once the bridge is back
                     continue
-                known = [self._latest(name) for name in list(self._read)]
+                with self._lock:
+                    known = [self._latest(name) for name in list(self._read)]
                 if any(one is not None and one.get("full") for one in known):
                     return False
             else:
@@ -350,16 +358,7 @@ class BridgeQueries(LiveQueries):
     def _failures(self) -> dict[str, str]:
         return self._failed
 
-    def _finish(self) -> Iterator[list[tuple[str, pa.Table]]]:
-        if self._has_session:
-            self._client.end()
-        is_all = False
-        while not is_all:
-            found, is_all = self._more()
-            yield found
-        warn_of(self._since())
-
-    def _since(self) -> Report:
+    def _account(self) -> Report:
         """Returns the account since the program connected, of the streams that it pushed rows of and
         the queries whose results it read."""
         now, before, report = _report_of(self._client.status()), self._before, Report()

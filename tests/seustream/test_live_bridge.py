@@ -100,8 +100,9 @@ def test_results_that_gave_way_to_newer_ones_are_counted(tmp_path: Path) -> None
         for a in range(12):
             con.push("R", {"ts": [a], "a": [a]})
         con.watermark("R", 99)
-        with pytest.warns(ss.DataWarning, match="q: 7 results are not kept any more"):
+        with pytest.warns(ss.DataWarning, match="q: 7 results are not kept any more") as warned:
             ((_, rows),) = con.results()
+        assert warned[0].filename == __file__
         assert [row[0] for row in rows.rows()] == [7, 8, 9, 10, 11]
 
 
