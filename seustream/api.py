@@ -52,7 +52,7 @@ def run(
     devices: int | None = 1,
     strict: bool = False,
     slack: int | str | None = None,
-    config: str = "default",
+    config: str | Path = "default",
     parameters: Mapping[str, ParameterValue] | None = None,
     streams: Mapping[str, Rows] | None = None,
     **frames: Rows,
@@ -69,7 +69,7 @@ def run(
         devices: the number of devices; None for as many as the queries take.
         strict: the first evaluation without a value is an error, instead of NULL.
         slack: how far a stream's times may fall back before a row is late: milliseconds, or "5s".
-        config: the device's configuration, by name.
+        config: the device's configuration, by name or file.
         parameters: values of the text's `:name`.
         streams: rows by the stream's name, if a name is that of an option.
         **frames: rows by the stream's name.
@@ -93,6 +93,8 @@ def run(
             raise InputError(f"stream {min(twice)} is given twice")
         known = declarations(text, whole=True)
         slack = slack_of(slack)
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise QueryError(f"parameters = {parameters!r}: want a dict, by name")
         if devices is not None and (not isinstance(devices, int) or devices < 1):
             raise QueryError(
                 f"devices = {devices!r}: want 1 or more, or None for as many as it takes"
@@ -218,9 +220,14 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
     return found
 
 
-def config_named(name: str) -> DeviceConfig:
-    """Returns a configuration by name."""
-    if not isinstance(name, str) or name not in CONFIGURATIONS:
+def config_named(name: str | Path) -> DeviceConfig:
+    """Returns a configuration by name, or from a file of JSON."""
+    if isinstance(name, str) and name in CONFIGURATIONS:
+        return CONFIGURATIONS[name]
+    if not str(name).endswith(".json"):
         hint = suggest(str(name), CONFIGURATIONS, "configurations")
         raise QueryError(f"there is no configuration {name!r}", hint)
-    return CONFIGURATIONS[name]
+    try:
+        return DeviceConfig.from_json(Path(name).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise QueryError(f"{name}: {error}") from None

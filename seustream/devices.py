@@ -164,15 +164,22 @@ def _recorded(waves: Path | None) -> Iterator[Path | None]:
         raise stuck
 
 
-def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:
-    """Connects to a bridge with the content of the user's files; the bridge has answered."""
+def unasked(url: str, access: Access, patience: float) -> BridgeClient:
+    """Returns a client of a bridge with the content of the user's files, whether the bridge is there
+    or not."""
     from seustream.cosim.bridge.client import BridgeClient
-    from seustream.cosim.bridge.errors import BridgeError
 
     try:
-        bridge = BridgeClient.of(url, access, patience)
+        return BridgeClient.of(url, access, patience)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError([f"the token or certificate cannot be read: {error}"]) from None
+
+
+def client(url: str, access: Access = NONE, patience: float = 60.0) -> BridgeClient:
+    """Connects to a bridge with the content of the user's files; the bridge has answered."""
+    from seustream.cosim.bridge.errors import BridgeError
+
+    bridge = unasked(url, access, patience)
     try:
         bridge.health(patience=min(patience, 5))
     except BridgeError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
@@ -196,15 +197,21 @@ def columns_of(path: Path) -> pa.Table:
     """Returns a table without rows that has the columns of an input. Their types are those that hold
     in all of its files."""
     with plain_files(path, SUFFIXES) as files:
-        schemas = [_plain(file.path).schema for file in files]
+        tables = [_plain(file.path) for file in files]
+        schemas = [table.schema for table in tables]
         has_types = files[0].path.suffix.lower() == ".parquet"
+        odd = set[str]() if has_types else {name for t in tables for name in _infinite(t)}
+        if any(_has_hex(file.path) for file in files):
+            odd |= {c.name for s in schemas for c in s if pa.types.is_integer(c.type)}
     every = [{column.name: column.type for column in schema} for schema in schemas]
     kinds = {
         column.name: _common([types[column.name] for types in every if column.name in types])
         for column in schemas[0]
     }
     if not has_types:
-        guessed = {name: kind for name, kind in kinds.items() if type_of(kind) in _GUESSED}
+        guessed = {
+            name: kind for name, kind in kinds.items() if type_of(kind) in _GUESSED or name in odd
+        }
         if guessed and not _hold(path, guessed):
             wrong = [name for name, kind in guessed.items() if not _hold(path, {name: kind})]
             kinds |= dict.fromkeys(wrong, pa.string())
@@ -213,6 +220,24 @@ def columns_of(path: Path) -> pa.Table:
 
 _GUESSED = (BOOLEAN, DATE, TIME, TIMESTAMP)
 """Types whose texts Arrow guesses by other rules than X-SQL reads them."""
+
+
+def _infinite(table: pa.Table) -> list[str]:
+    """Returns the columns of reals that have an infinity, which Arrow takes for all that is too
+    large."""
+    return [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py()
+    ]
+
+
+def _has_hex(path: Path) -> bool:
+    """Returns whether an integer in a CSV file may be hexadecimal, as Arrow reads it."""
+    if path.suffix.lower() != ".csv":
+        return False
+    data = path.read_bytes()
+    return b"0x" in data or b"0X" in data
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:

@@ -41,7 +41,7 @@ def connect(
     token: str | None = None,
     certificate: bytes | None = None,
     backend: str = ENGINE,
-    config: str = "default",
+    config: str | Path = "default",
     slack: int | str | None = None,
     strict: bool = False,
     writer: str | None = None,

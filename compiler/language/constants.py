@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +13,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
 from seustream.compiler.language.elsewhere import INSTEAD
-from seustream.compiler.language.scope import FAILED, Scope
+from seustream.compiler.language.scope import FAILED, ParameterValue, Scope
 from seustream.compiler.language.typenames import report
 from seustream.compiler.language.types import Kind, Type
 
@@ -100,12 +101,36 @@ class ConstantBinder:
             if value in (float("inf"), float("-inf")):
                 return x.Literal(value, t.DOUBLE)
             value = Decimal(repr(value))
+        if (time := _time(value)) is not None:
+            return time
+        if not isinstance(value, int | Decimal | str | None):
+            message = f"parameter :{e.name} is a {type(value).__name__}, which is no constant"
+            hint = "a number, text, truth value, None, or a date, time, datetime or timedelta"
+            return self.fail("no-parameter", message, e.span, hint)
         exact = Fraction(value) if isinstance(value, Decimal) else value
         if not e.percent:
             return self._literal(exact, e.span)
         if isinstance(exact, (str, bool)) or exact is None:
             return self.fail("percent", f"% after :{e.name}, which is no number", e.span, None)
         return self._literal(Fraction(exact) / 100, e.span)
+
+
+def _time(value: ParameterValue) -> x.Literal | None:
+    """Returns the constant of a time of Python's, in UTC and as fine as its type is."""
+    match value:
+        case datetime.datetime():
+            zoned = value.tzinfo is not None
+            moment = value.astimezone(datetime.UTC).replace(tzinfo=None) if zoned else value
+            return x.Literal(moment, t.TIMESTAMP)
+        case datetime.date():
+            return x.Literal(value, t.DATE)
+        case datetime.time(tzinfo=None):
+            fine = value.microsecond // 1000 * 1000
+            return x.Literal(value.replace(microsecond=fine), t.TIME)
+        case datetime.timedelta():
+            return x.Literal(value - value % datetime.timedelta(milliseconds=1), t.INTERVAL)
+        case _:
+            return None
 
 
 def number(value: Fraction, integer: bool) -> x.Literal | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,18 @@ if TYPE_CHECKING:
 FAILED = x.Literal(None, t.ERROR)
 """Replaces an expression that was reported, and suppresses further errors."""
 
-ParameterValue = int | float | Decimal | str | bool | None
+ParameterValue = (
+    int
+    | float
+    | Decimal
+    | str
+    | bool
+    | datetime.datetime
+    | datetime.date
+    | datetime.time
+    | datetime.timedelta
+    | None
+)
 
 
 class Scope(Protocol):

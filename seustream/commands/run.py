@@ -309,7 +309,10 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
 
 def _cycles(device: Device) -> int | None:
     """Returns the clock cycles so far, for a device that has a clock."""
-    return getattr(device, "cycles", None)
+    known: int | None = getattr(device, "cycles", None)
+    if known is None and hasattr(device, "counters"):  # a board
+        return int(device.counters()["cycles"])
+    return known
 
 
 def _time(device: Device, begun: int, arguments: argparse.Namespace) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from seustream.commands.common import access, add_access_arguments, read_text
 from seustream.commands.signals import EndSignal
+from seustream.devices import unasked
 from seustream.errors import UserError
 
 _SHARE = "share="
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     links = [one for one in arguments.file if "://" in one and _SHARE in one]
     if len(links) > 1:
         raise UserError(["two links are given"], hint="open one of them")
+    if arguments.bridge is not None:
+        unasked(arguments.bridge, access(arguments), patience=0).close()
     named = {name: read_text(Path(name)) for name in arguments.file if name not in links}
     studio = Studio(
         secrets.token_urlsafe(16),

@@ -245,6 +245,11 @@ def _text(asked: Mapping[str, Any]) -> str:
     text = asked.get("text", "")
     if not isinstance(text, str):
         raise InputError("want a text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise InputError(f"line {line}: half of a character") from None
     return text
 
 

@@ -125,6 +125,9 @@ R = {"ts": [1], "a": [0]}
         (None, {}, "queries are a text or the Path of a file, not NoneType", "SELECT"),
         ("SELECT a FROM R WINDOW NOW", {"slak": 5}, "slak: int is no table", "did you mean slack=?"),
         ("SELECT a FROM R WINDOW NOW", {"config": 5}, "there is no configuration 5", "tiny"),
+        ("SELECT a FROM R WINDOW NOW", {"config": "no.json"}, "no.json: [Errno 2] No such file", None),
+        ("SELECT a FROM R WHERE a > :x", {"parameters": [5]}, "parameters = [5]: want a dict", None),
+        ("SELECT a FROM R WHERE a > :x", {"parameters": {"x": [5]}}, "parameter :x is a list", "a number, text"),
         ("SELECT a FROM R WINDOW NOW", {"slack": -5}, "slack = -5 is no duration", "5s"),
         ("SELECT a FROM R WINDOW NOW", {"devices": "two"}, "devices = 'two': want 1 or more", None),
         ("SELECT a FROM R WINDOW NOW", {"devices": 0}, "devices = 0: want 1 or more", None),
@@ -193,3 +196,22 @@ def test_a_reader_is_read_once() -> None:
         con.sql("SELECT a FROM R")
         con.push("R", pa.table({"ts": [3], "a": [7]}).to_reader())
         assert [rows.rows() for _, rows in con.finish()] == [[(7, 3, 3)]]
+
+
+def test_a_configuration_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"name": "mine", "depth": 16}')
+    text = "SELECT R.a FROM R, S WHERE R.a = S.a WINDOW 1"
+    for config in (tmp_path / "mine.json", str(tmp_path / "mine.json")):
+        found = ss.run(text, R=R, S=R, backend="golden", config=config)
+        assert found["q0"].rows() == [(0, 1, 1)]
+
+
+def test_times_of_python_are_constants() -> None:
+    day = datetime.date(2026, 1, 2)
+    at = datetime.datetime(2026, 1, 2, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+    noon, hour = datetime.time(12, 0, 0, 1_500), datetime.timedelta(hours=1, microseconds=7)
+    text = "SELECT :day AS d, :at AS t, :noon AS c, :hour AS h FROM R"
+    found = ss.run(text, R=R, parameters={"day": day, "at": at, "noon": noon, "hour": hour})
+    (row,) = found["q0"].rows()
+    moment, clock = datetime.datetime(2026, 1, 2), datetime.time(12, 0, 0, 1_000)
+    assert row[:4] == (day, moment, clock, datetime.timedelta(hours=1))

@@ -217,6 +217,9 @@ def test_the_types_of_a_csv_file_hold_for_all_of_its_rows(
         (["2026-03-02"], "date"),
         (["true", "x"], "varchar"),
         (["true", "false"], "boolean"),
+        (["0x1F", "5"], "varchar"),
+        (["1e400", "1"], "varchar"),
+        (["inf", "1"], "double precision"),
     ],
 )
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

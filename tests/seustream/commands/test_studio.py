@@ -32,6 +32,23 @@ def test_a_file_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "q.xsql" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--bridge", "http://x"], "http://x: no address of a bridge"),
+        (
+            ["--bridge", "grpc://x", "--token-file", "none"],
+            "the token or certificate cannot be read",
+        ),
+    ],
+)
+def test_a_bridge_that_is_none(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["studio", "--no-browser", *options]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_two_links(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["studio", "http://x/#share=a", "http://x/#share=b"]) == 2
     assert "two links" in capsys.readouterr().err

@@ -216,6 +216,13 @@ def test_what_is_wrong_is_said(browser: TestClient, about: object, said: str) ->
     assert said in answer.json()["error"]
 
 
+@pytest.mark.parametrize("what", ["compile", "run", "watch", "flow"])
+def test_half_of_a_character(browser: TestClient, what: str) -> None:
+    answer = ask(browser, what, {"text": TEXT + "\n-- \ud83d"})
+    assert answer.status_code < 500
+    assert "half of a character" in answer.text
+
+
 def test_what_is_no_question_is_refused(browser: TestClient) -> None:
     head = {"x-studio-token": "secret"}
     for what in (b"{", b"[" * 100_000):
