@@ -38,6 +38,22 @@ def check(place: Path) -> None:
             last[log.name] = max(map(_number, found), default=-1)
         if last["commits"] > last["offsets"]:
             raise _damaged(folder / "offsets" / str(last["commits"]), "is missing")
+        if last["offsets"] >= 0:
+            _check_sources(folder, last["offsets"])
+
+
+def _check_sources(folder: Path, batch: int) -> None:
+    """Checks that the log of each source of files is as long as the batch's offsets say: without it,
+    Spark takes all of its files for new ones."""
+    _, _, *sources = (folder / "offsets" / str(batch)).read_text("utf-8").splitlines()
+    for number, line in enumerate(sources):
+        offset = None if line.strip() == "-" else json.loads(line)
+        if not isinstance(offset, dict) or "logOffset" not in offset:
+            continue
+        log, wanted = folder / "sources" / str(number), int(offset["logOffset"])
+        known = max(map(_number, log.iterdir()), default=-1) if log.is_dir() else -1
+        if known < wanted:
+            raise _damaged(log / str(wanted), "is missing")
 
 
 def location(place: Path) -> str:
