@@ -134,7 +134,7 @@ class Aggregates:
     def values(self, argument: int, places: Ints) -> pa.Array:
         """Returns an argument of some members, by their places among those that are kept."""
         found = self.kernel.take(argument, np.ascontiguousarray(places))
-        return made(self.types[argument].__arrow_c_schema__(), found)
+        return made(found, self.types[argument])
 
     def groups(self, places: Ints) -> Ints:
         """Returns the groups of some members, by their places."""

@@ -34,7 +34,7 @@ class KeyNumbers:
     def values(self, numbers: Ints) -> list[pa.Array]:
         """Returns the columns of some keys, by their numbers."""
         return [
-            made(of.__arrow_c_schema__(), self.kernel.take(column, np.ascontiguousarray(numbers)))
+            made(self.kernel.take(column, np.ascontiguousarray(numbers)), of)
             for column, of in enumerate(self.types)
         ]
 

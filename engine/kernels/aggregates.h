@@ -397,7 +397,7 @@ class Aggregates {
         int number;
         if (!PyArg_ParseTuple(args, "iO", &number, &places_)) throw Raised();
         Ints places(places_);
-        return wrapped(new ArrowArray(column(number).take(places.data, places.size)));
+        return handed_over(new ArrowArray(column(number).take(places.data, places.size)));
     }
 
     // Writes the groups of members, by their places.

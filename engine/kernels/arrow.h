@@ -38,6 +38,12 @@ inline PyObject *wrapped(ArrowArray *array) {
     throw Raised();
 }
 
+// Hands an array to Python: the capsule that owns it, and its address, from which Arrow imports it.
+inline PyObject *handed_over(ArrowArray *array) {
+    auto address = reinterpret_cast<unsigned long long>(array);
+    return Py_BuildValue("NK", wrapped(array), address);
+}
+
 struct ArrowArrayStream {
     int (*get_schema)(ArrowArrayStream *, ArrowSchema *);
     int (*get_next)(ArrowArrayStream *, ArrowArray *);

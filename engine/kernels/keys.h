@@ -46,7 +46,7 @@ class Keys {
         Ints places(places_);
         if (column < 0 || static_cast<size_t>(column) >= columns.size())
             throw std::out_of_range("there is no such column");
-        return wrapped(new ArrowArray(columns[static_cast<size_t>(column)].take(places.data, places.size)));
+        return handed_over(new ArrowArray(columns[static_cast<size_t>(column)].take(places.data, places.size)));
     }
 
     PyObject *count(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(size())); }

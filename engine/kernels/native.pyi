@@ -25,6 +25,8 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
 Test = tuple[int, Ints, Flags, Ints, Flags]
+Made = tuple[object, int]
+"""An Arrow array: the capsule that owns it, and its address."""
 TimesOf = tuple[int, int, bool]
 """The first and the last time of rows, and whether the times never decrease."""
 Found = tuple[tuple[int, ...], tuple[bytes | None, ...] | None]
@@ -232,8 +234,8 @@ class Keys:
     def numbers(self, columns: tuple[tuple[object, object], ...], out: Ints, /) -> None:
         """Writes the number of the combination in each row."""
 
-    def take(self, column: int, numbers: Ints, /) -> object:
-        """Returns the array capsule of a column's values in some combinations."""
+    def take(self, column: int, numbers: Ints, /) -> Made:
+        """Returns a column's values in some combinations."""
 
     def count(self) -> int: ...
 
@@ -266,8 +268,8 @@ class Aggregates:
         """Returns the latest events, `until` and `at` of a part whose states are not here, and the
         flags of all members that are kept: 0 for those that do not count."""
 
-    def take(self, argument: int, places: Ints, /) -> object:
-        """Returns the array capsule of an argument of some members."""
+    def take(self, argument: int, places: Ints, /) -> Made:
+        """Returns an argument of some members."""
 
     def groups(self, places: Ints, out: Ints, /) -> None:
         """Writes the groups of some members."""
@@ -414,9 +416,9 @@ def inside(values: Ints, flags: Flags, low: int, high: int, rows: npt.NDArray[np
 
 def taken(
     pieces: tuple[tuple[object, object], ...], places: Ints | npt.NDArray[np.int32], /
-) -> object:
+) -> Made | None:
     """Takes some rows of a column, each of whose pieces is the two capsules of an Arrow array.
-    Returns the array capsule of these rows, or None if such values cannot be taken here."""
+    Returns None if such values cannot be taken here."""
 
 def sound(rows: object, wants: Ints, /) -> tuple[object, int, TimesOf | None] | None:
     """Returns rows, given as a capsule of Arrow's stream, as one array, if they are one piece in

@@ -156,7 +156,7 @@ class Gather {
         auto *array = new ArrowArray{places.size, nulls, 0, format[0] == 'u' ? 3 : 2, 0,
                                      made->buffers, nullptr, nullptr, Made::release, made.get()};
         made.release();
-        return wrapped(array);
+        return handed_over(array);
     }
 };
 

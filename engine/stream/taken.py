@@ -18,18 +18,6 @@ from seustream.engine.kernels import native
 Places = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
-class _Made:
-    """A column made by a kernel, in the form in which Arrow imports it."""
-
-    __slots__ = ("_capsules",)
-
-    def __init__(self, schema: object, column: object) -> None:
-        self._capsules = schema, column
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return self._capsules
-
-
 def taken(column: pa.Array, places: Places) -> pa.Array:
     """Returns the rows of a column in some places, all of which exist."""
     return of_pieces([column], places)
@@ -42,7 +30,7 @@ def of_pieces(pieces: Sequence[pa.Array], places: Places) -> pa.Array:
     found = native.taken(cells, together)
     if found is None:
         return pa.concat_arrays(pieces).take(pa.array(places))
-    return made(cells[0][0], found)
+    return made(found, pieces[0].type)
 
 
 def rows_taken(rows: pa.Table, places: Places) -> pa.Table:
@@ -54,7 +42,8 @@ def rows_taken(rows: pa.Table, places: Places) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def made(schema: object, column: object) -> pa.Array:
-    """Returns a column made by a kernel, given its two capsules."""
-    both: Any = _Made(schema, column)
-    return pa.array(both)
+def made(found: native.Made, of: pa.DataType) -> pa.Array:
+    """Returns a column of a type that a kernel has made. Arrow's public way, through capsules, takes
+    twice the time."""
+    _, address = found
+    return pa.Array._import_from_c(address, of)

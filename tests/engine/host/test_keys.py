@@ -45,7 +45,7 @@ class Members:
 
     def values(self, *places: int) -> pa.Array:
         found = self.kernel.take(0, np.array(places, np.int64))
-        return made(self.of.__arrow_c_schema__(), found)
+        return made(found, self.of)
 
     def last(self, *events: int) -> pa.Array:
         """Returns the value at a point after each of the events."""
