@@ -128,7 +128,10 @@ def test_a_batch_run_again_does_what_it_did(spark: SparkSession, tmp_path: Path)
 
     schemas = {s.name: spark_schema(stream_schema(s)) for s in compilation.streams}
     whole = prefilter()
-    batches = [whole.rows().where(f"coalesce(R.ts, S.ts) {part}") for part in ("< 240", ">= 240")]
+    batches = [
+        whole.rows().where(f"coalesce(`rows of R`.ts, `rows of S`.ts) {part}")
+        for part in ("< 240", ">= 240")
+    ]
     (tmp_path / "writer").write_text("w")
     whole.take(batches[0], 0)
     once = list(sent)

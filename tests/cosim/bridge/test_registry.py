@@ -452,7 +452,7 @@ def test_what_reads_an_incomplete_stream_is_incomplete(
     with served(tmp_path) as (_, client):
         if restarts:
             say(client, "REGISTER QUERY q AS SELECT v FROM D")
-            client.flush()
+        client.flush()
         listed = {one["name"]: one["complete"] for one in client.act("query-list")["queries"]}
     want = {"a": "from the beginning", "q": "from 30"}
     assert listed == want | ({"e": "from 30"} if early else {})

@@ -137,7 +137,7 @@ REFUSED = {
     "input": (["run", "road.apas", "--input", "I"], "want STREAM=FILE"),
     "twice": (["run", "road.apas", *INPUTS, "--input", "I=I.csv"], "already has an input"),
     "no ts": (["run", "road.apas", "--input", "I=none.csv"], "no time column"),
-    "type of ts": (["run", "road.apas", "--input", "I=text.csv"], "want milliseconds"),
+    "type of ts": (["run", "road.apas", "--input", "I=text.csv"], "'x' is not a time"),
     "overwrites": (["run", "self.apas", "--input", "q=q.csv"], "it is an input"),
     "late": (["run", "road.apas", *INPUTS, "--late", "-"], "stdout is for results"),
     "late there": (["run", "two.apas", "--input", "q=q.csv", "-o", "o", "--late", "o"], "late"),
