@@ -318,6 +318,7 @@ class Sources:
             raise LineMalformed(f"{name!r:.60} is no name of a stream")
         tree = from_lists(name, x.schema)
         with self._changed:
+            self._leave_dropped()  # its source before this one may not have hung up yet
             one = self.streams.get(name)
             if one is not None and one.channel is not None:
                 raise LineMalformed(f"stream {name} has a source already, {one.channel.address}")
