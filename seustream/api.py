@@ -14,7 +14,7 @@ from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.protocol import LATE
-from seustream.devices import ENGINE, SIMULATED, check_backend
+from seustream.devices import ENGINE, SIMULATED, check_backend, configuration
 from seustream.devices import devices as made_devices
 from seustream.durations import slack_of
 from seustream.engine.assembly import answer_schemas, streams_read
@@ -108,7 +108,7 @@ def run(
         if backend not in SIMULATED:
             devices = 0 if backend == ENGINE else 1
         options = Options(
-            config_named(config),
+            configuration(config),
             parameters=parameters or {},
             streams=tuple(new),
             bounded=True,
@@ -220,14 +220,9 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
     return found
 
 
-def config_named(name: str | Path) -> DeviceConfig:
-    """Returns a configuration by name, or from a file of JSON."""
-    if isinstance(name, str) and name in CONFIGURATIONS:
-        return CONFIGURATIONS[name]
-    if not str(name).endswith(".json"):
+def config_named(name: str) -> DeviceConfig:
+    """Returns a configuration by name."""
+    if not isinstance(name, str) or name not in CONFIGURATIONS:
         hint = suggest(str(name), CONFIGURATIONS, "configurations")
         raise QueryError(f"there is no configuration {name!r}", hint)
-    try:
-        return DeviceConfig.from_json(Path(name).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise QueryError(f"{name}: {error}") from None
+    return CONFIGURATIONS[name]

@@ -124,6 +124,8 @@ def _value(action: argparse.Action, value: Any, where: str) -> Any:
     if isinstance(action.default, list):
         values = value if isinstance(value, list) else [value]
         return [_converted(action, str(one), where) for one in values]
+    if isinstance(value, list | dict):
+        raise BadDefault(f"{where}: {value!r} is no single value", "give one value, without []")
     return _converted(action, str(value), where)
 
 

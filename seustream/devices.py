@@ -12,7 +12,7 @@ from seustream.compiler.errors import suggest
 from seustream.cosim.bridge.access import NONE, Access
 from seustream.errors import UserError
 from seustream.files import replaced
-from seustream.hdl.config import DeviceConfig
+from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.progress import Notes
 
@@ -162,6 +162,26 @@ def _recorded(waves: Path | None) -> Iterator[Path | None]:
             stuck = error
     if stuck is not None:
         raise stuck
+
+
+def configuration(name: str | Path) -> DeviceConfig:
+    """Loads a configuration by name, or from a file."""
+    if isinstance(name, str) and name in CONFIGURATIONS:
+        return CONFIGURATIONS[name]
+    path = Path(str(name))
+    if not path.is_file() and path.suffix != ".json":
+        hint = suggest(str(name), CONFIGURATIONS, "configurations")
+        raise UserError(
+            [f"there is no configuration {name if isinstance(name, Path) else repr(name)}"],
+            hint=hint,
+        )
+    try:
+        return DeviceConfig.from_json(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError([f"{path}: cannot be read: {why}"], hint="name a file of JSON") from None
+    except ConfigError as error:
+        raise UserError([f"{path}: {error}"]) from None
 
 
 def unasked(url: str, access: Access, patience: float) -> BridgeClient:

@@ -6,6 +6,7 @@ after   the stream `orders (id bigint, customer varchar)`, and an Arrow table of
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -234,10 +235,10 @@ def _infinite(table: pa.Table) -> list[str]:
 
 def _has_hex(path: Path) -> bool:
     """Returns whether an integer in a CSV file may be hexadecimal, as Arrow reads it."""
-    if path.suffix.lower() != ".csv":
+    if path.suffix.lower() != ".csv" or not path.stat().st_size:
         return False
-    data = path.read_bytes()
-    return b"0x" in data or b"0X" in data
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b"0x") >= 0 or data.find(b"0X") >= 0
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:

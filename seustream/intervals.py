@@ -1,8 +1,8 @@
 """Input files of APAS queries: columns ts, te and one for each leaf, by dotted path.
 
 The language has no CREATE STREAM: an input defines its stream's schema, as a source's HEADER does. It is
-read as every input (`reading`), except that groups of columns are flattened. If `te` is missing, in
-the file or in a row, it equals ts.
+read as every input (`reading`). Files with groups of columns are read by Arrow instead, and their
+groups become columns. If `te` is missing, in the file or in a row, it equals ts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from seustream.compiler.apas.tree import RESERVED, SchemaRefused, from_lists
 from seustream.compiler.apas.types import shown
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.language.types import Type
-from seustream.compiler.xsql.intervals import interval_stream
+from seustream.compiler.xsql.intervals import END, interval_stream
 from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError, UserError
 from seustream.frames import columns_of, type_of
 from seustream.inputs import plain_files
-from seustream.reading import Tuples, read_timed, take_table
+from seustream.reading import SUFFIXES, Tuples, read_timed, take_table
 from seustream.tables import fold
 
 T = TypeVar("T")
@@ -52,7 +52,11 @@ def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
     kinds = columns_of(path)
     nested = any(map(pa.types.is_struct, kinds.schema.types))
     rows = _flat(path) if nested else kinds
-    columns = [Column(c.name, of) for c in _leaves(path, rows.schema) if (of := type_of(c.type))]
+    columns = [
+        Column(END if fold(c.name) == END else c.name, of)
+        for c in _leaves(path, rows.schema)
+        if (of := type_of(c.type))
+    ]
     found = Stream(name, tuple(columns))
     taken = take_table(str(path), rows, found) if nested else read_timed(path, found, _say_nothing)
     lists: list[list[object]] = []
@@ -76,8 +80,11 @@ def _leaves(path: Path, schema: pa.Schema) -> list[pa.Field]:
     """Returns the columns besides ts, with te among them."""
     found = [column for column in schema if fold(column.name) not in TIMESTAMP_NAMES]
     if len(found) == len(schema):
-        raise InputError(f"{path}: no time column, expected one named ts")
-    if len({column.name for column in found}) < len(found):
+        raise InputError(
+            f"{path}: no time column, expected one named ts",
+            "integer milliseconds or timestamps",
+        )
+    if len({fold(column.name) for column in found}) < len(found):  # of groups that are flat now
         raise InputError(f"{path}: two columns of one name")
     for column in found:
         if type_of(column.type) is None:
@@ -89,9 +96,9 @@ def _leaves(path: Path, schema: pa.Schema) -> list[pa.Field]:
 
 def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
     """Returns the ends of intervals in milliseconds, NULL where there is none; inf means never."""
-    if "te" not in rows.column_names:
+    if END not in rows.column_names:
         return pa.nulls(rows.num_rows, pa.int64())
-    te = rows.column("te")
+    te = rows.column(END)
     if pa.types.is_timestamp(te.type):
         return pc.floor_temporal(te, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
     if pa.types.is_date(te.type):
@@ -99,21 +106,31 @@ def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
     if pa.types.is_integer(te.type) or te.null_count == len(te):
         return te.cast(pa.int64())
     if not pa.types.is_floating(te.type):
-        raise InputError(f"{path}: column te: {te.type}, want milliseconds or a timestamp")
+        raise InputError(
+            f"{path}: column te: {te.type}, want milliseconds or a timestamp",
+            "inf for never, or an empty cell for the time of ts",
+        )
     never = pc.equal(te, float("inf"))
     whole = pc.if_else(never, None, te)
     bad = pc.invert(pc.and_(pc.equal(pc.floor(whole), whole), pc.less(pc.abs(whole), 2.0**63)))
     if pc.any(bad).as_py():
         row = int(np.flatnonzero(np.asarray(pc.fill_null(bad, False)))[0])
         raise InputError(
-            f"{path}: row {row + 1}: te {te[row].as_py()} is no number of milliseconds"
+            f"{path}: row {row + 1}: te {te[row].as_py()} is no number of milliseconds",
+            "whole milliseconds, a timestamp, or inf for never",
         )
     return pc.if_else(never, FOREVER, whole.cast(pa.int64()))
 
 
 def _flat(path: Path) -> pa.Table:
     """Reads an input with groups of columns; each leaf becomes a column."""
-    with plain_files(path, tuple(_READERS)) as files:
+    with plain_files(path, SUFFIXES) as files:
+        for file in files:
+            if file.path.suffix.lower() not in _READERS:
+                raise InputError(
+                    f"{file.said}: groups of columns beside a file that has none",
+                    "give a stream files of JSON and Parquet, or of CSV with columns such as at.x",
+                )
         try:
             tables = [_READERS[file.path.suffix.lower()](file.path) for file in files]
         except OSError as error:
@@ -133,9 +150,9 @@ def _say_nothing(text: str) -> None: ...
 
 def read_schema(path: Path, name: str) -> Stream:
     """Returns a stream alone: from a file of rows, or from a .json of nested lists."""
-    if path.suffix.lower() != ".json":
-        return read_intervals(path, name)[0]
     try:
+        if path.suffix.lower() != ".json" or not path.read_text("utf-8").lstrip().startswith("["):
+            return read_intervals(path, name)[0]
         return interval_stream(name, from_lists(name, json.loads(path.read_text("utf-8"))))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None

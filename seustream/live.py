@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from seustream.api import aside, config_named, warn_of
+from seustream.api import aside, warn_of
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError, SourceText, suggest
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.statements import answer_to, check_streams
-from seustream.devices import ENGINE, check_backend, device
+from seustream.devices import ENGINE, check_backend, configuration, device
 from seustream.durations import slack_of
 from seustream.engine.analyze import analyzed
 from seustream.engine.assembly import streams_read
@@ -70,7 +70,7 @@ def connect(
 
             return BridgeQueries(url, token, certificate, slack, strict, writer)
         check_backend(backend)
-        return EngineQueries(backend, config_named(config), slack, strict)
+        return EngineQueries(backend, configuration(config), slack, strict)
 
 
 class LiveQueries(ABC):

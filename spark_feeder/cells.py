@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 
 from seustream.compiler.language import spellings
 
-_MOMENT = rf"^[ \t]*({spellings.DATE})(?:[Tt ]({spellings.CLOCK})(?:{spellings.ZONE})?)?[ \t]*$"
+_MOMENT = rf"^[ \t]*({spellings.DATE})(?:[Tt ]({spellings.CLOCK})(?:{spellings.ZONE})?)?[ \t]*\z"
 _DATE, _CLOCK, _SIGN, _HOURS, _MINUTES = 1, 5, 10, 11, 12
 """Groups of a moment."""
 _NAN = "[+-]?[nN][aA][nN]"
@@ -43,6 +43,7 @@ def value(text: Column, kind: t.DataType, what: str) -> Column:
     if isinstance(kind, t.FloatType | t.DoubleType):  # Spark has infinity for what is too large
         fits = _is(text, spellings.NOT_FINITE) | (f.abs(found) != float("inf"))
         found = f.when(fits, found)
+        blank |= _is(text, _NAN)  # Spark knows no sign there
     if isinstance(kind, t.DecimalType):  # Spark would round it
         finer = text.try_cast(t.DecimalType(38, 38 - kind.precision + kind.scale))
         vanished = (found == 0) & (text.try_cast("double") != 0)
@@ -54,7 +55,7 @@ def value(text: Column, kind: t.DataType, what: str) -> Column:
 
 
 def _is(text: Column, pattern: str) -> Column:
-    return text.rlike(rf"^[ \t]*(?:{pattern})[ \t]*$")
+    return text.rlike(rf"^[ \t]*(?:{pattern})[ \t]*\z")  # Java's $ is before a line break, too
 
 
 def milliseconds(text: Column, what: str) -> Column:

@@ -56,14 +56,16 @@ def _check_sources(folder: Path, batch: int) -> None:
             raise _damaged(log / str(wanted), "is missing")
 
 
-def location(place: Path) -> str:
+def location(place: str | Path) -> str:
     """Returns `place` as a query's `checkpointLocation`.
 
     A query that ends while it writes its very first offset leaves a file with a hidden name. Spark
     would then refuse to start it ever again, since a new checkpoint must be empty. The file says
-    nothing: it is removed.
+    nothing: it is removed, if the checkpoint is a folder here.
     """
-    offsets = place / "offsets"
+    if "://" in str(place):
+        return str(place)
+    offsets = Path(place) / "offsets"
     if offsets.is_dir() and all(_number(path) < 0 for path in offsets.iterdir()):
         for path in offsets.glob(".*"):
             path.unlink()

@@ -76,7 +76,7 @@ class SitesFeed:
             raise FeedError(f"no source for stream {', '.join(missing)}")
         rows = together({name: frames[name] for name in self.names})
         writer = rows.writeStream.foreachBatch(self.take).queryName("sites")
-        writer = writer.option("checkpointLocation", location(Path(checkpoint)))
+        writer = writer.option("checkpointLocation", location(checkpoint))
         return (writer.trigger(availableNow=True) if bounded else writer).start()
 
     def take(self, batch: DataFrame, number: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -95,24 +96,44 @@ class ConstantBinder:
             )
             return self.fail("no-parameter", f"parameter :{e.name} has no value", e.span, hint)
         value = self.scope.parameters[e.name]
-        if isinstance(value, float):
-            if value != value:
-                return x.Literal(None, t.NULL)
-            if value in (float("inf"), float("-inf")):
-                return x.Literal(value, t.DOUBLE)
-            value = Decimal(repr(value))
-        if (time := _time(value)) is not None:
-            return time
-        if not isinstance(value, int | Decimal | str | None):
-            message = f"parameter :{e.name} is a {type(value).__name__}, which is no constant"
+        try:
+            constant = _constant(value)
+        except (ArithmeticError, ValueError):
+            constant = None
+        if constant is None:
+            kind = "time with a zone" if isinstance(value, datetime.time) else type(value).__name__
+            message = f"parameter :{e.name} ({kind}) is no constant"
             hint = "a number, text, truth value, None, or a date, time, datetime or timedelta"
             return self.fail("no-parameter", message, e.span, hint)
-        exact = Fraction(value) if isinstance(value, Decimal) else value
         if not e.percent:
-            return self._literal(exact, e.span)
-        if isinstance(exact, (str, bool)) or exact is None:
+            return constant if isinstance(constant, x.Literal) else self._literal(constant, e.span)
+        if isinstance(constant, x.Literal):
             return self.fail("percent", f"% after :{e.name}, which is no number", e.span, None)
-        return self._literal(Fraction(exact) / 100, e.span)
+        return self._literal(Fraction(constant) / 100, e.span)
+
+
+def _constant(value: object) -> x.Literal | int | Fraction | None:
+    """Returns a constant, or the exact number; None if the value is no constant. Raises `ValueError` or `ArithmeticError` if no constant holds it."""
+    match value:
+        case bool():
+            return x.Literal(value, t.BOOLEAN)
+        case str():
+            return x.Literal(value, t.VARCHAR)
+        case numbers.Integral():
+            return int(value)
+        case float():
+            exact = float(value)
+            if exact in (float("inf"), float("-inf")):
+                return x.Literal(exact, t.DOUBLE)
+            return x.Literal(None, t.NULL) if exact != exact else Fraction(repr(exact))
+        case Decimal():
+            return x.Literal(None, t.NULL) if value.is_nan() else Fraction(value)
+        case None:
+            return x.Literal(None, t.NULL)
+        case datetime.datetime() | datetime.date() | datetime.time() | datetime.timedelta():
+            return x.Literal(None, t.NULL) if value != value else _time(value)
+        case _:
+            return None
 
 
 def _time(value: ParameterValue) -> x.Literal | None:

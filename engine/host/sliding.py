@@ -75,7 +75,10 @@ class Sliding:
         kernel, members = self.keys.kernel, self.aggregates.kernel
         if isinstance(self.windows, native.LastRows):
             assert self.rows is not None
-            self.windows.enter(kernel, exported(keys), members, exported(values), count, self.rows)
+            silent = clocks is None
+            self.windows.enter(
+                kernel, exported(keys), members, exported(values), count, self.rows, silent
+            )
             return None
         found = self.windows.enter(
             kernel, exported(keys), members, exported(values), count, arrival, clocks, tuple(ends)

@@ -334,9 +334,10 @@ class LastRows(Leaving):
         values: tuple[tuple[object, object], ...],
         count: int,
         size: int,
+        silent: bool,
         /,
     ) -> None:
-        """Takes `count` members, each of which is a point."""
+        """Takes `count` members, each of which is a point if not `silent`."""
 
 class Totals:
     """Counts, sums and means of groups, without rounding before the result. In `events`, m stands

@@ -17,8 +17,7 @@ class Leaving {
     std::vector<int64_t> events, until, at, who, points;  // see `Turns`; `who` is a point's first member
 
     // Takes new members into `keys` and `members`, forgets those that `members` no longer has.
-    // Returns the number of new ones.
-    int64_t begin(Keys &keys, PyObject *columns, Aggregates &members, PyObject *values, int64_t fresh) {
+    void begin(Keys &keys, PyObject *columns, Aggregates &members, PyObject *values, int64_t fresh) {
         numbered.resize(static_cast<size_t>(fresh));
         keys.number(given(columns), fresh, numbered.data());
         members.take_in(given(values), numbered.data(), fresh);
@@ -33,7 +32,6 @@ class Leaving {
         left.resize(static_cast<size_t>(members.size()), 0);
         for (int64_t one : numbered) groups = std::max(groups, static_cast<size_t>(one) + 1);
         for (auto *some : {&events, &until, &at, &who, &points}) some->clear();
-        return fresh;
     }
 
     void come(int64_t member) {
@@ -119,7 +117,7 @@ class Windows : public Leaving {
     static void add_ends(Clock &clock, PyObject *ends_, const Ints *shown, const Ints &arrival, int64_t fresh) {
         if (!PyLong_Check(ends_)) {
             Ints ends(ends_);
-            ends.want(fresh);
+            if (ends.size < fresh) throw std::out_of_range("members without an end");
             std::copy_n(ends.data, fresh, clock.ends.room(fresh));
             return;
         }
@@ -282,11 +280,14 @@ class LastRows : public Leaving {
     }
 
   public:
-    // Takes `fresh` members with their keys and arguments, each with an arrival and a point of its own.
+    // Takes `fresh` members with their keys and arguments, each with an arrival of its own; if not
+    // `silent`, each is a point.
     PyObject *enter(PyObject *args) {
         PyObject *keys_, *columns_, *members_, *values_;
         long long fresh, size;
-        if (!PyArg_ParseTuple(args, "OOOOLL", &keys_, &columns_, &members_, &values_, &fresh, &size)) throw Raised();
+        int silent;
+        if (!PyArg_ParseTuple(args, "OOOOLLp", &keys_, &columns_, &members_, &values_, &fresh, &size, &silent))
+            throw Raised();
         if (size < 1 || fresh < 0) throw std::out_of_range("no rows");
         Aggregates &members = Owner<Aggregates>::checked(members_);
         begin(Owner<Keys>::checked(keys_), columns_, members, values_, fresh);
@@ -308,6 +309,7 @@ class LastRows : public Leaving {
             mine.newest = member;
             ++mine.count;
             come(member);
+            if (silent) continue;
             at.push_back(group);
             until.push_back(static_cast<int64_t>(events.size()));
         }

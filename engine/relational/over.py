@@ -37,7 +37,6 @@ Ints = npt.NDArray[np.int64]
 
 Exprs = tuple[x.Expression, ...]
 
-_LAST = np.iinfo(np.int64).max
 _TIME = x.Literal(0, BIGINT)
 _RANKS = ("row_number", "rank", "dense_rank")
 _ROWS = x.AggregateCall("count", (), (), BIGINT)
@@ -207,12 +206,11 @@ class _Frame:
         if self.frame is None:
             found_of = dict(zip(_RANKS, map(pa.array, self._counted(keys, times)), strict=True))
             return {e: found_of[e.function] for e in self.functions}
-        arrival, clocks, ends = np.arange(len(times)), tuple[Ints, ...](), tuple[Ints, ...]()
+        arrival, clocks, ends = None, tuple[Ints, ...](), tuple[int, ...]()
         if self.frame.by_time:
             moments, arrival = np.unique(times, return_inverse=True)
             if self.frame.size is not None:
-                clocks = (moments,)
-                ends = (np.minimum(times, _LAST - self.frame.size) + self.frame.size,)
+                clocks, ends = (moments,), (self.frame.size,)
         own = self.sliding.enter(keys, values, len(times), arrival, clocks, ends)
         who, points = own or (np.arange(len(times)),) * 2
         with faults.naming(lambda point: f"the row at ts {times[who[point]]}"):

@@ -18,43 +18,43 @@ Names = Mapping[int, Collection[str]]
 _KEPT = 4096
 
 
-class _Known(NamedTuple):
+class _OfQuery(NamedTuple):
     node: Relation
     schema: pa.Schema
     empty: pa.Table
     read: Names
 
 
-_all: dict[int, _Known] = {}
+_by_query: dict[int, _OfQuery] = {}
 """The latest queries, by the id of each, which is kept alive beside it; each step asks for one."""
 
 
 def result_schema(node: Relation) -> pa.Schema:
     """Returns the columns of a query's results: its SELECT list, then the two times."""
-    return _known(node).schema
+    return _of(node).schema
 
 
 def no_results(node: Relation) -> pa.Table:
     """Returns the results of a step that has none."""
-    return _known(node).empty
+    return _of(node).empty
 
 
 def columns_read(node: Relation) -> Names:
     """Returns the columns that a query's SELECT list reads."""
-    return _known(node).read
+    return _of(node).read
 
 
-def _known(node: Relation) -> _Known:
-    known = _all.get(id(node))
+def _of(node: Relation) -> _OfQuery:
+    known = _by_query.get(id(node))
     if known is not None:
         return known
-    if len(_all) >= _KEPT:
-        _all.clear()
+    if len(_by_query) >= _KEPT:
+        _by_query.clear()
     fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in node.items]
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
     schema = pa.schema([*fields, *times])
     read = x.columns_by_source(item.expression for item in node.items)
-    known = _all[id(node)] = _Known(node, schema, schema.empty_table(), read)
+    known = _by_query[id(node)] = _OfQuery(node, schema, schema.empty_table(), read)
     return known
 
 

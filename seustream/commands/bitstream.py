@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from seustream.boards import board_named, constraints_of, tools
-from seustream.commands.common import add_config_argument, load_config
+from seustream.commands.common import add_config_argument
 from seustream.cosim.verilated.build import cache
+from seustream.devices import configuration
 from seustream.errors import UserError
 from seustream.hdl.boards.board import BOARDS, NetworkAddress, SettingRefused
 from seustream.progress import Notes
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
-    config = load_config(arguments.config)
+    config = configuration(arguments.config)
     for name, least in (("seeds", 1), ("baud", 1), ("clock", 1)):
         value = getattr(arguments, name)
         if value is not None and value < least:

@@ -12,7 +12,7 @@ from pathlib import Path
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.cells import padded, width_of
-from seustream.compiler.errors import CompileError, nearest, suggest
+from seustream.compiler.errors import CompileError, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import (
     FITS,
@@ -26,11 +26,12 @@ from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
 from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.cosim.bridge.access import Access
+from seustream.devices import configuration
 from seustream.durations import WANTED, milliseconds_of
 from seustream.engine.stream.faults import Lines
 from seustream.errors import InputError, UserError
 from seustream.frames import declarations, has_word, stream_of
-from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from seustream.hdl.config import CONFIGURATIONS
 from seustream.inputs import named
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.reading import SUFFIXES
@@ -304,7 +305,7 @@ def compile_file(
         except StatisticsError as error:
             raise UserError([f"{arguments.statistics}: {error}"]) from None
     options = Options(
-        load_config(arguments.config),
+        configuration(arguments.config),
         arguments.plan,
         arguments.max_terms,
         statistics,
@@ -382,23 +383,6 @@ def _files(given: Path) -> list[Path]:
         return named(given, SUFFIXES)
     except InputError:  # nothing is there that could be overwritten
         return [given]
-
-
-def load_config(name: str) -> DeviceConfig:
-    """Loads a configuration by name, or from a file."""
-    if name in CONFIGURATIONS:
-        return CONFIGURATIONS[name]
-    path = Path(name)
-    if not path.exists() and path.suffix != ".json":
-        close = nearest(name, CONFIGURATIONS)
-        raise UserError(
-            [f"there is no configuration {name!r}"],
-            hint=f"did you mean {close}?" if close else f"known: {', '.join(CONFIGURATIONS)}",
-        )
-    try:
-        return DeviceConfig.from_json(read_text(path))
-    except ConfigError as error:
-        raise UserError([f"{path}: {error}"]) from None
 
 
 def read_text(path: Path) -> str:

@@ -22,7 +22,6 @@ from seustream.commands.common import (
     add_strict_argument,
     device_count,
     duration,
-    load_config,
 )
 from seustream.commands.signals import EndSignal
 from seustream.compiler.apas.libraries import Libraries
@@ -43,6 +42,7 @@ from seustream.devices import (
     SpareDevices,
     check_backend,
     check_devices,
+    configuration,
     device,
     devices,
 )
@@ -197,7 +197,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.site:
         _check_site(arguments)
     libraries = load_libraries(arguments.library)
-    config = load_config(arguments.config)
+    config = configuration(arguments.config)
     limits = _limits(arguments)
     try:
         address = Address.parse(arguments.listen)

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from seustream import __version__
-from seustream.commands.common import add_config_argument, load_config, table
+from seustream.commands.common import add_config_argument, table
+from seustream.devices import configuration
 from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.progress import Notes
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config = load_config(arguments.config)
+    config = configuration(arguments.config)
     folder: Path = arguments.output
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         what = "not empty" if folder.is_dir() else "not a folder"

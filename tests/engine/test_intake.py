@@ -12,6 +12,7 @@ import pytest
 from seustream.compiler.pipeline import compile_text
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.intake import Intake
+from seustream.engine.kernels import native
 from seustream.engine.stream.schema import stream_schema
 from tests.engine.host.reference import (
     Stream,
@@ -125,7 +126,8 @@ def test_every_form_of_rows(seed: int) -> None:
         given = pa.table({name: pa.array(values[name], types[name]) for name in names})
         if chance.random() < 0.5:
             given = pa.concat_tables([given.slice(0, rows // 2), given.slice(rows // 2)])
-        taken, _ = one.take(given)
+        taken, times = one.take(given)
+        assert times is None or times == native.times(taken.column("ts").__arrow_c_stream__())
         assert taken.schema == one.schema
         wanted = [None if v is None or math.isnan(v) else v for v in values["v"]]
         assert taken.to_pydict() == values | {"v": wanted}

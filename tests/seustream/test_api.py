@@ -8,10 +8,14 @@ import subprocess
 import sys
 import traceback
 import warnings
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import hypothesis
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
@@ -125,9 +129,9 @@ R = {"ts": [1], "a": [0]}
         (None, {}, "queries are a text or the Path of a file, not NoneType", "SELECT"),
         ("SELECT a FROM R WINDOW NOW", {"slak": 5}, "slak: int is no table", "did you mean slack=?"),
         ("SELECT a FROM R WINDOW NOW", {"config": 5}, "there is no configuration 5", "tiny"),
-        ("SELECT a FROM R WINDOW NOW", {"config": "no.json"}, "no.json: [Errno 2] No such file", None),
+        ("SELECT a FROM R WINDOW NOW", {"config": "no.json"}, "no.json: cannot be read: No such file", None),
         ("SELECT a FROM R WHERE a > :x", {"parameters": [5]}, "parameters = [5]: want a dict", None),
-        ("SELECT a FROM R WHERE a > :x", {"parameters": {"x": [5]}}, "parameter :x is a list", "a number, text"),
+        ("SELECT a FROM R WHERE a > :x", {"parameters": {"x": [5]}}, "parameter :x (list) is no constant", "a number, text"),
         ("SELECT a FROM R WINDOW NOW", {"slack": -5}, "slack = -5 is no duration", "5s"),
         ("SELECT a FROM R WINDOW NOW", {"devices": "two"}, "devices = 'two': want 1 or more", None),
         ("SELECT a FROM R WINDOW NOW", {"devices": 0}, "devices = 0: want 1 or more", None),
@@ -204,6 +208,41 @@ def test_a_configuration_of_ones_own(tmp_path: Path) -> None:
     for config in (tmp_path / "mine.json", str(tmp_path / "mine.json")):
         found = ss.run(text, R=R, S=R, backend="golden", config=config)
         assert found["q0"].rows() == [(0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (np.int64(2), 2),
+        (np.float64(0.5), 0.5),
+        (float("nan"), None),
+        (Decimal("nan"), None),
+        (pd.NaT, None),
+        (True, True),
+    ],
+)
+def test_parameters(value: Any, found: object) -> None:
+    (row,) = ss.run("SELECT :x AS v FROM R", R=R, parameters={"x": value})["q0"].rows()
+    assert row[0] == found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        datetime.datetime.min.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+        datetime.time(1, tzinfo=datetime.UTC),
+        Decimal("inf"),
+    ],
+)
+def test_parameters_that_no_constant_holds(value: Any) -> None:
+    with pytest.raises(ss.Error, match=r"parameter :x \(.*\) is no constant"):
+        ss.run("SELECT :x AS v FROM R", R=R, parameters={"x": value})
+
+
+def test_a_percentage_of_a_time() -> None:
+    for value in (datetime.timedelta(1), float("inf")):
+        with pytest.raises(ss.Error, match="% after :x, which is no number"):
+            ss.run("SELECT a FROM R WHERE a < :x%", R=R, parameters={"x": value})
 
 
 def test_times_of_python_are_constants() -> None:

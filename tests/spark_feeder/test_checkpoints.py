@@ -226,4 +226,5 @@ def test_a_first_entry_that_was_cut_off(spark: SparkSession, tmp_path: Path) -> 
     put(left, "v1")
     before = sorted(place.rglob("*"))
     assert location(place) == str(place)
+    assert location("hdfs://host/x") == "hdfs://host/x"
     assert sorted(place.rglob("*")) == before

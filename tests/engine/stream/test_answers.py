@@ -53,5 +53,5 @@ def test_what_is_remembered_of_a_query_is_not_another_s() -> None:
         one = dataclasses.replace(QUERY, items=(item,))
         assert result_schema(one).names[0] == f"c{number}"
         del one
-    assert len(answers._all) <= answers._KEPT
+    assert len(answers._by_query) <= answers._KEPT
     assert result_schema(QUERY).names[0] == "b"
