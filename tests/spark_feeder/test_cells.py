@@ -109,7 +109,7 @@ def test_what_is_no_value(spark: SparkSession, ansi: str) -> None:
             kind_of_error, said = cause(str(caught.value))
             assert kind_of_error == "schema"
             assert said.startswith("schema: column a: no ")
-            assert f": {text}" in said
+            assert f": {text.strip()}" in said
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
 
