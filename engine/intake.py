@@ -15,13 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.language.types import Kind
+from seustream.compiler.language.types import TIME_RANGES, Kind
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.ranges import IN_WORDS, out_of_range
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
 
 _TEXTS = (Kind.CHAR, Kind.VARCHAR)
+_REALS = (1, 0)
+"""No range, which says to the kernel that numbers are reals."""
 
 
 class _Taken(NamedTuple):
@@ -33,6 +36,7 @@ class _Taken(NamedTuple):
     real: bool
     whole: bool
     longest: int | None
+    kind: Kind | None
 
 
 class _Seen(NamedTuple):
@@ -54,6 +58,7 @@ class Intake:
     def __init__(self, stream: Stream) -> None:
         self.stream, self.schema = stream, stream_schema(stream)
         self._lengths = {c.name: c.type.length for c in stream.columns if c.type.kind in _TEXTS}
+        self._times = {c.name: c.type.kind for c in stream.columns if c.type.kind in TIME_RANGES}
         self._seen: _Seen | None = None
 
     def take(self, rows: pa.Table) -> tuple[pa.Table, native.TimesOf | None]:
@@ -86,9 +91,10 @@ class Intake:
         wants = [
             (
                 number,
-                of.bit_width // 8 if pa.types.is_floating(of) else 0,
+                of.bit_width // 8 if one.real or one.kind is not None else 0,
                 one.whole,
                 -1 if one.longest is None else one.longest,
+                *(_REALS if one.kind is None else TIME_RANGES[one.kind]),
             )
             for number, (one, of) in enumerate(zip(columns, self.schema.types, strict=True))
         ]
@@ -114,6 +120,9 @@ class Intake:
                     raise RowsRefused(f"{where}: {error}", f"it takes {taken.cast}") from None
             if taken.real:
                 column = real_only(column)
+            if taken.kind is not None and out_of_range(column, taken.kind):
+                where, words = self._where(taken.name), IN_WORDS[taken.kind]
+                raise RowsRefused(f"{where}: a value is out of range, {words}")
             if taken.whole and column.null_count:
                 raise RowsRefused(f"{self._where(taken.name)}: NULL, where none may be")
             if taken.longest is not None:
@@ -156,6 +165,7 @@ class Intake:
             pa.types.is_floating(want.type),
             not want.nullable,
             self._lengths.get(want.name),
+            self._times.get(want.name),
         )
 
     def _where(self, column: str) -> str:

@@ -28,7 +28,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
 from seustream.results import QueryResult, QueryResults
-from seustream.texts import NAME, text_of, translated
+from seustream.texts import NAME, check_text, text_of, translated
 
 
 class DataWarning(UserWarning):
@@ -87,14 +87,18 @@ def run(
     """
     with translated():
         text = text_of(sql)
+        check_text(backend=backend)
+        for option, by_name in ("streams", streams), ("parameters", parameters):
+            if by_name is not None and not isinstance(by_name, Mapping):
+                raise QueryError(f"{option} = {by_name!r}: want a dict, by name")
         rows = {**(streams or {}), **frames}
+        for name in rows:
+            check_text(stream=name)
         folded = [name.lower() for name in rows]
         if twice := {name for name in folded if folded.count(name) > 1}:
             raise InputError(f"stream {min(twice)} is given twice")
         known = declarations(text, whole=True)
         slack = slack_of(slack)
-        if parameters is not None and not isinstance(parameters, Mapping):
-            raise QueryError(f"parameters = {parameters!r}: want a dict, by name")
         if devices is not None and (not isinstance(devices, int) or devices < 1):
             raise QueryError(
                 f"devices = {devices!r}: want 1 or more, or None for as many as it takes"

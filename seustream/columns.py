@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.language.types import Kind
+from seustream.engine.stream.ranges import out_of_range
 from seustream.engine.stream.schema import arrow_type
 from seustream.tables import (
     BadCell,
@@ -21,7 +22,6 @@ from seustream.tables import (
     range_reason,
     shown,
     spans,
-    too_long,
     without_nan,
 )
 
@@ -120,7 +120,7 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
             return cast("pa.Array[Any]", milliseconds(naive))
         if unit == "ns":
             naive = arrow(pc.floor_temporal(naive, unit="microsecond"))
-        return arrow(pc.cast(naive, to))
+        return _in_range(arrow(pc.cast(naive, to)), of)
     match of.type.kind:
         case Kind.REAL | Kind.DOUBLE:
             values = arrow(pc.cast(chunk, to, safe=False))
@@ -135,22 +135,27 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
             if length is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > length:
                 raise BadCell(length_reason(_spelled(values), of))
             return values
-        case Kind.TIME:
-            return arrow(pc.cast(chunk, to, safe=False))  # a time of day is never negative
+        case Kind.TIME:  # never negative, so that fractions are cut off downwards
+            return _in_range(arrow(pc.cast(chunk, to, safe=False)), of)
+        case Kind.DATE:
+            return _in_range(arrow(pc.cast(chunk, to)), of)
         case Kind.INTERVAL:
             lengths = chunk
             if pa.types.is_duration(chunk.type):
                 lengths = arrow(pc.cast(chunk, to, safe=False))  # finer fractions are cut off
-            times = arrow(pc.cast(lengths, pa.int64()))
-            if too_long(times):
-                raise BadCell(f"{shown(str(pc.max(times)))} {range_reason(of)}")
-            return spans(times)
+            return spans(_in_range(arrow(pc.cast(lengths, pa.int64())), of))
         case Kind.DECIMAL if pa.types.is_integer(chunk.type):
             # Arrow requires a type that holds every integer of the column's type.
             wide = arrow(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
             return arrow(pc.cast(wide, to))
         case _:
             return arrow(pc.cast(chunk, to))
+
+
+def _in_range(values: pa.Array[Any], of: Field) -> pa.Array[Any]:
+    if out_of_range(values, of.type.kind):
+        raise BadCell(f"{shown(_spelled(values))} {range_reason(of)}")
+    return values
 
 
 def _spelled(one: pa.Array[Any]) -> str:

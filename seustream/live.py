@@ -32,7 +32,7 @@ from seustream.frames import Rows, declared, readable, stream_of, tuples_of
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.results import Explanation, QueryResult
-from seustream.texts import NAME, compiled, lasting, text_of, translated
+from seustream.texts import NAME, check_text, compiled, lasting, text_of, translated
 
 
 def connect(
@@ -65,10 +65,12 @@ def connect(
     with translated():
         slack = slack_of(slack)
         if url is not None:
+            check_text(url=url)
             # Imported here, since queries in this process do not need Arrow Flight.
             from seustream.live_bridge import BridgeQueries
 
             return BridgeQueries(url, token, certificate, slack, strict, writer)
+        check_text(backend=backend)
         check_backend(backend)
         return EngineQueries(backend, configuration(config), slack, strict)
 
@@ -144,6 +146,7 @@ class LiveQueries(ABC):
         [[(5, 1, 1), (6, 2, 2)]]
         """
         with translated():
+            check_text(stream=stream)
             self._open()
             rows = readable(stream, rows)  # without a lock, since a reader may be a caller's code
             with self._writing:
@@ -167,6 +170,7 @@ class LiveQueries(ABC):
         []
         """
         with self._writing, translated():
+            check_text(stream=stream)
             with self._lock:
                 self._open()
                 self._catch_up()
@@ -236,6 +240,7 @@ class LiveQueries(ABC):
         ...     con.subscribe("q")
         """
         with self._lock, translated():
+            check_text(query=query)
             self._catch_up()
             self._subscribe(self._named(query))
 
@@ -262,6 +267,8 @@ class LiveQueries(ABC):
         query q of <sql>: 1 query over 1 stream, plan cost, configuration default
         """
         with self._lock, translated():
+            if query is not None:
+                check_text(query=query)
             self._catch_up()
             c = self._compiled
             name = None if query is None or c is None else self._named(query)

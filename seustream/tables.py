@@ -37,12 +37,14 @@ from seustream.compiler.language.types import (
     BIGINT,
     INTERVAL,
     MAX_PRECISION,
+    TIME_RANGES,
     Kind,
     Type,
     digits,
     integer_range,
     read_interval,
 )
+from seustream.engine.stream.ranges import IN_WORDS, out_of_range
 from seustream.engine.stream.schema import arrow_type
 
 TIME_NAME = "ts"
@@ -200,7 +202,9 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
                 return _fast_decimal(text, arrow_type(of.type))
             case Kind.INTERVAL:
                 values = _fast_integer(text, pa.int64())
-                return None if values is None or too_long(values) else spans(values)
+                return (
+                    None if values is None or out_of_range(values, of.type.kind) else spans(values)
+                )
             case Kind.CHAR | Kind.VARCHAR:
                 length = of.type.length
                 longest = pc.max(pc.utf8_length(text)).as_py()
@@ -210,11 +214,13 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
                 known = index.null_count == text.null_count
                 return arrow(pc.less(index, len(TRUE))) if known else None
             case Kind.DATE:
-                return arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
+                values = arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
+                return None if values is None or out_of_range(values, of.type.kind) else values
             case Kind.TIME:
                 return _fast_clock(text)
             case Kind.TIMESTAMP:
-                return _fast_timestamp(text)
+                values = _fast_timestamp(text)
+                return None if values is None or out_of_range(values, of.type.kind) else values
             case _:
                 return None
     except pa.ArrowInvalid:
@@ -232,11 +238,6 @@ def _fast_real(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
     if pc.any(pc.is_inf(values)).as_py():  # written as such, or too large to be held
         return None
     return without_nan(values)
-
-
-def too_long(milliseconds: pa.Array[Any]) -> bool:
-    outside = pc.or_(pc.less(milliseconds, _SHORTEST), pc.greater(milliseconds, _LONGEST))
-    return pc.any(outside).as_py() is True
 
 
 def spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
@@ -341,11 +342,11 @@ def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
         case Kind.BOOLEAN:
             return blank_is_null(lambda text: _boolean(text, of)), pa.bool_()
         case Kind.DATE:
-            return blank_is_null(lambda text: _date(text, of)), pa.int32()
+            return blank_is_null(lambda text: _in_range(_date(text, of), text, of)), pa.int32()
         case Kind.TIME:
             return blank_is_null(lambda text: _time_of_day(text, of)), pa.int32()
         case Kind.TIMESTAMP:
-            return blank_is_null(lambda text: _timestamp(text, of)), pa.int64()
+            return blank_is_null(lambda text: _in_range(_timestamp(text, of), text, of)), pa.int64()
         case _:
             return lambda cell: _text(cell, of), pa.string()
 
@@ -368,8 +369,8 @@ def _integer(text: str, of: Field) -> int:
 
 
 def range_reason(of: Field) -> str:
-    if of.type.kind is Kind.INTERVAL:
-        return f"is out of range, an interval is {_SHORTEST} to {_LONGEST} milliseconds"
+    if (times := IN_WORDS.get(of.type.kind)) is not None:
+        return f"is out of range, {times}"
     low, high = integer_range(of.type.kind)
     if of.is_time:
         return f"is out of range, a time is {low} to {high} milliseconds"
@@ -417,9 +418,7 @@ def _too_fine(text: str, of: Field) -> str:
 def _interval(text: str, of: Field) -> int:
     if _CELL_INTEGER.fullmatch(text):
         found = _integer(text, replace(of, type=BIGINT))
-        if not _SHORTEST <= found <= _LONGEST:
-            raise BadCell(f"{shown(text)} {range_reason(of)}")
-        return found
+        return _in_range(found, text, of)
     read = read_interval(text)
     if read is None:
         raise _not(text, of)
@@ -427,8 +426,13 @@ def _interval(text: str, of: Field) -> int:
 
 
 _MILLISECOND = timedelta(milliseconds=1)
-_SHORTEST, _LONGEST = timedelta.min // _MILLISECOND + 1, timedelta.max // _MILLISECOND
-"""The shortest and longest interval in milliseconds that Python can represent."""
+
+
+def _in_range(value: int, text: str, of: Field) -> int:
+    low, high = TIME_RANGES[of.type.kind]
+    if not low <= value <= high:
+        raise BadCell(f"{shown(text)} {range_reason(of)}")
+    return value
 
 
 def _text(text: str, of: Field) -> str:

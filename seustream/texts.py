@@ -36,6 +36,13 @@ def translated() -> Iterator[None]:
         raise QueryError(str(error), getattr(error, "hint", None)) from error
 
 
+def check_text(**given: object) -> None:
+    """Raises for an argument that is no text: callers need not check their types."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise InputError(f"{name} = {value!r}: want a text")
+
+
 def text_of(sql: str | Path) -> str:
     """Returns a text, or that of a file."""
     if isinstance(sql, str):

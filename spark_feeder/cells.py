@@ -37,6 +37,8 @@ def value(text: Column, kind: t.DataType, what: str) -> Column:
     if isinstance(kind, t.StringType):
         return text
     found = _utc(text) if isinstance(kind, t.TimestampNTZType) else text.try_cast(kind)
+    if isinstance(kind, t.TimestampNTZType | t.DateType):
+        found = f.when(f.year(found) > 0, found)
     if (pattern := _SPELLED.get(type(kind))) is not None:
         found = f.when(_is(text, pattern), found)
     blank = f.btrim(text, f.lit(" \t")) == ""

@@ -120,6 +120,24 @@ def integer_range(kind: Kind) -> tuple[int, int]:
     return -(1 << bits), (1 << bits) - 1
 
 
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_EPOCH = datetime.datetime(1970, 1, 1)
+_FIRST, _LAST = datetime.datetime.min - _EPOCH, datetime.datetime.max - _EPOCH
+
+TIME_RANGES = {
+    Kind.DATE: (_FIRST.days, _LAST.days),
+    Kind.TIME: (0, 86_399_999),
+    Kind.TIMESTAMP: (_FIRST // _MICROSECOND, _LAST // _MICROSECOND),
+    Kind.INTERVAL: (
+        datetime.timedelta.min // _MILLISECOND + 1,
+        datetime.timedelta.max // _MILLISECOND,
+    ),
+}
+"""The least and the greatest value of each type of times, in the units of its columns: dates and
+timestamps are in the years 1 to 9999."""
+
+
 def digits(of: Type) -> tuple[int, int]:
     """Returns the precision and scale of a decimal, or of the decimal that holds every such
     integer."""
@@ -240,7 +258,6 @@ Time = datetime.date | datetime.time | datetime.datetime | datetime.timedelta
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?=$|[ T])", re.ASCII)
-_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def read_interval(text: str) -> datetime.timedelta | None:

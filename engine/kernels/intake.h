@@ -5,6 +5,7 @@
 #include "reals.h"
 
 #include <algorithm>
+#include <limits>
 
 // Returns whether no text has more than `most` characters.
 inline bool short_enough(const Values &texts, int64_t most) {
@@ -39,11 +40,25 @@ struct TimesOf {
     }
 };
 
-// Returns rows as one piece if no column has a NaN, a NULL where none is allowed, or too long a
-// text: the capsule of Arrow's array, its address, and the times of its first column, None without
-// rows. Otherwise returns None. `wants` has four numbers per check: the column, the bytes of a real
-// or 0, whether NULL is refused, and the maximum number of characters or -1. The first column has the
-// times.
+// Returns whether all values are from `low` to `high`.
+template <class Number> bool within(const Values &numbers, int64_t low, int64_t high) {
+    const auto *data = numbers.data<Number>();
+    Number least = std::numeric_limits<Number>::max(), most = std::numeric_limits<Number>::min();
+    for (int64_t row = 0; row < numbers.size(); ++row) {
+        least = std::min(least, data[row]);
+        most = std::max(most, data[row]);
+    }
+    if (least >= low && most <= high) return true;
+    for (int64_t row = 0; row < numbers.size(); ++row) // what is at a NULL does not count
+        if (numbers.there(row) && (data[row] < low || data[row] > high)) return false;
+    return true;
+}
+
+// Returns rows as one piece if no column has a NaN, a NULL where none is allowed, too long a text or
+// a time out of range: the capsule of Arrow's array, its address, and the times of its first column,
+// None without rows. Otherwise returns None. `wants` has six numbers per check: the column, the bytes
+// of a number that is checked or 0, whether NULL is refused, the maximum number of characters or -1,
+// and the range, which is empty for reals. The first column has the times.
 inline PyObject *sound(PyObject *args) {
     PyObject *rows_, *wants_;
     if (!PyArg_ParseTuple(args, "OO", &rows_, &wants_)) throw Raised();
@@ -51,15 +66,19 @@ inline PyObject *sound(PyObject *args) {
     Pieces pieces(rows_);
     Held<ArrowArray> rows, more;
     if (!pieces.next(rows) || pieces.next(more)) Py_RETURN_NONE;
-    for (int64_t i = 0; i + 4 <= wants.size; i += 4) {
+    for (int64_t i = 0; i + 6 <= wants.size; i += 6) {
         const int64_t *want = wants.data + i;
         if (want[0] < 0 || want[0] >= rows.n_children) throw std::out_of_range("there is no such column");
         Values column{*rows.children[want[0]]};
         if (column.size() == 0) continue;
         const auto *bytes = static_cast<const uint8_t *>(column.of.buffers[1]);
-        bool good = want[1] == 0 ||
-                    (want[1] == 4 ? all_real<float>(bytes, column.of.offset, column.size())
-                                  : all_real<double>(bytes, column.of.offset, column.size()));
+        bool good = true;
+        if (want[1] != 0 && want[4] > want[5])
+            good = want[1] == 4 ? all_real<float>(bytes, column.of.offset, column.size())
+                                : all_real<double>(bytes, column.of.offset, column.size());
+        else if (want[1] != 0)
+            good = want[1] == 4 ? within<int32_t>(column, want[4], want[5])
+                                : within<int64_t>(column, want[4], want[5]);
         good = good && (want[2] == 0 || column.whole());
         if (!good || (want[3] >= 0 && !short_enough(column, want[3]))) Py_RETURN_NONE;
     }

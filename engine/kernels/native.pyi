@@ -423,10 +423,11 @@ def taken(
 
 def sound(rows: object, wants: Ints, /) -> tuple[object, int, TimesOf | None] | None:
     """Returns rows, given as a capsule of Arrow's stream, as one array, if they are one piece in
-    which no column has a NaN, a NULL where none is allowed, or too long a text: the array's capsule,
-    its address, and the times in its first column, None without rows. Otherwise returns None.
-    `wants` has four numbers per check: the column, the bytes of a real or 0, whether NULL is refused,
-    and the maximum number of characters or -1."""
+    which no column has a NaN, a NULL where none is allowed, too long a text or a time out of range:
+    the array's capsule, its address, and the times in its first column, None without rows. Otherwise
+    returns None. `wants` has six numbers per check: the column, the bytes of a number that is checked
+    or 0, whether NULL is refused, the maximum number of characters or -1, and the range of the
+    numbers, which is empty for reals."""
 
 def contents(rows: object, /) -> tuple[int, int, int]:
     """Returns the number of rows, given as a capsule of Arrow's stream, and two sums of a hash of

@@ -131,3 +131,33 @@ def test_every_form_of_rows(seed: int) -> None:
         assert taken.schema == one.schema
         wanted = [None if v is None or math.isnan(v) else v for v in values["v"]]
         assert taken.to_pydict() == values | {"v": wanted}
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "good", "bad"),
+    [
+        ("date", pa.date32(), [-719162, 2932896, None], [-719163, 2932897]),
+        ("timestamp", pa.timestamp("us"), [-62135596800000000, None], [-62135596800000001, 2**60]),
+        ("time", pa.time32("ms"), [0, 86_399_999, None], [-1, 86_400_000]),
+        ("interval", pa.duration("ms"), [-86399999913599999, None], [-(2**62), 2**62]),
+    ],
+)
+def test_times_out_of_range(kind: str, of: pa.DataType, good: list[int], bad: list[int]) -> None:
+    text = f"CREATE STREAM R (a {kind}); SELECT a FROM R WINDOW NOW"
+    r, name = compile_text(text, "t.xsql").program.base[0], "a"
+
+    def rows(values: list[int | None]) -> pa.Table:
+        width = pa.int32() if of.bit_width == 32 else pa.int64()
+        column = pa.array(values, width).view(of)
+        return pa.table({"ts": range(len(values)), name: column})
+
+    assert Intake(r).take(rows(good))[0].column(name).to_pylist()[-1] is None
+    for value in bad:
+        for pieces in (rows([*good, value]), pa.concat_tables([rows([*good]), rows([value])])):
+            with pytest.raises(RowsRefused, match=f"^stream R, column {name}: a value is out of"):
+                Intake(r).take(pieces)
+    hidden = pa.array(bad, pa.int32() if of.bit_width == 32 else pa.int64())
+    mask = pa.array([0], pa.uint8()).buffers()[1]
+    nothing = pa.Array.from_buffers(of, 2, [mask, hidden.buffers()[1]])
+    taken, times = Intake(r).take(pa.table({"ts": [1, 2], name: nothing}))
+    assert (taken.column(name).null_count, times) == (2, (1, 2, True))

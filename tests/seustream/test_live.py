@@ -288,6 +288,16 @@ def test_what_is_no_text_and_no_time() -> None:
         with pytest.raises(ss.Error, match="'2026-01-01' is no time") as caught:
             con.watermark("R", "2026-01-01")  # type: ignore[arg-type]  # as users may
         assert "datetime" in (caught.value.hint or "")
+        for call, name in (
+            (con.subscribe, "query"),
+            (con.explain, "query"),
+            (lambda one: con.push(one, {"ts": [1], "a": [1]}), "stream"),
+            (lambda one: con.watermark(one, 5), "stream"),
+            (ss.connect, "url"),
+            (lambda one: ss.connect(backend=one), "backend"),
+        ):
+            with pytest.raises(ss.Error, match=f"{name} = 5: want a text"):
+                call(5)  # type: ignore[operator,arg-type]  # as users may
 
 
 HEALTHY = """

@@ -161,6 +161,17 @@ BAD = [
         "'2024-01-02 10:00+24:00' is not a timestamp (YYYY-MM-DD HH:MM:SS)",
     ),
     (TIMESTAMP, "1700000000", "'1700000000' is not a timestamp (YYYY-MM-DD HH:MM:SS)"),
+    (DATE, "0000-02-29", "'0000-02-29' is out of range, a date is 0001-01-01 to 9999-12-31"),
+    (
+        TIMESTAMP,
+        "0001-01-01T00:00+01:00",
+        "'0001-01-01T00:00+01:00' is out of range, a timestamp is in the years 1 to 9999",
+    ),
+    (
+        TIMESTAMP,
+        "9999-12-31t23:59-00:01",
+        "'9999-12-31t23:59-00:01' is out of range, a timestamp is in the years 1 to 9999",
+    ),
     (BOOLEAN, "yes", "'yes' is not a boolean (true or false)"),
     (BOOLEAN, "2", "'2' is not a boolean (true or false)"),
 ]
@@ -267,6 +278,21 @@ DAY = dt.datetime(2024, 1, 2, 3, 4, 5, 678_901)
 
 TYPED = [
     (SMALLINT, pa.array([-32768, 32767, None]), [-32768, 32767, None]),
+    (
+        TIMESTAMP,
+        pa.array([-62135596801, -62135596800], pa.timestamp("s")),
+        [
+            (
+                0,
+                "'0000-12-31 23:59:59.000000' is out of range, a timestamp is in the years 1 to 9999",
+            )
+        ],
+    ),
+    (
+        DATE,
+        pa.array([2932896, 2932897], pa.int32()).cast(pa.date32()),
+        [(1, "'10000-01-01' is out of range, a date is 0001-01-01 to 9999-12-31")],
+    ),
     (SMALLINT, pa.array([1, 32768]), [(1, "'32768' is out of range, smallint is -32768 to 32767")]),
     (INT, pa.array([7], pa.uint8()), [7]),
     (INT, pa.array([7.0]), None),

@@ -6,15 +6,12 @@ reference.
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
-from seustream.compiler.language.exact import EPOCH, MICROSECOND, MILLISECOND
+from seustream.compiler.language.types import TIME_RANGES, Kind
 
-_FIRST = (datetime.datetime.min - EPOCH) // MICROSECOND
-_LAST = (datetime.datetime.max - EPOCH) // MICROSECOND
-_SHORTEST = datetime.timedelta.min // MILLISECOND + 1
-_LONGEST = datetime.timedelta.max // MILLISECOND
+_FIRST, _LAST = TIME_RANGES[Kind.TIMESTAMP]
+_SHORTEST, _LONGEST = TIME_RANGES[Kind.INTERVAL]
 
 
 def is_constant(argument: Any) -> bool:

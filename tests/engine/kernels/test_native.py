@@ -261,7 +261,7 @@ def test_what_would_read_past_an_end_is_refused() -> None:
         native.keys((column.__arrow_c_array__(),), Codes(), np.empty(4, np.int64))
     rows = pa.table([column], names=["a"])
     with pytest.raises(RuntimeError, match="no such column"):
-        native.sound(rows.__arrow_c_stream__(), np.array([1, 0, 0, -1]))
+        native.sound(rows.__arrow_c_stream__(), np.array([1, 0, 0, -1, 1, 0]))
     stream = rows.column(0).__arrow_c_stream__()
     native.times(stream)
     with pytest.raises(RuntimeError, match="no rows"):
@@ -345,7 +345,11 @@ def test_times_of_pieces(seed: int) -> None:
         wanted = (times[0], times[-1], bool((times[1:] >= times[:-1]).all()))
         assert found == wanted
         rows = pa.table({"ts": times}).slice(len(times) // 3)
-        _, _, told = native.sound(rows.__arrow_c_stream__(), np.array([0, 0, 1, -1])) or (0, 0, 0)
+        _, _, told = native.sound(rows.__arrow_c_stream__(), np.array([0, 0, 1, -1, 1, 0])) or (
+            0,
+            0,
+            0,
+        )
         assert told == native.times(rows.column("ts").__arrow_c_stream__())
     batch = pa.record_batch({"ts": times[:0]})
     empty = pa.RecordBatchReader.from_batches(batch.schema, [batch])
