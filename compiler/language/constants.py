@@ -113,7 +113,8 @@ class ConstantBinder:
 
 
 def _constant(value: object) -> x.Literal | int | Fraction | None:
-    """Returns a constant, or the exact number; None if the value is no constant. Raises `ValueError` or `ArithmeticError` if no constant holds it."""
+    """Returns a constant, or the exact number; None if the value is no constant. Raises `ValueError`
+    or `ArithmeticError` if no constant holds it."""
     match value:
         case bool():
             return x.Literal(value, t.BOOLEAN)

@@ -101,10 +101,11 @@ class Studio {
 
   async compile(): Promise<void> {
     const mine = ++this.asked;
+    const overtaken = () => mine !== this.asked; // by a later text
     await this.guarded(async () => {
       const found = await ask<Compiled>("compile", this.settings());
-      if (mine === this.asked) this.compiled = found; // a later text may have overtaken this one
-    });
+      if (!overtaken()) this.compiled = found;
+    }, overtaken);
   }
 
   run(): Promise<void> {
@@ -154,7 +155,7 @@ class Studio {
     this.end();
     const mine = (this.computing = new AbortController());
     this.running = true;
-    await this.guarded(() => work(mine.signal), mine.signal);
+    await this.guarded(() => work(mine.signal), () => mine.signal.aborted);
     if (this.computing === mine) this.running = false;
   }
 
@@ -201,14 +202,14 @@ class Studio {
     return new Refused(`${names}: too long for a link`, "ask who shared it for the files, and drop them here");
   }
 
-  // Shows the trouble that work has, unless it was ended; without any, what was shown before it goes.
-  async guarded(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
+  // Shows the trouble that work has, unless it is over by then; without any, what was shown before it goes.
+  async guarded(work: () => Promise<void>, over: () => boolean = () => false): Promise<void> {
     const before = this.trouble;
     try {
       await work();
       if (this.trouble === before) this.trouble = null;
     } catch (error) {
-      if (signal?.aborted) return;
+      if (over()) return;
       const hint = error instanceof Refused ? error.hint : null;
       this.trouble = { message: (error as Error).message, hint };
     }

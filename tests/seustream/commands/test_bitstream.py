@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             ["--board", "ulx3s", "--config", "qq"],
             "no configuration 'qq'",
-            "known: default, default3",
+            "known configurations: default, default3",
         ),
         (["--board", "ulx3s", "--seeds", "0"], "--seeds 0: want 1 or more", None),
         (["--board", "ulx3s", "--clock", "2"], "clock 2 MHz: want 3.125 to 400", None),

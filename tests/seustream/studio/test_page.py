@@ -269,6 +269,29 @@ def test_files_are_given_and_removed(chromium: Any) -> None:
 
 
 @needs_chromium
+def test_trouble_of_rows_that_are_gone_is_not_shown(chromium: Any) -> None:
+    with studio() as link, opened(chromium, link, refused=True) as page:
+        page.wait_for_selector("[data-part='factor:1']")
+        held: list[Any] = []
+
+        def hold_first(route: Any) -> None:
+            if held:
+                route.continue_()
+            else:
+                held.append(route)
+
+        page.route("**/compile", hold_first)
+        page.set_input_files("input[type=file]", [given("my-rows.csv", "ts,d,e\n1,1,1\n")])
+        with page.expect_response("**/compile"):
+            page.click("button[aria-label='Remove my-rows.csv']")
+        with page.expect_response("**/compile") as late:
+            held[0].continue_()
+        assert "named after a stream" in late.value.text()
+        page.wait_for_timeout(100)
+        assert page.query_selector("[role=alert]") is None
+
+
+@needs_chromium
 def test_a_shared_run_that_fails_is_said_to(chromium: Any) -> None:
     kept = {
         "text": TEXT,
