@@ -24,7 +24,6 @@ from seustream.engine.stream.merge import OnLate
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError
 from seustream.frames import Rows, declarations, has_word, readable, stream_of, tuples_of
-from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
 from seustream.results import QueryResult, QueryResults
@@ -222,11 +221,3 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
     if missing := sorted(streams_read(c.program) - set(found)):
         raise InputError(f"no rows for stream {', '.join(missing)}", f"{missing[0]}=frame")
     return found
-
-
-def config_named(name: str) -> DeviceConfig:
-    """Returns a configuration by name."""
-    if not isinstance(name, str) or name not in CONFIGURATIONS:
-        hint = suggest(str(name), CONFIGURATIONS, "configurations")
-        raise QueryError(f"there is no configuration {name!r}", hint)
-    return CONFIGURATIONS[name]

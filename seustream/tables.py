@@ -201,10 +201,8 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
             case Kind.DECIMAL:
                 return _fast_decimal(text, arrow_type(of.type))
             case Kind.INTERVAL:
-                values = _fast_integer(text, pa.int64())
-                return (
-                    None if values is None or out_of_range(values, of.type.kind) else spans(values)
-                )
+                values = _only_in_range(_fast_integer(text, pa.int64()), of)
+                return None if values is None else spans(values)
             case Kind.CHAR | Kind.VARCHAR:
                 length = of.type.length
                 longest = pc.max(pc.utf8_length(text)).as_py()
@@ -214,17 +212,20 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
                 known = index.null_count == text.null_count
                 return arrow(pc.less(index, len(TRUE))) if known else None
             case Kind.DATE:
-                values = arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
-                return None if values is None or out_of_range(values, of.type.kind) else values
+                days = arrow(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
+                return _only_in_range(days, of)
             case Kind.TIME:
                 return _fast_clock(text)
             case Kind.TIMESTAMP:
-                values = _fast_timestamp(text)
-                return None if values is None or out_of_range(values, of.type.kind) else values
+                return _only_in_range(_fast_timestamp(text), of)
             case _:
                 return None
     except pa.ArrowInvalid:
         return None
+
+
+def _only_in_range(values: pa.Array[Any] | None, of: Field) -> pa.Array[Any] | None:
+    return None if values is None or out_of_range(values, of.type.kind) else values
 
 
 def _fast_integer(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:

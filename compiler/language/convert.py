@@ -16,8 +16,16 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from seustream.compiler.language.exact import EPOCH, WIDE, fitted, interval, milliseconds
-from seustream.compiler.language.types import BIGINT, Kind, Type, digits, integer_range, read_time
+from seustream.compiler.language.exact import WIDE, fitted, interval, milliseconds
+from seustream.compiler.language.types import (
+    BIGINT,
+    EPOCH,
+    Kind,
+    Type,
+    digits,
+    integer_range,
+    read_time,
+)
 
 Converter = Callable[[Any], Any]
 

@@ -10,16 +10,13 @@ import datetime
 import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from seustream.compiler.language.types import MAX_PRECISION, Type, decimal
+from seustream.compiler.language.types import MAX_PRECISION, MICROSECOND, MILLISECOND, Type, decimal
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
 WIDE = Context(prec=120, rounding=ROUND_HALF_UP, Emax=999_999, Emin=-999_999, traps=[])
 """Holds every product and sum of two decimals exactly."""
 
-MILLISECOND = datetime.timedelta(milliseconds=1)
-MICROSECOND = datetime.timedelta(microseconds=1)
-EPOCH = datetime.datetime(1970, 1, 1)
 
 _KEPT_SCALE = 6
 """Digits after the point that a result of more than 38 digits keeps, as in Spark."""

@@ -120,18 +120,18 @@ def integer_range(kind: Kind) -> tuple[int, int]:
     return -(1 << bits), (1 << bits) - 1
 
 
-_MILLISECOND = datetime.timedelta(milliseconds=1)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-_EPOCH = datetime.datetime(1970, 1, 1)
-_FIRST, _LAST = datetime.datetime.min - _EPOCH, datetime.datetime.max - _EPOCH
+MILLISECOND = datetime.timedelta(milliseconds=1)
+MICROSECOND = datetime.timedelta(microseconds=1)
+EPOCH = datetime.datetime(1970, 1, 1)
+_FIRST, _LAST = datetime.datetime.min - EPOCH, datetime.datetime.max - EPOCH
 
 TIME_RANGES = {
     Kind.DATE: (_FIRST.days, _LAST.days),
     Kind.TIME: (0, 86_399_999),
-    Kind.TIMESTAMP: (_FIRST // _MICROSECOND, _LAST // _MICROSECOND),
+    Kind.TIMESTAMP: (_FIRST // MICROSECOND, _LAST // MICROSECOND),
     Kind.INTERVAL: (
-        datetime.timedelta.min // _MILLISECOND + 1,
-        datetime.timedelta.max // _MILLISECOND,
+        datetime.timedelta.min // MILLISECOND + 1,
+        datetime.timedelta.max // MILLISECOND,
     ),
 }
 """The least and the greatest value of each type of times, in the units of its columns: dates and

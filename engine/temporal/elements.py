@@ -12,15 +12,14 @@ import enum
 from dataclasses import dataclass
 
 from seustream.compiler.language import expressions as language
+from seustream.compiler.language.types import EPOCH, MICROSECOND, TIME_RANGES, Kind
 from seustream.engine.stream.operator import EARLIEST as EARLIEST
 from seustream.engine.stream.operator import FOREVER as FOREVER
 
 Value = language.Value
 """A value of an attribute; NULL is None."""
 
-EPOCH = datetime.datetime(1970, 1, 1)
-LEAST_MOMENT = (datetime.datetime.min - EPOCH) // datetime.timedelta(milliseconds=1)
-LATEST_MOMENT = (datetime.datetime.max - EPOCH) // datetime.timedelta(milliseconds=1)
+LEAST_MOMENT, LATEST_MOMENT = (end // 1000 for end in TIME_RANGES[Kind.TIMESTAMP])
 
 Key = tuple[int, int]
 
@@ -67,5 +66,5 @@ class StreamElement:
 def milliseconds(moment: datetime.datetime) -> int | float:
     """Returns a DATETIME in milliseconds since the epoch, with a fraction where it has
     microseconds."""
-    microseconds = (moment - EPOCH) // datetime.timedelta(microseconds=1)
+    microseconds = (moment - EPOCH) // MICROSECOND
     return microseconds // 1000 if microseconds % 1000 == 0 else microseconds / 1000

@@ -13,8 +13,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from seustream.compiler.language.exact import fitted
-from seustream.compiler.language.types import Kind, Type, integer_range, read_time
-from seustream.engine.temporal.elements import EPOCH, milliseconds
+from seustream.compiler.language.types import EPOCH, Kind, Type, integer_range, read_time
+from seustream.engine.temporal.elements import milliseconds
 
 _NO = object()
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from seustream.api import config_named
 from seustream.compiler import explain as compiler
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import CompileError
+from seustream.compiler.errors import CompileError, suggest
 from seustream.compiler.explain.provenance import provenance
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.engine.explain import explain
 from seustream.engine.pattern.explain import STAGES
-from seustream.errors import Error
+from seustream.errors import Error, QueryError
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 _DRAWN = ("tree", "graph", "routes", None)
 """Stages of the compiler that are drawn; None is the overview."""
@@ -44,9 +44,17 @@ class Settings:
 def compilation(text: str, settings: Settings, stop_after: str = "split") -> Compilation:
     """Compiles for one simulated device, over input that ends."""
     options = Options(
-        config_named(settings.config), settings.plan, streams=settings.streams, bounded=True
+        _configuration(settings.config), settings.plan, streams=settings.streams, bounded=True
     )
     return compile_text(text, "<query>", options, stop_after)
+
+
+def _configuration(name: str) -> DeviceConfig:
+    """Returns a configuration by name: a page must not have files of the server read."""
+    if not isinstance(name, str) or name not in CONFIGURATIONS:
+        hint = suggest(str(name), CONFIGURATIONS, "configurations")
+        raise QueryError(f"there is no configuration {name!r}", hint)
+    return CONFIGURATIONS[name]
 
 
 def shown(text: str, settings: Settings) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Conte
 from typing import Any
 
 from seustream.compiler.language.exact import (
-    EPOCH,
-    MICROSECOND,
     WIDE,
     bounded,
     fitted,
@@ -32,9 +30,11 @@ from seustream.compiler.language.registry import (
 from seustream.compiler.language.types import (
     BIGINT,
     DOUBLE,
+    EPOCH,
     INT,
     INTERVAL,
     MAX_PRECISION,
+    MICROSECOND,
     Type,
     decimal,
 )

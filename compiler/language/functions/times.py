@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from seustream.compiler.language.exact import EPOCH, MICROSECOND, MILLISECOND, truncated
+from seustream.compiler.language.exact import truncated
 from seustream.compiler.language.functions.columns import constant
 from seustream.compiler.language.registry import (
     INTEGER,
@@ -19,7 +19,16 @@ from seustream.compiler.language.registry import (
     ScalarFunction,
     Signature,
 )
-from seustream.compiler.language.types import BIGINT, TIME, TIMESTAMP, Kind, read_time
+from seustream.compiler.language.types import (
+    BIGINT,
+    EPOCH,
+    MICROSECOND,
+    MILLISECOND,
+    TIME,
+    TIMESTAMP,
+    Kind,
+    read_time,
+)
 
 Moment = datetime.datetime
 
@@ -259,7 +268,7 @@ def _timestamp(text: str, form: str | None = None) -> Moment | None:
 
 
 def _epoch_ms(t: Moment) -> int:
-    return (t - EPOCH) // datetime.timedelta(milliseconds=1)
+    return (t - EPOCH) // MILLISECOND
 
 
 def _moment(count: int) -> Moment | None:
