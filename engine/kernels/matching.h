@@ -50,9 +50,16 @@ class Matching {
     }
 
   public:
-    PyObject *take(PyObject *args) {
+    PyObject *certain(PyObject *args) {
         long long to;
         if (!PyArg_ParseTuple(args, "L", &to)) throw Raised();
-        return found.take(to);
+        return PyLong_FromLongLong(found.certain(to));
+    }
+
+    PyObject *take(PyObject *args) {
+        PyObject *numbers_;
+        long long to, gone;
+        if (!PyArg_ParseTuple(args, "LOL", &to, &numbers_, &gone)) throw Raised();
+        return found.take(to, Ints(numbers_), gone);
     }
 };

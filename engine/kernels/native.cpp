@@ -113,6 +113,7 @@ static PyMethodDef of_last_rows[] = {
 static PyMethodDef of_automaton[] = {
     {"configure", of<Automaton, &Automaton::configure>, METH_VARARGS, nullptr},
     {"advance", of<Automaton, &Automaton::advance>, METH_VARARGS, nullptr},
+    {"certain", of<Automaton, &Automaton::certain>, METH_VARARGS, nullptr},
     {"take", of<Automaton, &Automaton::take>, METH_VARARGS, nullptr},
     {"forget", of<Automaton, &Automaton::forget>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -120,6 +121,7 @@ static PyMethodDef of_automaton[] = {
 static PyMethodDef of_subsets[] = {
     {"configure", of<Subsets, &Subsets::configure>, METH_VARARGS, nullptr},
     {"advance", of<Subsets, &Subsets::advance>, METH_VARARGS, nullptr},
+    {"certain", of<Subsets, &Subsets::certain>, METH_VARARGS, nullptr},
     {"take", of<Subsets, &Subsets::take>, METH_VARARGS, nullptr},
     {"forget", of<Subsets, &Subsets::forget>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -204,9 +204,16 @@ class Automaton:
         is 0 for NULL and 2 if only `ask` can compare it. Returns 1 if a key has too many runs, 2 if
         there are too many matches, otherwise 0."""
 
-    def take(self, to: int, /) -> tuple[bytes, bytes, bytes]:
-        """Takes the matches that are certain at a time: when each is certain, how many events it
-        has in each stage, and its events, one match after the other."""
+    def certain(self, to: int, /) -> int:
+        """Returns the number of matches that are certain at a time."""
+
+    def take(
+        self, to: int, numbers: Ints, gone: int, /
+    ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]:
+        """Takes the matches that are certain at a time: when each is certain, and for each stage
+        how many events it has and which, one match after the other. They are in the order of
+        `ordered`. `numbers` are those of the events from event `gone` on, which is event 0 of the
+        result."""
 
     def forget(self, now: int, over: bool, /) -> int:
         """Drops runs that no event can advance; returns the number of runs left and of matches not
@@ -221,7 +228,10 @@ class Subsets:
         whether it takes more events."""
 
     def advance(self, keys: Ints, times: Ints, fits: Ints, /) -> int: ...
-    def take(self, to: int, /) -> tuple[bytes, bytes, bytes]: ...
+    def certain(self, to: int, /) -> int: ...
+    def take(
+        self, to: int, numbers: Ints, gone: int, /
+    ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]: ...
     def forget(self, now: int, over: bool, /) -> int: ...
 
 class Keys:

@@ -29,7 +29,7 @@ from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.fill import Completion
-from seustream.engine.pattern.found import Found, GroupMembers, runs
+from seustream.engine.pattern.found import Found, GroupMembers
 from seustream.engine.pattern.kept import KeptEvents
 from seustream.engine.pattern.keys import PartitionKeys
 from seustream.engine.pattern.links import of_any, side_of
@@ -107,7 +107,7 @@ class CompiledSearch:
         kernel = self._automaton if self._subsets is None else self._subsets
         if len(batch):
             self._take(batch, fits)
-        found = self._found(*(np.frombuffer(part, np.int64) for part in kernel.take(new)))
+        found = self._found(kernel, new) if kernel.certain(new) else None
         over = new == END_OF_STREAM
         self.running = kernel.forget(max(min(new, FAR), -FAR), over)
         self.kept.expire(new)
@@ -206,25 +206,25 @@ class CompiledSearch:
 
     # --- matches --------------------------------------------------------------
 
-    def _found(self, determined: Ints, counts: Ints, rows: Ints) -> Found | None:
-        """Returns the matches in order, without those that an event forbids."""
-        log = self.kept.log if len(determined) else None  # it makes one piece of all
-        if log is None:
-            return None
-        positives = self._query.positives
-        counts, rows = counts.reshape(-1, len(positives)), rows - self.kept.gone
-        starts = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
-        found = Found(log, determined, {}, {})
-        for stage, element in enumerate(positives):
+    def _found(self, kernel: native.Automaton | native.Subsets, new: int) -> Found | None:
+        """Returns the matches that are certain, in order, without those that an event forbids."""
+        log = self.kept.log
+        assert log is not None
+        determined, stages = kernel.take(new, log.seq, self.kept.gone)
+        found = Found(log, _ints(determined), {}, {})
+        for element, (counts, rows) in zip(self._query.positives, stages, strict=True):
             if self._query.elements[element].kleene:
-                own = np.ascontiguousarray(counts[:, stage])
-                found.groups[element] = GroupMembers(own, rows[runs(starts[:, stage], own)])
+                found.groups[element] = GroupMembers(_ints(counts), _ints(rows))
             else:
-                found.singles[element] = rows[starts[:, stage]]
+                found.singles[element] = _ints(rows)
         if self._meaning.forbidding:
             lists = Lists(self._query, log, self.kept.rows)
             found = found.keep(Completion(self._meaning, lists).allowed(found))
-        return found.sorted(self._query) if len(found) else None
+        return found if len(found) else None
+
+
+def _ints(data: bytes) -> Ints:
+    return np.frombuffer(data, np.int64)
 
 
 def _nothing(e: x.Leaf) -> Any:

@@ -331,6 +331,89 @@ def test_sequences(seed: int) -> None:
         kept = [[event for event in some if event[0] >= now - window] for some in kept]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_matches_are_ordered_by_their_events(seed: int) -> None:
+    chance = random.Random(seed)
+    stages, most = chance.choice([1, 2, 3]), chance.choice([1, 2, 4])
+    spread = chance.choice([1, 2, 5, 1000])
+    matches = [
+        (
+            chance.randrange(chance.choice([1, 3])),
+            [
+                [chance.randrange(spread) for _ in range(chance.randint(0, most))]
+                for _ in range(stages)
+            ],
+        )
+        for _ in range(chance.choice([0, 1, 5, 50, 2000]))
+    ]
+    counts = tuple(np.array([len(each[s]) for _, each in matches], np.int64) for s in range(stages))
+    numbers = tuple(
+        np.array([n for _, each in matches for n in each[s]], np.int64) for s in range(stages)
+    )
+    order = np.empty(len(matches), np.int64)
+    native.ordered(np.array([d for d, _ in matches], np.int64), counts, numbers, order)
+    assert sorted(order.tolist()) == [*range(len(matches))]
+    assert [matches[one] for one in order] == sorted(matches)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_matches_are_taken_in_order_once_they_are_certain(seed: int) -> None:
+    """A match of one or more events of a group, then another. Numbers are not in the order of
+    time, and each event counts from those that are gone."""
+    chance = random.Random(seed)
+    kernel = native.Subsets()
+    kernel.configure(np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0], np.int64), 2, -1, -1)
+    count = chance.randint(2, 18)
+    fits = [chance.choice([1, 1, 1, 2, 3]) for _ in range(count)]
+    first, gone = chance.choice([0, 7]), 0
+    events = range(first, first + count)
+    numbers = chance.sample(range(1000), count)
+    if first:  # events before these are of no match
+        kernel.advance(np.zeros(first, np.int64), np.arange(first), np.zeros(first, np.int64))
+        gone = first
+    kernel.advance(np.zeros(count, np.int64), np.array(events), np.array(fits, np.int64))
+    expected = [
+        (last, [list(group), [last]])
+        for last in events
+        if fits[last - first] & 2
+        for size in range(1, count)
+        for group in itertools.combinations(
+            [e for e in range(first, last) if fits[e - first] & 1], size
+        )
+    ]
+    expected.sort(key=lambda one: (one[0], [[numbers[e - first] for e in of] for of in one[1]]))
+    found = []
+    for to in (first + count // 2, first + count):
+        certain = kernel.certain(to)
+        determined, stages = kernel.take(to, np.array(numbers, np.int64), gone)
+        sizes = [np.frombuffer(of, np.int64) for of, _ in stages]
+        rows = [iter(np.frombuffer(of, np.int64).tolist()) for _, of in stages]
+        for match, when in enumerate(np.frombuffer(determined, np.int64).tolist()):
+            assert when <= to
+            found.append(
+                (
+                    when,
+                    [
+                        [e + gone for e in itertools.islice(own, int(of[match]))]
+                        for of, own in zip(sizes, rows, strict=True)
+                    ],
+                )
+            )
+        assert len(determined) == 8 * certain
+    assert found == expected
+    assert kernel.certain(first + count) == 0
+
+
+def test_a_match_of_an_event_without_a_number_is_refused() -> None:
+    kernel = native.Subsets()
+    kernel.configure(np.array([0, 0, 0, 1, 1], np.int64), 1, -1, -1)
+    kernel.advance(np.zeros(2, np.int64), np.arange(2), np.ones(2, np.int64))
+    for short, gone in ((1, 0), (2, 1)):
+        with pytest.raises(RuntimeError, match="without a number"):
+            kernel.take(2, np.zeros(short, np.int64), gone)
+    assert kernel.certain(2) == 3
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_times_of_pieces(seed: int) -> None:
     print(f"seed {seed}")
