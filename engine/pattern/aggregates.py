@@ -26,6 +26,10 @@ from seustream.engine.stream.schema import arrow_type
 _HALF = 31
 """Bits in the lower half of a number: numbers are summed half by half so that 64 bits do not
 overflow."""
+_EXACT, _SAFE = 1 << 53, 1 << 62
+"""Integers below these are doubles, and do not overflow."""
+_FEW = 1 << 21
+"""Up to so many numbers, the sums of their halves are doubles."""
 
 
 class Rows(Binding, Protocol):
@@ -53,6 +57,9 @@ def over_groups(
         owner, columns = owner[some], [column.filter(pa.array(some)) for column in columns]
     counts = np.bincount(owner, minlength=size).astype(np.int64)
     found = _together(e, columns, counts)
+    if isinstance(found, np.ndarray):
+        no_rows = counts == 0 if e.aggregate.function != "count" else None
+        return pa.array(found, mask=no_rows).cast(arrow_type(e.type))
     if found is None:
         found = []
         lists, at = [values(column) for column in columns], 0
@@ -69,13 +76,14 @@ def over_groups(
 
 def _together(
     e: ir.GroupAggregate | RowAggregate, columns: Sequence[pa.Array], counts: Ints
-) -> Any:
-    """Returns the values of all groups, or None where each group has to be computed by itself."""
+) -> Array | list[Any] | None:
+    """Returns the values of all groups, or None where each group has to be computed by itself. In an
+    array, that of a group without rows means nothing, unless it is their count."""
     function = e.aggregate.function
     if e.aggregate.distinct:
         return None
     if function == "count":
-        return counts.tolist()
+        return counts
     kind = columns[0].type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
@@ -87,21 +95,20 @@ def _together(
     return None
 
 
-def _ends(function: str, numbers: Array, counts: Ints) -> list[Any]:
+def _ends(function: str, numbers: Array, counts: Ints) -> Array:
     of = np.minimum if function == "min" else np.maximum
     some = counts > 0
-    found = np.empty(len(counts), object)
-    found[some] = of.reduceat(numbers, (np.cumsum(counts) - counts)[some]).tolist()
-    listed: list[Any] = found.tolist()
-    return listed
+    found = np.zeros(len(counts), numbers.dtype)
+    found[some] = of.reduceat(numbers, (np.cumsum(counts) - counts)[some])
+    return found
 
 
-def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
+def _sums(function: str, numbers: Array, counts: Ints) -> Array | list[Any] | None:
     """Returns sums or means computed in integers of one unit, or None where no unit suits all
     numbers."""
-    unit = 0
+    unit, real = 0, numbers.dtype.kind == "f"
     whole = numbers
-    if numbers.dtype.kind == "f":
+    if real:
         numbers = numbers.astype(np.float64)
         if not np.isfinite(numbers).all():
             return None
@@ -113,9 +120,18 @@ def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
         whole = np.ldexp(numbers, -unit)
     whole = whole.astype(np.int64)
     high, low = (_added(part, counts) for part in (whole >> _HALF, whole & ((1 << _HALF) - 1)))
+    if counts.max(initial=0) < _FEW:
+        sums = np.ldexp(high.astype(np.float64), _HALF) + low  # of two exact numbers
+        greatest = np.abs(sums).max(initial=0)
+        if function == "avg" and greatest < _EXACT:
+            return np.ldexp(sums / np.maximum(counts, 1), unit)
+        if function == "sum" and real:
+            with np.errstate(over="ignore"):  # infinite beyond the doubles, as other sums are
+                return np.ldexp(sums, unit)
+        if function == "sum" and greatest < _SAFE:
+            return (high << _HALF) + low
     found: list[Any] = []
-    real = numbers.dtype.kind == "f"
-    for above, below, count in zip(high, low, counts.tolist(), strict=True):
+    for above, below, count in zip(high.tolist(), low.tolist(), counts.tolist(), strict=True):
         total = (above << _HALF) + below
         if not count:
             found.append(None)
@@ -136,9 +152,9 @@ def _scaled(number: float, unit: int) -> float:
         return math.copysign(math.inf, number)
 
 
-def _added(numbers: Ints, counts: Ints) -> list[int]:
+def _added(numbers: Ints, counts: Ints) -> Ints:
     """Returns the sum of each group."""
     sums = np.concatenate([[0], np.cumsum(numbers)])
     ends = np.cumsum(counts)
-    found: list[int] = (sums[ends] - sums[ends - counts]).tolist()
+    found: Ints = sums[ends] - sums[ends - counts]
     return found
