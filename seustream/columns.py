@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from seustream.compiler.language.types import Kind
 from seustream.engine.stream.ranges import out_of_range
-from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.schema import arrow_type, in_milliseconds
 from seustream.tables import (
     BadCell,
     BadCells,
     Field,
     arrow,
     length_reason,
-    milliseconds,
     null_reason,
     range_reason,
     shown,
@@ -117,7 +116,7 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
         unit = cast("pa.TimestampType[Any, Any]", chunk.type).unit
         naive = arrow(pc.cast(chunk, pa.timestamp(unit)))
         if of.is_time:
-            return cast("pa.Array[Any]", milliseconds(naive))
+            return in_milliseconds(naive)
         if unit == "ns":
             naive = arrow(pc.floor_temporal(naive, unit="microsecond"))
         return _in_range(arrow(pc.cast(naive, to)), of)

@@ -22,6 +22,7 @@ from seustream.compiler.apas.types import shown
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.language.types import Type
 from seustream.compiler.xsql.intervals import END, interval_stream
+from seustream.engine.stream.schema import in_milliseconds
 from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError, UserError
 from seustream.frames import columns_of, type_of
@@ -100,7 +101,7 @@ def _ends(path: Path, rows: pa.Table) -> pa.ChunkedArray:
         return pa.nulls(rows.num_rows, pa.int64())
     te = rows.column(END)
     if pa.types.is_timestamp(te.type):
-        return pc.floor_temporal(te, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
+        return in_milliseconds(te)
     if pa.types.is_date(te.type):
         return te.cast(pa.timestamp("ms")).cast(pa.int64())
     if pa.types.is_integer(te.type) or te.null_count == len(te):

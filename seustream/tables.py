@@ -45,7 +45,7 @@ from seustream.compiler.language.types import (
     read_interval,
 )
 from seustream.engine.stream.ranges import IN_WORDS, out_of_range
-from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.schema import arrow_type, in_milliseconds
 
 TIME_NAME = "ts"
 FAULTS_LISTED = 20
@@ -192,7 +192,10 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
     try:
         if of.is_time:
             values = _fast_integer(text, pa.int64())
-            return milliseconds(_fast_timestamp(text)) if values is None else values
+            if values is not None:
+                return values
+            times = _fast_timestamp(text)
+            return None if times is None else in_milliseconds(times)
         match of.type.kind:
             case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
                 return _fast_integer(text, arrow_type(of.type))
@@ -264,14 +267,6 @@ def _fast_timestamp(text: pa.Array[Any]) -> pa.Array[Any] | None:
     if _all(text, _FAST_ZONED):
         return arrow(pc.cast(pc.cast(text, pa.timestamp("us", "UTC")), pa.timestamp("us")))
     return None
-
-
-def milliseconds(times: pa.Array[Any] | None) -> pa.Array[Any] | None:
-    """Returns milliseconds since 1970, rounded down even before it (a cast would round towards it)."""
-    if times is None:
-        return None
-    floored = pc.floor_temporal(times, unit="millisecond")
-    return arrow(pc.cast(pc.cast(floored, pa.timestamp("ms")), pa.int64()))
 
 
 def without_nan(values: pa.Array[Any]) -> pa.Array[Any]:

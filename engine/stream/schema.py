@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Kind, Type
+
+Times = TypeVar("Times", "pa.Array[Any]", "pa.ChunkedArray[Any]")
 
 TABLE_TIME = -(1 << 63) + 1
 """The time of every row of a table, before all times of streams."""
@@ -44,9 +48,18 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
     folded = [name.lower() for name in rows.column_names]
     time = rows.column(folded.index(str(stream.time).lower()))
     if pa.types.is_timestamp(time.type):
-        time = time.cast(pa.timestamp("ms", time.type.tz), safe=False)
+        time = in_milliseconds(time)
     own = rows.select([at for at, name in enumerate(folded) if name != "ts"])
     return own.add_column(0, pa.field("ts", pa.int64()), time.cast(pa.int64()))
+
+
+def in_milliseconds(times: Times) -> Times:
+    """Returns timestamps as milliseconds since 1970, rounded down even before it (a cast would round
+    towards it)."""
+    of = times.cast(pa.timestamp(times.type.unit))
+    floored = pc.floor_temporal(of, unit="millisecond")
+    found: Times = floored.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    return found
 
 
 def under(schema: pa.Schema, rows: pa.Table) -> pa.Table:
