@@ -142,7 +142,11 @@ class Intake:
                 raise RowsRefused(
                     f"stream {stream.name}: no column {stream.time}, which is its time"
                 )
-            rows = with_time(stream, rows)
+            try:
+                rows = with_time(stream, rows)
+            except pa.ArrowInvalid:
+                where, words = self._where(stream.time), IN_WORDS[Kind.TIMESTAMP]
+                raise RowsRefused(f"{where}: a value is out of range, {words}") from None
             rows = rows.filter(pc.is_valid(rows.column("ts")))
         if stream.table:
             rows = rows.drop_columns([name for name in rows.column_names if name == "ts"])

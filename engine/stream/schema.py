@@ -55,10 +55,10 @@ def with_time(stream: Stream, rows: pa.Table) -> pa.Table:
 
 def in_milliseconds(times: Times) -> Times:
     """Returns timestamps as milliseconds since 1970, rounded down even before it (a cast would round
-    towards it)."""
+    towards it). Raises `pa.ArrowInvalid` for one that is out of their range."""
     of = times.cast(pa.timestamp(times.type.unit))
     floored = pc.floor_temporal(of, unit="millisecond")
-    found: Times = floored.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    found: Times = floored.cast(pa.timestamp("ms")).cast(pa.int64())
     return found
 
 

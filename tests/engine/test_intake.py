@@ -161,3 +161,12 @@ def test_times_out_of_range(kind: str, of: pa.DataType, good: list[int], bad: li
     nothing = pa.Array.from_buffers(of, 2, [mask, hidden.buffers()[1]])
     taken, times = Intake(r).take(pa.table({"ts": [1, 2], name: nothing}))
     assert (taken.column(name).null_count, times) == (2, (1, 2, True))
+
+
+def test_a_named_time_beyond_all_milliseconds_is_refused() -> None:
+    text = "CREATE STREAM R (at timestamp) WITH (time = 'at'); SELECT at FROM R WINDOW NOW"
+    r = compile_text(text, "t.xsql").program.base[0]
+    for value in (2**62, -(2**62)):
+        rows = pa.table({"at": pa.array([0, value], pa.timestamp("s"))})
+        with pytest.raises(RowsRefused, match="^stream R, column at: a value is out of range"):
+            Intake(r).take(rows)
