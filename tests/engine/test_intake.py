@@ -168,5 +168,5 @@ def test_a_named_time_beyond_all_milliseconds_is_refused() -> None:
     r = compile_text(text, "t.xsql").program.base[0]
     for value in (2**62, -(2**62)):
         rows = pa.table({"at": pa.array([0, value], pa.timestamp("s"))})
-        with pytest.raises(RowsRefused, match="^stream R, column at: a value is out of range"):
+        with pytest.raises(RowsRefused, match=r"^stream R, column at: a value is out of range"):
             Intake(r).take(rows)
