@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -256,8 +256,16 @@ MILLISECONDS: dict[str, int] = {
 
 Time = datetime.date | datetime.time | datetime.datetime | datetime.timedelta
 
-_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
-_DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?=$|[ T])", re.ASCII)
+_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", re.ASCII)
+_DATE = r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)?"
+_OFFSET = r"(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>[0-5]\d)(?::?(?P<seconds>[0-5]\d))?)?"
+_SPELLED = {
+    Kind.DATE: re.compile(_DATE, re.ASCII),
+    Kind.TIME: re.compile(_CLOCK, re.ASCII),
+    Kind.TIMESTAMP: re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?: ?(?:[Zz]|UTC|{_OFFSET}))?)?", re.ASCII),
+}
+"""What Spark and DuckDB both take, with one digit or two; a time may leave out its seconds."""
 
 
 def read_interval(text: str) -> datetime.timedelta | None:
@@ -278,24 +286,32 @@ def read_interval(text: str) -> datetime.timedelta | None:
         return None
 
 
+def _numbers(part: Mapping[str, str], *names: str) -> Iterator[int]:
+    return (int(part[name]) for name in names)
+
+
 def read_time(text: str, kind: Kind) -> Time | None:
     """Parses a date, time, timestamp or interval; returns None if the text is not one."""
     if kind is Kind.INTERVAL:
         return read_interval(text)
-    text = _DAY.sub(lambda day: f"{day[1]}-{day[2]:0>2}-{day[3]:0>2}", text.strip(), count=1)
+    found = _SPELLED[kind].fullmatch(text.strip())
+    if found is None:
+        return None
+    part = found.groupdict("0")
     try:
         if kind is Kind.DATE:
-            return datetime.date.fromisoformat(text)
+            return datetime.date(*_numbers(part, "year", "month", "day"))
+        micros = int(part["fraction"][:6].ljust(6, "0"))
+        hour, minute, second = _numbers(part, "hour", "minute", "second")
+        clock = datetime.time(hour, minute, second, micros)
         if kind is Kind.TIME:
-            value = datetime.time.fromisoformat(text)
-            return (
-                None
-                if value.tzinfo
-                else value.replace(microsecond=value.microsecond // 1000 * 1000)
-            )
-        moment = datetime.datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return moment
+            return clock.replace(microsecond=micros // 1000 * 1000)
+        day = datetime.date(*_numbers(part, "year", "month", "day"))
+        hours, minutes, seconds = _numbers(part, "hours", "minutes", "seconds")
+        ahead = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        moment = datetime.datetime.combine(day, clock)
+        if ahead >= datetime.timedelta(days=1):
+            return None
+        return moment + ahead if part["sign"] == "-" else moment - ahead
     except (ValueError, OverflowError):
         return None

@@ -248,11 +248,14 @@ class JoinBinder:
         lacking = lacking | optional(inner)
         doubtful = next((e for e in (operand, value) if can_be_null(e, lacking, sure)), None)
         if negated and doubtful is not None:
+            outside = {self.sources[place].alias for level in levels for place in level}
+            twice = [a for at in visible(inner) if (a := self.sources[at].alias) in outside]
+            apart = f", with another name for the inner {twice[0]}" if twice else ""
             self.problems.add(
                 "not-in-null",
                 f"{x.show(doubtful)} can be NULL, and then NOT IN is never true",
                 of.span,
-                f"write NOT EXISTS (SELECT ... WHERE {x.show(value)} = {x.show(operand)})",
+                f"write NOT EXISTS (SELECT ... WHERE {x.show(value)} = {x.show(operand)}){apart}",
             )
         return binder.compare(Condition.EQ, operand, value, of.span)
 

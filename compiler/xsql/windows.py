@@ -108,6 +108,8 @@ def bounded(
         why = f"joins what may come any time after {late.alias}" if some else "joins streams"
         times = (f"{of.alias}.{of.stream.called_time}" for of in (late, other))
         way = f", or bound their times: abs({' - '.join(times)}) <= 5 minutes"
+        if late.alias == other.alias:
+            way += f", with another name for the inner {late.alias}"
         missing_window(select, why, problems, way)
     return tuple(
         replace(of, window=Window(WindowKind.RANGE, size or 0)) if of.window == UNUSED else of

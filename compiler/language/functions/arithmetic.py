@@ -277,7 +277,15 @@ def _like(text: str, pattern: str, escape: str = "") -> bool | None:
 
 
 def _ilike(text: str, pattern: str, escape: str = "") -> bool | None:
-    return _like(text.lower(), pattern.lower(), escape.lower())
+    return _like(_small(text), _small(pattern), _small(escape))
+
+
+def _small(text: str) -> str:
+    """Returns the text in small letters, each for itself: `_` is one letter, and a Σ is a σ wherever
+    it stands."""
+    if text.isascii():
+        return text.lower()
+    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
 _PLAIN = re.compile(r"(%?)([^%_]*)(%?)", re.DOTALL)
@@ -308,9 +316,9 @@ def _like_columns(pc: Any, text: Any, pattern: Any, escape: Any = None) -> Any:
 
 
 def _ilike_columns(pc: Any, text: Any, pattern: Any, escape: Any = None) -> Any:
-    mark = "" if escape is None else constant(escape).lower()
+    mark = "" if escape is None else _small(constant(escape))
     lower = pc.ascii_lower(all_ascii(pc, text))
-    return _matches(pc, lower, constant(pattern).lower(), mark)
+    return _matches(pc, lower, _small(constant(pattern)), mark)
 
 
 def _distinct(a: Any, b: Any) -> bool:

@@ -90,10 +90,57 @@ def _repeat(text: str, count: int) -> str | None:
 
 @functools.lru_cache(maxsize=256)
 def _regex(pattern: str) -> re.Pattern[str] | None:
+    translated = _pythons(pattern)
     try:
-        return re.compile(pattern, re.ASCII)
+        return None if translated is None else re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError):
         return None
+
+
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7f",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t-\r",
+    "upper": "A-Z",
+    "word": r"\w",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The classes of POSIX, which a bracket may name, such as `[[:alpha:]_]`."""
+_PIECE = re.compile(r"(?P<escaped>\\.)|(?P<bracket>\[\^?\]?)|(?P<letter>.)", re.DOTALL)
+_NAMED = re.compile(r"\[:(\^?\w*):\]")
+
+
+def _pythons(pattern: str) -> str | None:
+    """Writes a pattern as Python has it: with the letters of a class in place of its name, and `\\Z`
+    for `\\z`. Returns None for a name of no class."""
+    parts: list[str] = []
+    at, inside = 0, False
+    while found := (_NAMED.match(pattern, at) if inside else None) or _PIECE.match(pattern, at):
+        at = found.end()
+        if found.re is _NAMED:
+            if found[1] not in _CLASSES:
+                return None
+            parts.append(_CLASSES[found[1]])
+        elif found["escaped"]:
+            parts.append(r"\Z" if found[0] == r"\z" and not inside else found[0])
+        elif not inside:
+            inside = found["bracket"] is not None
+            parts.append(found[0])
+        elif found[0] == "]":
+            inside = False
+            parts.append(found[0])
+        else:  # a letter of the bracket; Python warns of some that may mean more one day
+            at = found.start() + 1
+            parts.append(("\\" if pattern[at - 1] in "[|&~" else "") + pattern[at - 1])
+    return "".join(parts)
 
 
 def _matches(text: str, pattern: str) -> bool | None:
@@ -342,7 +389,8 @@ TEXTS: tuple[ScalarFunction, ...] = (
     ),
     ScalarFunction(
         "regexp_matches", (TEXT, TEXT), BOOLEAN, row=_matches,
-        doc="Whether a regular expression matches a part of the text. One that repeats a repetition, "
+        doc="Whether a regular expression, in the syntax of Python, matches a part of the text. A bracket "
+        "may name the classes of POSIX, such as `[[:alpha:]_]`. One that repeats a repetition, "
         "such as `(a+)+$`, can take very long on a text that it does not match.",
         example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD, check=_check_regex,
     ),

@@ -180,10 +180,48 @@ def test_times() -> None:
     assert read_time("2024-2-3", Kind.DATE) == datetime.date(2024, 2, 3)
     assert read_time(" 2024-02-29 ", Kind.DATE) == datetime.date(2024, 2, 29)
     assert read_time("2023-02-29", Kind.DATE) is None
-    assert read_time("2024-2-3 4:5", Kind.TIMESTAMP) is None
+    assert read_time("2024-2-3 4:5", Kind.TIMESTAMP) == datetime.datetime(2024, 2, 3, 4, 5)
     assert read_time("2024-2-3 04:05", Kind.TIMESTAMP) == datetime.datetime(2024, 2, 3, 4, 5)
     assert read_time("2024-02-29T12:00+02:00", Kind.TIMESTAMP) == (
         datetime.datetime(2024, 2, 29, 10)
     )
     assert read_time("12:30:15.2509", Kind.TIME) == datetime.time(12, 30, 15, 250_000)
     assert read_time("12:30+01:00", Kind.TIME) is None
+    assert read_time("9:05", Kind.TIME) == datetime.time(9, 5)
+    for text in (
+        "2024-02-29T12:00Z",
+        "2024-02-29 12:00 UTC",
+        "2024-02-29t14:00:00+02",
+        "2024-02-29 9:30:00-0230",
+        "2024-02-29 12:00:30.+00:00:30",
+    ):
+        assert read_time(text, Kind.TIMESTAMP) == datetime.datetime(2024, 2, 29, 12), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "20240229",
+        "2024-W09-1",
+        "2024-060",
+        "2024-02-29x10:00",
+        "2024-02-29-10:00:00",
+        "2024-02-29 10:20:230",
+        "2024-02-29 10:20:30,25",
+        "2024-02-29 10:20+02:70",
+        "2024-02-29 10:20+24:00",
+        "2024-02-29 10:20Zulu",
+        "2024-02-29 10",
+        "\uff12024-02-29",
+        "2024",
+        "2024022912",
+        "1230",
+        "T12:30",
+        "12:30:00,5",
+        "0000-01-01",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    """Other spellings of ISO 8601, which Spark and DuckDB refuse too."""
+    for kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP):
+        assert read_time(text, kind) is None
