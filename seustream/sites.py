@@ -20,6 +20,7 @@ joining there costs less than planned joins do:
 from __future__ import annotations
 
 import argparse
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
+from seustream.engine.sites.costs import MOST
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -211,8 +213,9 @@ def _described(path: Path) -> dict[str, Any]:
                         [f"{path}: cost: there is no site {name}"],
                         hint=suggest(name, known, "sites"),
                     )
-            if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
-                raise wrong(f"cost from {a} to {b}: want a number, 0 or more")
+            number = isinstance(cost, int | float) and not isinstance(cost, bool)
+            if not number or not (0 <= cost <= MOST or cost == math.inf):
+                raise wrong(f"cost from {a} to {b}: want a number, 0 to {MOST:g}, or inf for never")
             costs[a, b] = float(cost)
     costs = {(b, a): cost for (a, b), cost in costs.items()} | costs
     beside = {

@@ -266,7 +266,8 @@ static int open_as(seu_link *link, uint16_t number) {
   uint64_t began = link->line.now(link->line.context);
   link->number = number;
   link->first = link->limit = link->next = 0;
-  link->time = link->newest = 0;
+  link->time = link->newest = link->now = 0;
+  link->begun = false;
   memset(link->last, 0, sizeof link->last);
   link->waiting = link->sent = link->held = link->filled = 0;
   link->opened = link->lost = link->broken = link->gap = link->gap_asked = link->owes = false;
@@ -344,18 +345,20 @@ int seu_load(seu_link *link, const uint32_t *words, size_t commands) {
   return error;
 }
 
-int seu_push(seu_link *link, const seu_tuple *tuple) {
+enum { ADMIT = 1u << 5, FILLER = 1u << 6 };
+
+static int put_raw(seu_link *link, unsigned kind, const seu_tuple *tuple, uint64_t timestamp) {
   const seu_shape *s = &link->shape;
   uint8_t message[40], *end = message + 2;
   uint64_t *last = &link->last[tuple->stream];
-  uint64_t time = low_bits(tuple->timestamp, s->timestamp_width), number = low_bits(tuple->sequence, s->sequence_width);
+  uint64_t time = low_bits(timestamp, s->timestamp_width), number = low_bits(tuple->sequence, s->sequence_width);
   uint64_t step = low_bits(time - link->time, s->timestamp_width);
   bool far = step > 255, other = number != low_bits(*last + 1, s->sequence_width);
-  unsigned head = RAW | tuple->stream << 3 | (unsigned)tuple->admit << 5 | (unsigned)far << 7 | (unsigned)other << 8;
+  unsigned head = RAW | tuple->stream << 3 | kind | (unsigned)far << 7 | (unsigned)other << 8;
   put_number(&end, 1, far ? 0 : step);
   if (far) put_number(&end, bytes_of(s->timestamp_width), time);
   if (other) put_number(&end, bytes_of(s->sequence_width), number);
-  for (unsigned i = 0; i < SEU_ATTRIBUTES; i++) {
+  for (unsigned i = 0; i < SEU_ATTRIBUTES && kind != FILLER; i++) {
     uint64_t value = low_bits(tuple->attributes[i], s->attribute_width);
     if (!value) continue;
     put_number(&end, bytes_of(s->attribute_width), value);
@@ -364,6 +367,17 @@ int seu_push(seu_link *link, const seu_tuple *tuple) {
   link->time = time, *last = number;
   message[0] = (uint8_t)head, message[1] = (uint8_t)(head >> 8);
   return put(link, message, (size_t)(end - message));
+}
+
+int seu_push(seu_link *link, const seu_tuple *tuple) {
+  /* Before a leap by more than half the range of the board's clock, a filler moves it by half of that: every
+   * stored tuple that the leap takes out of its window is gone by then, however far it is. */
+  uint64_t half = UINT64_C(1) << (link->shape.timestamp_width - 1);
+  int error = SEU_OK;
+  if (link->begun && tuple->timestamp - link->now > half) error = put_raw(link, FILLER, tuple, link->now + half);
+  if (!error) error = put_raw(link, tuple->admit ? ADMIT : 0, tuple, tuple->timestamp);
+  link->begun = true, link->now = tuple->timestamp;
+  return error;
 }
 
 int seu_finish(seu_link *link) {

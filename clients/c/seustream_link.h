@@ -30,6 +30,7 @@ typedef struct {
   unsigned streams, attribute_width, timestamp_width, sequence_width;
 } seu_shape;
 
+/* Timestamps have all their bits, and never decrease. */
 typedef struct {
   unsigned stream;
   bool admit;
@@ -68,8 +69,8 @@ typedef struct {
   uint16_t number, first, limit, next;
   uint8_t out[2048], between[540], message[80];
   size_t waiting, sent, most, held, filled;
-  bool opened, lost, broken, gap, gap_asked, owes, silent;
-  uint64_t heard, asks_at, time, newest, last[SEU_STREAMS];
+  bool opened, lost, broken, gap, gap_asked, owes, silent, begun;
+  uint64_t heard, asks_at, time, newest, now, last[SEU_STREAMS];
   unsigned waits, pending, refused;
   uint64_t answer;
   int marked;
@@ -89,7 +90,7 @@ int seu_command(seu_link *link, const uint32_t words[3], uint64_t *data);
 /* Loads an image; on a verdict other than 0 the board keeps what it had. */
 int seu_load(seu_link *link, const uint32_t *words, size_t commands);
 
-/* Sends a tuple. The sink may receive results meanwhile. */
+/* Sends a tuple, with all bits of its time. The sink may receive results meanwhile. */
 int seu_push(seu_link *link, const seu_tuple *tuple);
 
 /* Returns when the sink has received all results of the tuples so far. */

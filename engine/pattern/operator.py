@@ -75,6 +75,9 @@ class PatternOperator:
     ) -> None:
         if late not in ("drop", "error"):
             raise EngineRefused(f"late={late!r}", "late events: drop, or error")
+        if not isinstance(query, ir.PatternQuery) or query.variants:
+            several = "one operator runs a PATTERN of one way through its sequence"
+            raise EngineRefused(several, "operator_of(query) of engine.pattern.matchers runs all")
         self.query = query
         self._chooser = EngineChooser(query, engine)
         self.watermark = BEGIN_OF_TIME

@@ -15,6 +15,9 @@ from seustream.engine.sites.errors import BadCosts
 ENTRY = 0.25
 """The weight of a synopsis entry, in rows."""
 
+MOST = 1e100
+"""The largest cost but infinity: sums of many, times all rows, stay finite."""
+
 MOVE_GAIN = 0.2
 """The centre moves only if the sum of its distances falls by more than this fraction."""
 
@@ -39,6 +42,11 @@ class UnitCosts:
                     raise BadCosts(f"cost from {a} to {b} is NaN", "infinity means unreachable")
                 if cost < 0:
                     raise BadCosts(f"cost from {a} to {b} is {cost}", "costs are 0 or more")
+                if MOST < cost < math.inf:
+                    what = f"cost from {a} to {b} is {cost:g}"
+                    raise BadCosts(
+                        what, f"one is at most {MOST:g}, or inf, which means unreachable"
+                    )
             if row[a] != 0:
                 raise BadCosts(f"cost from {a} to itself is {row[a]}", "it is 0 by definition")
 

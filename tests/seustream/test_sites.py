@@ -163,7 +163,7 @@ def test_what_users_get_wrong(
         ),
         (
             '[site.a]\naddress = "grpc://h"\nstreams = ["R"]\n[cost.a]\nhere = -1',
-            "cost from a to here: want a number, 0 or more",
+            "cost from a to here: want a number, 0 to 1e+100, or inf for never",
         ),
         (
             'token-file = "none"\n[site.a]\naddress = "grpc://h"\nstreams = ["R"]',

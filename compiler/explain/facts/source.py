@@ -104,7 +104,7 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
                 if isinstance(value, syntax.Name):
                     words.append(value.text if member.name != "alias" else f"AS {value.text}")
                 elif member.name == "options":
-                    words += [f"WITH {option.text}" for option in value]
+                    words += [f"WITH {_option(option)}" for option in value]
                 elif isinstance(value, tuple):
                     children += [_node(scope, part, name) for part in value]
                 elif isinstance(value, str):
@@ -117,6 +117,11 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
     return TreeNode(
         line, column, role, type(node).__name__, " ".join(filter(None, words)), tuple(children)
     )
+
+
+def _option(option: syntax.Option) -> str:
+    value = f"'{option.value}'" if isinstance(option.value, str) else option.value
+    return option.name.text if value is None else f"{option.name.text} = {value}"
 
 
 # --- conditions ---------------------------------------------------------------

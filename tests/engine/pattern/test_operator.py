@@ -356,6 +356,13 @@ def test_what_is_not_known_is_refused() -> None:
             PatternOperator(query, **arguments).advance(1)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("text", ["PATTERN A; B?; C", "PATTERN A; (B b | C c); A"])
+def test_a_pattern_of_several_ways_is_refused(text: str) -> None:
+    """One operator would give the matches of one way."""
+    with pytest.raises(EngineRefused, match="of one way"):
+        PatternOperator(query_of(f"{text} WITHIN 1 ms RETURN *"))
+
+
 def test_times_are_consecutive_pairs() -> None:
     """Emission is by D, also over several epochs."""
     query = query_of("PATTERN A; B+ WITHIN 4 ms RETURN *")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+from seustream.compiler.explain import explain
+from seustream.compiler.pipeline import compile_text
 from tests.compiler.explain.programs import facts
 
 
@@ -21,3 +25,11 @@ def test_the_tree_knows_positions() -> None:
     where = next(child for child in statement["children"] if child["role"] == "where")
     assert (where["kind"], where["text"], where["column"]) == ("ComparisonChain", "=", 29)
     assert [child["text"] for child in where["children"]] == ["R.a", "S.d"]
+
+
+def test_the_tree_shows_options() -> None:
+    c = compile_text(
+        "CREATE STREAM R (a int); SELECT 6 / a AS x FROM R WITH (strict, priority = 3, max_latency = '1 s')"
+    )
+    query = json.loads(explain(c, "tree", "json"))[-1]
+    assert query["text"] == "WITH strict WITH priority = 3 WITH max_latency = '1 s'"
