@@ -13,6 +13,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.cosim.bridge.protocol import LATE
 from seustream.devices import ENGINE, SIMULATED, check_backend, configuration
 from seustream.devices import devices as made_devices
@@ -48,7 +49,7 @@ def run(
     /,
     *,
     backend: str = ENGINE,
-    devices: int | None = 1,
+    devices: int | str | None = 1,
     strict: bool = False,
     slack: int | str | None = None,
     config: str | Path = "default",
@@ -65,7 +66,7 @@ def run(
 
     Args:
         backend: "engine" for no device; or "golden", "iss", "verilated", or a bridge's address.
-        devices: the number of devices; None for as many as the queries take.
+        devices: the number of devices, with 0 the engine joins; "auto" for as many as the queries take.
         strict: the first evaluation without a value is an error, instead of NULL.
         slack: how far a stream's times may fall back before a row is late: milliseconds, or "5s".
         config: the device's configuration, by name or file.
@@ -98,10 +99,7 @@ def run(
             raise InputError(f"stream {min(twice)} is given twice")
         known = declarations(text, whole=True)
         slack = slack_of(slack)
-        if devices is not None and (not isinstance(devices, int) or devices < 1):
-            raise QueryError(
-                f"devices = {devices!r}: want 1 or more, or None for as many as it takes"
-            )
+        count = _count(devices)
         new = []
         for name in rows:
             if name.lower() not in known:
@@ -109,13 +107,13 @@ def run(
                 new.append(stream)
         check_backend(backend)
         if backend not in SIMULATED:
-            devices = 0 if backend == ENGINE else 1
+            count = 0 if backend == ENGINE else 1
         options = Options(
             configuration(config),
             parameters=parameters or {},
             streams=tuple(new),
             bounded=True,
-            devices=devices,
+            devices=count,
         )
         c = compile_text(text, NAME, options)
         if not c.program.names:
@@ -126,6 +124,17 @@ def run(
         }
         with made_devices(backend, options.config, len(c.devices)) as made:
             return _run(c, made, slack, strict, tuples)
+
+
+def _count(devices: int | str | None) -> int | None:
+    """Returns the number of devices, None for as many as it takes."""
+    if devices is None or devices == "auto":
+        return None
+    if not isinstance(devices, int) or not 0 <= devices <= MOST_DEVICES:
+        raise QueryError(
+            f"devices = {devices!r}: want a number up to {MOST_DEVICES}, or 'auto' for as many as it takes"
+        )
+    return devices
 
 
 OPTIONS = tuple(

@@ -112,9 +112,11 @@ def device(
     if is_remote(backend):
         with client(backend, access, patience=5) as bridge, bridge.device() as remote:
             if remote.config != config:
+                name = remote.config.name
+                known = CONFIGURATIONS.get(name) == remote.config
                 raise UserError(
-                    [f"{backend} serves configuration {remote.config.name!r}, not {config.name!r}"],
-                    hint=f"--config {remote.config.name}, or the same JSON file",
+                    [f"{backend} serves configuration {name!r}, not {config.name!r}"],
+                    hint=f"--config {name if known else 'FILE, with the JSON file that it serves'}",
                 )
             yield remote
     elif is_board(backend):

@@ -136,8 +136,8 @@ R = {"ts": [1], "a": [0]}
         ("SELECT a FROM R WHERE a > :x", {"parameters": [5]}, "parameters = [5]: want a dict", None),
         ("SELECT a FROM R WHERE a > :x", {"parameters": {"x": [5]}}, "parameter :x (list) is no constant", "a number, text"),
         ("SELECT a FROM R WINDOW NOW", {"slack": -5}, "slack = -5 is no duration", "5s"),
-        ("SELECT a FROM R WINDOW NOW", {"devices": "two"}, "devices = 'two': want 1 or more", None),
-        ("SELECT a FROM R WINDOW NOW", {"devices": 0}, "devices = 0: want 1 or more", None),
+        ("SELECT a FROM R WINDOW NOW", {"devices": "two"}, "devices = 'two': want a number up to 64", None),
+        ("SELECT a FROM R WINDOW NOW", {"devices": -1}, "devices = -1: want a number up to 64", None),
         ("SELECT a FROM S", {"S": {"ts": [1], "a": [2**70]}}, "S: column a: Python int too large", None),
         ("SELECT a FROM S", {"S": {"ts": [1, 2], "a": ["x", 5]}}, "S: column a: ", None),
         ('CREATE STREAM S (a int) WITH (time="t"); SELECT a FROM S', {"S": {"a": [1]}}, "'\"t\"' is unexpected", "CREATE STREAM name"),
@@ -152,6 +152,15 @@ def test_mistakes(
         ss.run(sql, R=R, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
     assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_devices_are_counted_as_on_the_command_line() -> None:
+    text = "SELECT R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 10"
+    found = [
+        ss.run(text, R=R, S=R, backend="golden", devices=n)["q0"].rows() for n in (1, 0, 2, "auto")
+    ]
+    assert found[0]
+    assert found == 4 * found[:1]
 
 
 def test_a_traceback_shows_the_hint_once() -> None:

@@ -45,7 +45,9 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert out == RESULT
     assert f"on backend {bridge.url}" in err
     assert main([*RUN, bridge.url]) == 2
-    assert "serves configuration 'tiny', not 'default'" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "serves configuration 'tiny', not 'default'" in said
+    assert "hint: --config tiny\n" in said
     with BridgeClient(bridge.url) as client:
         client.load(compiled())
         feed_epoch(client, 0, rows)
