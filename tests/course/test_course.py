@@ -92,6 +92,6 @@ def test_sheet_7_lanes() -> None:
     band, join = (
         {c: s.busy(name, c, 200) for c in ("tiny", "default")} for name in ("band", "join")
     )
-    assert join["default"]["scanner"] < 0.6 * join["tiny"]["scanner"]
-    assert band["default"]["scanner"] > 0.7 * band["tiny"]["scanner"]
-    assert band["default"]["execution"] == band["tiny"]["execution"] > band["default"]["scanner"]
+    # An inequality meets every row of lanes in the window; the index of an equality, what is equal.
+    assert band["default"]["scanner"] < 0.95 * band["tiny"]["scanner"]
+    assert join["default"]["scanner"] > 0.95 * join["tiny"]["scanner"]
