@@ -187,7 +187,7 @@ def common(a: Type, b: Type) -> Type | None:
 def meet(types: Iterable[Type]) -> Type | None:
     """Returns the common type of all operands, or None. Each pair must have one: an interval beside
     an integer is a number of milliseconds, but a decimal between them does not make it one."""
-    some = list(types)
+    some = list(dict.fromkeys(types))
     met: Type | None = NULL
     for each in some:
         met = None if met is None else common(met, each)
@@ -265,7 +265,7 @@ _SPELLED = {
     Kind.TIME: re.compile(_CLOCK, re.ASCII),
     Kind.TIMESTAMP: re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?: ?(?:[Zz]|UTC|{_OFFSET}))?)?", re.ASCII),
 }
-"""What Spark and DuckDB both take, with one digit or two; a time may leave out its seconds."""
+"""The spellings that Spark and DuckDB both take: one digit or two, and seconds may be left out."""
 
 
 def read_interval(text: str) -> datetime.timedelta | None:
