@@ -74,6 +74,10 @@ def _compare(operands: list[str], streams: Sequence[str]) -> Instruction:
         raise ValueError(f"CMP takes 4 operands, not {len(operands)}")
     window, probe, symbol, register = operands
     stream, attribute = probe[:-1].removesuffix("."), probe[-1:]
+    if not (attribute.isascii() and attribute.isdecimal()):
+        raise ValueError(
+            f"{probe!r} has no number of an attribute behind the stream, as {streams[0]}0 has"
+        )
     if stream not in streams:
         raise ValueError(f"unknown stream {stream!r}; known: {', '.join(streams)}")
     if symbol not in _CONDITIONS:
@@ -88,6 +92,6 @@ def _compare(operands: list[str], streams: Sequence[str]) -> Instruction:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{text!r} is no number")
     return int(text)

@@ -22,7 +22,10 @@ AHEAD = NETWORK_RING // MOST
 """Frames sent ahead: as many as a board buffers."""
 _AT_ONCE = 64
 """Datagrams read before their content is processed."""
-_ADVICE = "is it powered and on this network, and does it hold a bitstream with an Ethernet port?"
+_ADVICE = (
+    "is it powered and on this network, has no other host opened it since, and does it hold a bitstream"
+    " with an Ethernet port?"
+)
 
 
 @dataclass(frozen=True, slots=True)
