@@ -134,8 +134,6 @@ struct FoundMatches {
             for (size_t s = 0; s < stages; ++s) row += static_cast<size_t>(counts[i * stages + s]);
             (determined[i] <= to ? given : rest).push_back(static_cast<int64_t>(i));
         }
-        for (int64_t one : rows)
-            if (one < gone || one - gone >= numbers.size) throw std::out_of_range("an event without a number");
         auto each = [&](int64_t match, auto stage) {  // calls stage(s, its first event, its end)
             const int64_t *first = rows.data() + begins[static_cast<size_t>(match)];
             for (size_t s = 0; s < stages; ++s) {
@@ -144,6 +142,14 @@ struct FoundMatches {
                 first = last;
             }
         };
+        std::vector<size_t> sizes(stages);
+        for (int64_t match : given)
+            each(match, [&](size_t s, const int64_t *first, const int64_t *last) {
+                sizes[s] += static_cast<size_t>(last - first);
+                for (; first != last; ++first)
+                    if (*first < gone || *first - gone >= numbers.size)
+                        throw std::out_of_range("an event without a number");
+            });
         order_matches(
             given, stages, [&](int64_t match) { return determined[static_cast<size_t>(match)]; },
             [&](int64_t match, std::vector<int64_t> &text) {
@@ -152,10 +158,6 @@ struct FoundMatches {
                     MatchOrder::stop(text);
                 });
             });
-        std::vector<size_t> sizes(stages);
-        for (int64_t match : given)
-            for (size_t s = 0; s < stages; ++s)
-                sizes[s] += static_cast<size_t>(counts[static_cast<size_t>(match) * stages + s]);
         Given result(given.size(), sizes);
         for (int64_t match : given) {
             *result.when++ = determined[static_cast<size_t>(match)];
