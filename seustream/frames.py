@@ -98,6 +98,7 @@ def stream_of(name: str, rows: Rows) -> Stream:
                 "leave it out, or convert it; CREATE STREAM names the columns to take",
             )
         columns.append(Column(column.name, found))
+    _check_names(name, [column.name for column in columns])
     if len(columns) == len(table.schema):
         names = table.column_names
         other = separator_hint(names)
@@ -108,6 +109,18 @@ def stream_of(name: str, rows: Rows) -> Stream:
             " names another column",
         )
     return Stream(name, tuple(columns))
+
+
+def _check_names(stream: str, names: Sequence[str]) -> None:
+    spelled: dict[str, list[str]] = {}
+    for name in names:
+        spelled.setdefault(fold(name), []).append(name)
+    for same in spelled.values():
+        if len(same) > 1:
+            raise InputError(
+                f"{stream}: column {same[0]} is there {len(same)} times: {', '.join(map(repr, same))}",
+                "rename one; letter case does not tell columns apart",
+            )
 
 
 def declarations(text: str, whole: bool = False) -> set[str]:

@@ -130,6 +130,7 @@ R = {"ts": [1], "a": [0]}
         ("SELECT a FROM R WINDOW NOW", {"r": R}, "given twice", None),
         (Path("none.xsql"), {}, "none.xsql: cannot be read", None),
         (None, {}, "queries are a text or the Path of a file, not NoneType", "SELECT"),
+        ("SELECT * FROM S", {"S": {"ts": [1], "a": [1], "x": [1], "X": [2]}}, "S: column x is there 2 times: 'x', 'X'", "rename one"),
         ("SELECT a FROM R WINDOW NOW", {"slak": 5}, "slak: int is no table", "did you mean slack=?"),
         ("SELECT a FROM R WINDOW NOW", {"config": 5}, "there is no configuration 5", "tiny"),
         ("SELECT a FROM R WINDOW NOW", {"config": "no.json"}, "no.json: cannot be read: No such file", None),
