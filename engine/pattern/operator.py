@@ -18,7 +18,7 @@ import pyarrow as pa
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
-from seustream.engine.pattern import output, state
+from seustream.engine.pattern import state
 from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
 from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
 from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser, HeldEvents
@@ -36,6 +36,7 @@ from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa
 from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.output import Returned
 from seustream.engine.pattern.planner import Order, pick, supports
 from seustream.engine.pattern.skip import Skipping
 from seustream.engine.pattern.vector import ColumnSearch
@@ -93,7 +94,8 @@ class PatternOperator:
         self._columns = self._new_columns()
         self._matchers: dict[Key, Matcher] = {}
         self._skipping = Skipping(query)
-        self._nothing = output.of_found(self._meaning, None), np.zeros(0, np.int64)
+        self._returned = Returned(self._meaning)
+        self._nothing = self._returned.of_found(None), np.zeros(0, np.int64)
         self._retained: list[Event] = []
 
     @property
@@ -159,7 +161,7 @@ class PatternOperator:
             return self.rows_of(self._stamped(found))
         if self.query.waits and self.query.window is None:
             return self.rows_of(self._stamped(found))
-        return output.of_found(self._meaning, found), found.determined
+        return self._returned.of_found(found), found.determined
 
     def pass_over(self, watermark: int) -> None:
         """Moves the watermark past events whose matches were given out, and whose faults were
@@ -170,7 +172,7 @@ class PatternOperator:
     def rows_of(self, matches: Sequence[Match]) -> tuple[pa.Table, np.ndarray[Any, Any]]:
         """Returns matches of the query as rows of RETURN, with their times."""
         times = np.array([match.D for match in matches], np.int64)
-        return output.of_matches(self._meaning, matches), times
+        return self._returned.of_matches(matches), times
 
     def _stamped(self, found: list[Match] | Found | None) -> list[Match]:
         """Dates matches that had to wait for the end of the stream by their last event."""

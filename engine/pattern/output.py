@@ -31,53 +31,60 @@ def schema(query: ir.MatchQuery) -> pa.Schema:
     )
 
 
-def of_matches(meaning: Meaning, matches: Sequence[Match]) -> pa.Table:
-    """Returns single matches as rows."""
-    columns, query = [], meaning.query
-    zeros = [0] * len(query.elements)
-    for _, e, each in fields(query):
-        value = meaning.evaluator(e)
-        if each is None:
-            columns.append(
-                pa.array([value((match.groups, zeros)) for match in matches], arrow_type(e.type))
+class Returned:
+    """The rows that a query returns."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self._meaning = meaning
+        self._fields = tuple(fields(meaning.query))
+        self._schema = schema(meaning.query)
+
+    def of_matches(self, matches: Sequence[Match]) -> pa.Table:
+        """Returns single matches as rows."""
+        columns, zeros = [], [0] * len(self._meaning.query.elements)
+        for _, e, each in self._fields:
+            value = self._meaning.evaluator(e)
+            if each is None:
+                columns.append(
+                    pa.array(
+                        [value((match.groups, zeros)) for match in matches], arrow_type(e.type)
+                    )
+                )
+                continue
+            counts, values = [], []
+            for match in matches:
+                counts.append(len(match.groups[each]))
+                at = list(zeros)
+                for at[each] in range(counts[-1]):
+                    values.append(value((match.groups, at)))
+            columns.append(_lists(counts, pa.array(values, arrow_type(e.type))))
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def of_found(self, found: Found | None) -> pa.Table:
+        """Returns matches in columns as rows."""
+        if found is None or not len(found):
+            return self._schema.empty_table()
+        log, faults = _Log(found.log), self._meaning.faults
+        columns = []
+        for _, e, each in self._fields:
+            if each is None:
+                whole = Bindings(log, len(found), found.singles, groups=found.groups)
+                columns.append(values_of(e, whole, faults))
+                continue
+            members = found.groups[each]
+            owner = members.owner
+            singles = {i: rows[owner] for i, rows in found.singles.items()}
+            bindings = Bindings(
+                log, len(owner), singles, {each: members.rows}, groups=found.groups, owner=owner
             )
-            continue
-        counts, values = [], []
-        for match in matches:
-            counts.append(len(match.groups[each]))
-            at = list(zeros)
-            for at[each] in range(counts[-1]):
-                values.append(value((match.groups, at)))
-        columns.append(_lists(counts, pa.array(values, arrow_type(e.type))))
-    return pa.Table.from_arrays(columns, schema=schema(query))
+            columns.append(_lists(members.counts, values_of(e, bindings, faults)))
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
 
 def _lists(counts: Sequence[int] | Array, values: pa.Array) -> pa.Array:
     ends = np.cumsum(np.asarray(counts, np.int64))
     offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, values)
-
-
-def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
-    """Returns matches in columns as rows."""
-    query = meaning.query
-    if found is None or not len(found):
-        return schema(query).empty_table()
-    log = _Log(found.log)
-    columns = []
-    for _, e, each in fields(query):
-        if each is None:
-            whole = Bindings(log, len(found), found.singles, groups=found.groups)
-            columns.append(values_of(e, whole, meaning.faults))
-            continue
-        members = found.groups[each]
-        owner = members.owner
-        singles = {i: rows[owner] for i, rows in found.singles.items()}
-        bindings = Bindings(
-            log, len(owner), singles, {each: members.rows}, groups=found.groups, owner=owner
-        )
-        columns.append(_lists(members.counts, values_of(e, bindings, meaning.faults)))
-    return pa.Table.from_arrays(columns, schema=schema(query))
 
 
 class _Log:

@@ -14,7 +14,7 @@ from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
 from seustream.engine.pattern.event import Event, Match
 from seustream.engine.pattern.found import Found, GroupMembers, joined, runs
 from seustream.engine.pattern.meaning import Meaning
-from seustream.engine.pattern.output import of_found, of_matches, schema
+from seustream.engine.pattern.output import Returned, schema
 from tests.engine.pattern.stock import STOCK, query
 
 COLUMNS = {"price": DOUBLE, "volume": INT, "type": VARCHAR}
@@ -141,8 +141,8 @@ def test_matches_in_columns_are_matches(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_of_matches_are_the_same_in_columns_and_one_by_one(seed: int) -> None:
     columns, matches = found(seed)
-    rows = of_found(Meaning(QUERY), columns)
-    assert rows.equals(of_matches(Meaning(QUERY), matches))
+    rows = Returned(Meaning(QUERY)).of_found(columns)
+    assert rows.equals(Returned(Meaning(QUERY)).of_matches(matches))
     one, match = rows.to_pylist()[0], matches[0]
     group = match.groups[1]
     assert one["price"] == match.groups[0][0].attrs["price"]
@@ -152,7 +152,8 @@ def test_rows_of_matches_are_the_same_in_columns_and_one_by_one(seed: int) -> No
 
 
 def test_no_matches_have_columns_too() -> None:
-    for none in (of_found(Meaning(QUERY), None), of_matches(Meaning(QUERY), [])):
+    returned = Returned(Meaning(QUERY))
+    for none in (returned.of_found(None), returned.of_matches([])):
         assert (none.num_rows, none.schema) == (0, schema(QUERY))
 
 
