@@ -109,7 +109,12 @@ def _compiled(sql: str | Path, frames: dict[str, DataFrame], config: DeviceConfi
             except PySparkException as error:
                 what = f"{name}: {error}"
                 raise QueryError(what, "leave the column out of the frame: drop") from None
-            before += declared(stream_of(name, rows)) + "\n"
+            stream = stream_of(name, rows)
+            if not stream.columns:
+                raise QueryError(
+                    f"{name} has no column but its time", "add one to the frame, such as lit(1)"
+                )
+            before += declared(stream) + "\n"
     found = compiled(compiled(None, before, options) if before else None, text, options)
     if not found.program.names:
         raise QueryError("there are no queries in it", "SELECT … FROM … WINDOW …")

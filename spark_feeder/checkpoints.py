@@ -39,6 +39,9 @@ def check(place: Path) -> None:
         if last["commits"] > last["offsets"]:
             raise _damaged(folder / "offsets" / str(last["commits"]), "is missing")
         if last["offsets"] >= 0:
+            before = folder / "offsets" / str(last["offsets"] - 1)
+            if last["offsets"] > 0 and not before.is_file():  # Spark reads the last two
+                raise _damaged(before, "is missing")
             _check_sources(folder, last["offsets"])
 
 
@@ -51,9 +54,11 @@ def _check_sources(folder: Path, batch: int) -> None:
         if not isinstance(offset, dict) or "logOffset" not in offset:
             continue
         log, wanted = folder / "sources" / str(number), int(offset["logOffset"])
-        known = max(map(_number, log.iterdir()), default=-1) if log.is_dir() else -1
-        if known < wanted:
-            raise _damaged(log / str(wanted), "is missing")
+        found = {_number(path): path for path in log.iterdir()} if log.is_dir() else {}
+        compact = (n for n, path in found.items() if path.name.endswith(".compact"))
+        for entry in range(max(compact, default=0), wanted + 1):  # a compact one has all before it
+            if entry not in found:
+                raise _damaged(log / str(entry), "is missing")
 
 
 def location(place: str | Path) -> str:

@@ -74,6 +74,9 @@ def keys_of_each(program: Program) -> dict[str, Keys]:
 _SEVERAL, _ALL = "has groups of several keys", "has one group of all rows"
 
 
+_KINDS = "where a key is a whole number, a text, a date or a boolean"
+
+
 class _NoKey(Exception):
     """A query brings rows of several keys together; the text continues after its name."""
 
@@ -183,7 +186,8 @@ class _Ways:
             raise _NoKey("counts tuples (ROWS), also those of other keys")
         ways = self._joined(node) if len(node.sources) > 1 else self._alone(node.sources[0])
         if not ways and len(node.sources) > 1:
-            raise _NoKey(apart)
+            kind = next(_no_keys(_conditions(node)), None)
+            raise _NoKey(apart if kind is None else f"equates columns of type {kind}, {_KINDS}")
         found = self._grouped(node, ways) if node.aggregated else _some(ways)
         for source in filter(_counts, node.sources):
             found = [choice for choice in found if self._divides(source, choice)]
@@ -212,7 +216,7 @@ class _Ways:
             if isinstance(e, x.ColumnReference) and e.source not in missing
         }
         if not (found := [choice for choice, group in ways if group & by]):
-            raise _NoKey(_SEVERAL if query.group_by else _ALL)
+            raise _NoKey(_groups_of(query.group_by))
         return found
 
     def _periods(self, node: logical.PeriodGroups) -> list[Choice]:
@@ -222,7 +226,7 @@ class _Ways:
             raise _NoKey("compares groups of several keys (LIMIT)")
         found = [w for e in node.group_by for w in self._leaf(node.columns, e)]
         if not found:
-            raise _NoKey(_SEVERAL if node.group_by else _ALL)
+            raise _NoKey(_groups_of(node.group_by))
         return found
 
     def _distinct(self, node: logical.Distinct) -> list[Choice]:
@@ -437,6 +441,36 @@ def _same_key(a: Type, b: Type) -> bool:
     if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
         return True
     return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
+
+
+def _conditions(node: Query | JoinTree) -> Iterator[x.Expression]:
+    yield node.where
+    sides = [node.tree] if isinstance(node, JoinTree) else []
+    while sides:
+        side = sides.pop()
+        if not isinstance(side, int):
+            yield side.condition
+            sides += [side.left, side.right]
+
+
+def _no_keys(conditions: Iterable[x.Expression]) -> Iterator[Type]:
+    """Yields the types of columns that conditions equate although they are no keys."""
+    for one in itertools.chain.from_iterable(map(x.walk, conditions)):
+        match one:
+            case x.Compare(Condition.EQ, x.ColumnReference() as left, x.ColumnReference() as right):
+                apart = left.source != right.source
+                if apart and left.type.kind is right.type.kind and not _is_key(left.type):
+                    yield left.type
+
+
+def _groups_of(by: Sequence[x.Expression]) -> str:
+    """Says why groups have no key."""
+    no_key = next(
+        (e.type for e in by if isinstance(e, x.ColumnReference) and not _is_key(e.type)), None
+    )
+    if no_key is None:
+        return _SEVERAL if by else _ALL
+    return f"groups by a column of type {no_key}, {_KINDS}"
 
 
 def groups(pairs: set[Pair]) -> list[set[tuple[int, str]]]:

@@ -100,11 +100,19 @@ def test_cuts_are_found(state: Path, sums: bool) -> None:
         crc.write_bytes(said)
 
 
-@pytest.mark.parametrize("gone", ["metadata", "offsets/1", "sources/0/1"])
+@pytest.mark.parametrize("gone", ["metadata", "offsets/0", "offsets/1", "sources/0/0", "sources/0/1"])
 def test_a_file_that_is_gone_is_named(state: Path, gone: str) -> None:
     path = state / "streams" / "R" / gone
     path.unlink()
     assert "is missing" in refused(state, path)
+
+
+def test_what_a_compact_entry_has_may_be_gone(state: Path) -> None:
+    place = state / "streams" / "R"
+    (place / "sources/0/0").unlink()
+    (place / "sources/0/1").rename(place / "sources/0/1.compact")
+    (place / "sources/0/.1.crc").rename(place / "sources/0/.1.compact.crc")
+    check(state)
 
 
 def test_a_batch_that_is_not_done_is_no_damage(state: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_every_join_equates(queries: list[str], columns: dict[str, str]) ->
     [
         (["R, S WHERE R.a < S.a WINDOW NOW"], "query q0 does not equate"),
         (["R, S WHERE R.a = S.a OR R.b = S.b WINDOW NOW"], "query q0 does not equate"),
-        (["R, S WHERE R.x = S.x WINDOW NOW"], "query q0 does not equate"),
+        (["R, S WHERE R.x = S.x WINDOW NOW"], "query q0 equates columns of type real, where a key is a whole"),
         (["R, S WHERE R.ts = S.b WINDOW NOW"], "query q0 does not equate"),
         (["R, S, T WHERE R.a = S.a AND S.b = T.b WINDOW NOW"], "query q0 does not equate"),
         (["R p, R q WHERE p.a = q.b WINDOW NOW"], "query q0 does not equate"),
@@ -77,7 +77,7 @@ def test_what_cannot_be_divided(queries: list[str], why: str) -> None:
         ("SELECT count(*) FROM R GROUP BY R.c WINDOW RANGE 9", {"R": "c"}, "every group has one"),
         ("SELECT count(*) FROM R WINDOW RANGE 9", None, "query q0 has one group of all rows"),
         ("SELECT count(*) FROM R GROUP BY TUMBLE(ts, 9)", None, "query q0 has one group of all rows"),
-        ("SELECT count(*) FROM R GROUP BY R.x WINDOW NOW", None, "query q0 has groups of several"),
+        ("SELECT count(*) FROM R GROUP BY R.x WINDOW NOW", None, "query q0 groups by a column of type real"),
         ("SELECT count(*) FROM R GROUP BY R.c WINDOW ROWS 9", None, "query q0 counts tuples"),
         ("SELECT S.c, count(*) FROM R, S WHERE R.a = S.a AND R.c = S.c GROUP BY S.c WINDOW NOW",
          {"R": "c", "S": "c"}, "every join equates them"),
