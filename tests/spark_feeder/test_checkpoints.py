@@ -100,7 +100,9 @@ def test_cuts_are_found(state: Path, sums: bool) -> None:
         crc.write_bytes(said)
 
 
-@pytest.mark.parametrize("gone", ["metadata", "offsets/0", "offsets/1", "sources/0/0", "sources/0/1"])
+@pytest.mark.parametrize(
+    "gone", ["metadata", "offsets/0", "offsets/1", "sources/0/0", "sources/0/1"]
+)
 def test_a_file_that_is_gone_is_named(state: Path, gone: str) -> None:
     path = state / "streams" / "R" / gone
     path.unlink()

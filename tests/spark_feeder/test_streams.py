@@ -109,6 +109,7 @@ def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: P
     untimed = spark.readStream.schema("id int").json(str(tmp_path))
     odd = spark.readStream.schema("ts bigint, id interval year to month").json(str(tmp_path))
     other = spark.readStream.schema("timestamp bigint, id int").json(str(tmp_path))
+    bare = spark.readStream.schema("ts bigint").json(str(tmp_path))
     pandas = pd.DataFrame({"ts": [1], "id": [1]})
     one = "SELECT id FROM orders WINDOW NOW"
     for text, frames, message, hint in (
@@ -118,6 +119,12 @@ def test_mistakes_are_said_before_anything_runs(spark: SparkSession, tmp_path: P
         ("CREATE STREAM orders (id int);", {"orders": good}, "no queries", "SELECT"),
         (one, {}, "no stream.* orders", None),
         (one, {"orders": odd}, "orders: .*YearMonthIntervalType", "drop"),
+        (
+            "SELECT count(*) FROM o WINDOW NOW",
+            {"o": bare},
+            "o has no column but its time",
+            "add one",
+        ),
         (one, {"orders": pandas}, "orders is a pandas.DataFrame", "createDataFrame"),
         ("CREATE STREAM orders (id int);" + one, {"orders": other}, "no column ts", "selectExpr"),
     ):
