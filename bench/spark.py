@@ -3,8 +3,7 @@ Reading the same rows and dropping them sets the lower limit for everything that
 
 All ways read the same Parquet files and drop their results. Each has a process and a Spark session
 of its own, which it has used for 100,000 rows before; the files of a stream are one micro-batch, or
-twenty. With twenty, a way runs RUNS times in its session, and the first and the last run are shown:
-the JVM compiles what it runs, which takes processor time from a job of seconds. The bridge runs the engine, as it does by default without a device. Spark's own stream-stream join keeps its state in memory or in
+twenty. The bridge runs the engine, as it does by default without a device. Spark's own stream-stream join keeps its state in memory or in
 RocksDB; its batch join reads the same files without a stream. Processor time is that of this
 process and all its descendants: Spark's JVM, its Python workers, the bridge.
 
@@ -41,7 +40,6 @@ LONG = True
 PARTS = ("small", "million", "ours", "rtl")
 SHORT = {"PARTS": ("small", "rtl")}
 
-RUNS = 4
 ROWS = {"small": 100_000, "million": 1_000_000, "ours": 1_000_000}
 RTL_ROWS = 20_000
 WARM = 100_000
@@ -60,13 +58,13 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 STORE = "spark.sql.streaming.stateStore.providerClass"
 _STATE = "org.apache.spark.sql.execution.streaming.state."
 READS, BATCH = "read alone", "Spark's batch join"
-HEAD = ("rows", "micro-batches", "run", "what", "seconds", "processor s", "rows/s", "results")
+HEAD = ("rows", "micro-batches", "what", "seconds", "processor s", "rows/s", "results")
 
 
 def measure(parts: Sequence[str] = ("million", "rtl")) -> Measurement:
     """Measures some parts. `ours` is `million` without Spark's own joins, which take minutes
     each."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for part in parts:
         if part != "rtl":
             rows += _all(ROWS[part], own=part != "ours")
@@ -88,15 +86,15 @@ def _alone(work: Callable[..., Any], *given: object) -> Any:
         return pool.submit(work, *given).result()
 
 
-def _ratios(rows: list[tuple[Any, ...]]) -> dict[str, float]:
+def _ratios(rows: list[tuple[object, ...]]) -> dict[str, float]:
     """Returns the time of Spark's best streaming join over ours, and of the bridge over reading
     alone; by processor time too."""
     ratios: dict[str, float] = {}
-    for count, batches, run in dict.fromkeys(row[:3] for row in rows):
-        of = f"{count:,} rows, {batches} micro-batches, run {run}"
-        mine = {str(row[3]): row for row in rows if row[:3] == (count, batches, run)}
+    for count, batches in dict.fromkeys((row[0], row[1]) for row in rows):
+        of = f"{count:,} rows, {batches} micro-batches"
+        mine = {str(row[2]): row for row in rows if row[:2] == (count, batches)}
         own = [what for what in mine if what.startswith("Spark, ")]
-        for name, column in (("wall", 4), ("processor", 5)):
+        for name, column in (("wall", 3), ("processor", 4)):
             time = {what: float(str(row[column])) for what, row in mine.items()}
             for what in ("bridge", "inside Spark") if own else ():
                 best = min(time[what] for what in own)
@@ -105,27 +103,23 @@ def _ratios(rows: list[tuple[Any, ...]]) -> dict[str, float]:
     return ratios
 
 
-def _all(count: int, own: bool) -> list[tuple[Any, ...]]:
+def _all(count: int, own: bool) -> list[tuple[object, ...]]:
     """Returns a row for each way and number of micro-batches, for so many tuples."""
     ways = [what for what in WAYS if own or not what.startswith("Spark")]
     rows = [row for what in ways for row in _alone(_way, what, count)]
-    if len({row[-1] for row in rows if row[3] != READS}) > 1:
+    if len({row[-1] for row in rows if row[2] != READS}) > 1:
         raise AssertionError(f"the ways differ in results: {rows}")
-    return sorted(rows, key=lambda row: (row[1], row[2]))
+    return sorted(rows, key=lambda row: int(row[1]))
 
 
-def _way(what: str, count: int) -> list[tuple[Any, ...]]:
+def _way(what: str, count: int) -> list[tuple[object, ...]]:
     """Returns the rows of one way. It has used its session for fewer tuples before."""
     # Imported here, so that the other measurements do not need Spark.
     from seustream.spark_feeder.job import session
 
-    spark, compilation = session(), compile_text(QUERIES, "bench")
+    spark, compilation, rows = session(), compile_text(QUERIES, "bench"), []
     each = (1,) if what == BATCH else (1, FILES)
-    runs = {1: 1, FILES: RUNS}
-    before = [(WARM, batches, 0) for batches in each]
-    shown = [(count, batches, run + 1) for batches in each for run in range(runs[batches])]
-    rows: list[tuple[Any, ...]] = []
-    for tuples, batches, run in before + shown:
+    for tuples, batches in [(WARM, batches) for batches in each] + [(count, n) for n in each]:
         with tempfile.TemporaryDirectory() as name:
             place = Path(name)
             _write(place, tuples)
@@ -133,9 +127,9 @@ def _way(what: str, count: int) -> list[tuple[Any, ...]]:
             results = WAYS[what](spark, compilation, place, batches)
             seconds = time.perf_counter() - began
             figures = (seconds, processor_time() - used, tuples / seconds)
-            rows.append((tuples, batches, run, what, *figures, results))
+            rows.append((tuples, batches, what, *figures, results))
     spark.stop()
-    return [row for row in rows if row[2] in (1, RUNS)]
+    return rows[len(each) :]
 
 
 def processor_time() -> float:

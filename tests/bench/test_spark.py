@@ -8,12 +8,12 @@ import sys
 from bench import spark
 
 ROWS: list[tuple[object, ...]] = [
-    (10, 1, 1, spark.READS, 1.0, 2.0, 10.0, 0),
-    (10, 1, 1, "bridge", 2.0, 4.0, 5.0, 7),
-    (10, 1, 1, "inside Spark", 4.0, 8.0, 2.5, 7),
-    (10, 1, 1, "Spark, memory", 20.0, 30.0, 0.5, 7),
-    (10, 1, 1, "Spark, RocksDB", 10.0, 40.0, 1.0, 7),
-    (10, 1, 1, "Spark's batch join", 1.0, 1.0, 10.0, 7),
+    (10, 1, spark.READS, 1.0, 2.0, 10.0, 0),
+    (10, 1, "bridge", 2.0, 4.0, 5.0, 7),
+    (10, 1, "inside Spark", 4.0, 8.0, 2.5, 7),
+    (10, 1, "Spark, memory", 20.0, 30.0, 0.5, 7),
+    (10, 1, "Spark, RocksDB", 10.0, 40.0, 1.0, 7),
+    (10, 1, "Spark's batch join", 1.0, 1.0, 10.0, 7),
 ]
 
 
