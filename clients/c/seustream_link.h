@@ -90,7 +90,7 @@ int seu_command(seu_link *link, const uint32_t words[3], uint64_t *data);
 /* Loads an image; on a verdict other than 0 the board keeps what it had. */
 int seu_load(seu_link *link, const uint32_t *words, size_t commands);
 
-/* Sends a tuple, with all bits of its time. The sink may receive results meanwhile. */
+/* Sends a tuple. The sink may receive results meanwhile. */
 int seu_push(seu_link *link, const seu_tuple *tuple);
 
 /* Returns when the sink has received all results of the tuples so far. */
