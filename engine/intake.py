@@ -7,7 +7,7 @@ of a stream that names its time.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from seustream.compiler.language.types import TIME_RANGES, Kind
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import real_only
-from seustream.engine.stream.ranges import IN_WORDS, out_of_range
+from seustream.engine.stream.ranges import IN_WORDS, first_out_of_range, out_of_range
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema, with_time
 
 _TEXTS = (Kind.CHAR, Kind.VARCHAR)
@@ -121,15 +121,19 @@ class Intake:
             if taken.real:
                 column = real_only(column)
             if taken.kind is not None and out_of_range(column, taken.kind):
-                where, words = self._where(taken.name), IN_WORDS[taken.kind]
+                place = first_out_of_range(column, taken.kind)
+                where, words = self._where(taken.name, rows, place), IN_WORDS[taken.kind]
                 raise RowsRefused(f"{where}: a value is out of range, {words}")
             if taken.whole and column.null_count:
-                raise RowsRefused(f"{self._where(taken.name)}: NULL, where none may be")
+                where = self._where(taken.name, rows, _first(pc.is_null(column)))
+                raise RowsRefused(f"{where}: NULL, where none may be")
             if taken.longest is not None:
-                longest = pc.max(pc.utf8_length(column)).as_py() or 0
-                if longest > taken.longest:
+                lengths = pc.utf8_length(column)
+                if (pc.max(lengths).as_py() or 0) > taken.longest:
+                    place = _first(pc.greater(lengths, taken.longest))
+                    where = self._where(taken.name, rows, place)
                     raise RowsRefused(
-                        f"{self._where(taken.name)}: {longest:,} characters, at most {taken.longest:,}"
+                        f"{where}: {lengths[place].as_py():,} characters, at most {taken.longest:,}"
                     )
             columns.append(column)
         return pa.Table.from_arrays(columns, schema=self.schema)
@@ -172,8 +176,19 @@ class Intake:
             self._times.get(want.name),
         )
 
-    def _where(self, column: str) -> str:
-        return f"stream {self.stream.name}, column {column}"
+    def _where(self, column: str, rows: pa.Table | None = None, place: int = 0) -> str:
+        """Returns where something is wrong. Rows of a stream that names its time are not counted:
+        those without a time are gone by then."""
+        where = f"stream {self.stream.name}, column {column}"
+        if rows is None or self.stream.time is not None:
+            return where
+        return f"{where}, row {place + 1:,} of {rows.num_rows:,}"
+
+
+def _first(of: pa.Array[Any]) -> int:
+    """Returns the place of the first true value."""
+    found: int = pc.index(of, True).as_py()
+    return found
 
 
 def accepted(stream: Stream, rows: pa.Table) -> pa.Table:

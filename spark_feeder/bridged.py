@@ -3,7 +3,7 @@ of its queries come out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from seustream.engine.stream.schema import stream_schema
 from seustream.engine.times import Times
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.inputs import rows_of, time_of
+from seustream.spark_feeder.inputs import instants_of, rows_of, time_of
 from seustream.spark_feeder.progress import OBSERVED, observed
 from seustream.spark_feeder.queries import compiled_for
 from seustream.spark_feeder.source import NAME, Seustream
@@ -110,17 +110,28 @@ def bridged(
         queries if isinstance(queries, Compilation) else compiled_for(connection.client(), queries)
     )
     key_of = _keys(compilation, len(connection.bridges))
-    frames, given = frames_of(compilation, sources, select or {})
+    frames, times = frames_of(compilation, sources, select or {})
     for name in (stream.name for stream in compilation.streams if stream.table):
         if name in frames and (frames[name].isStreaming or len(connection.bridges) > 1):
             streaming = frames[name].isStreaming
             what = "its frame is streaming" if streaming else "there are several bridges"
             raise FeedError(f"table {name}: {what}", "spark.read it, for one bridge")
-    columns = answer_schemas(compilation.program)
-    columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
+    columns = columns_of(compilation, times, frames)
     check_times(spark, columns)
-    times = Times(compilation.program, given)
     return BridgedQueries(spark, compilation, connection, frames, key_of, columns, times)
+
+
+def columns_of(
+    compilation: Compilation, times: Times, fed: Collection[str]
+) -> dict[str, pa.Schema]:
+    """Returns the columns of each query's results, and of the late rows of the streams that are
+    fed."""
+    answers = answer_schemas(compilation.program)
+    columns = {name: times.zoned(name, schema) for name, schema in answers.items()}
+    for stream in compilation.streams:
+        if stream.name in fed:
+            columns[LATE + stream.name] = times.late(stream.name, stream_schema(stream))
+    return columns
 
 
 def check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
@@ -144,11 +155,11 @@ def spark_of(sources: Mapping[str, DataFrame]) -> SparkSession:
 
 def frames_of(
     compilation: Compilation, sources: Mapping[str, DataFrame], select: Mapping[str, str]
-) -> tuple[dict[str, DataFrame], dict[str, pa.DataType]]:
-    """Returns each stream's rows, and the original type of their times; every stream that a query
-    reads must have a source."""
+) -> tuple[dict[str, DataFrame], Times]:
+    """Returns each stream's rows, and the original types of times; every stream that a query reads
+    must have a source."""
     streams = {s.name.lower(): s for s in compilation.streams if s.defined_by is None}
-    frames, given = {}, {}
+    frames, given, instants = {}, {}, {}
     for name, frame in sources.items():
         if name.lower() not in streams:
             known = ", ".join(stream.name for stream in streams.values())
@@ -157,10 +168,11 @@ def frames_of(
         chosen = {n.lower(): text for n, text in select.items()}.get(name.lower())
         frames[stream.name] = rows_of(frame, stream, chosen)
         given[stream.name] = time_of(frame, stream, chosen)
+        instants[stream.name] = instants_of(frame, stream, chosen)
     used = streams_read(compilation.program)
     if missing := [s.name for s in streams.values() if s.name in used - set(frames)]:
         raise FeedError(f"no source for stream {', '.join(missing)}")
-    return frames, given
+    return frames, Times(compilation.program, given, instants)
 
 
 def _keys(compilation: Compilation, bridges: int) -> dict[str, str]:

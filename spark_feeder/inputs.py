@@ -23,6 +23,7 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.types import Kind
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema
 from seustream.spark_feeder.cells import milliseconds, ntz_millis, spelled, value
 from seustream.spark_feeder.errors import FeedError
@@ -180,6 +181,14 @@ def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.D
         return pa.int64()
     fields = _timed(_selected(frame, stream, select), stream).schema
     return time_type(next(field.dataType for field in fields if field.name.lower() == "ts"))
+
+
+def instants_of(frame: DataFrame, stream: Stream, select: str | None = None) -> frozenset[str]:
+    """Returns the stream's columns that are instants in the frame, not local times."""
+    fields = _selected(frame, stream, select).schema
+    zoned = {field.name.lower() for field in fields if field.dataType == t.TimestampType()}
+    own = (column for column in stream.columns if column.type.kind is Kind.TIMESTAMP)
+    return frozenset(column.name for column in own if column.name.lower() in zoned)
 
 
 def _timed(frame: DataFrame, stream: Stream) -> DataFrame:

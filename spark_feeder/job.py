@@ -37,8 +37,7 @@ from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.checkpoints import check, held, location
 from seustream.spark_feeder.connection import Connection
 from seustream.spark_feeder.errors import FeedError, cause
-from seustream.spark_feeder.keyed import FOLDER, INSIDE
-from seustream.spark_feeder.patterns import settings
+from seustream.spark_feeder.keyed import FOLDER, INSIDE, SETTINGS
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts
 from seustream.spark_feeder.source import WORTH
@@ -103,7 +102,7 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "250ms",
-        **settings,
+        **SETTINGS,
         "spark.python.authenticate.socketTimeout": "60s",
     }
     local = LOCAL if master.startswith("local") else {}

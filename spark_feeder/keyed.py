@@ -27,12 +27,9 @@ from seustream.compiler.logical.program import Program
 from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.keys import Keys
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
-from seustream.engine.assembly import answer_schemas
-from seustream.engine.stream.schema import stream_schema
 from seustream.engine.times import Times
-from seustream.spark_feeder.bridged import check_times, frames_of, spark_of
+from seustream.spark_feeder.bridged import check_times, columns_of, frames_of, spark_of
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.patterns import settings
 from seustream.spark_feeder.progress import OBSERVED, observed
 from seustream.spark_feeder.queries import keys_inside
 from seustream.spark_feeder.shards import KeyedGraph
@@ -47,6 +44,13 @@ from seustream.spark_feeder.stateful import (
 from seustream.spark_feeder.trigger import runs
 from seustream.spark_feeder.types import spark_schema, timed
 
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+}
+"""Settings that queries inside Spark require of a session."""
 INSIDE = "spark"
 """Takes the place of a bridge's address: the queries run inside Spark."""
 FOLDER = "inside"
@@ -163,22 +167,20 @@ def keyed(
     key."""
     spark = spark_of(sources)
     found = keys_inside(compilation.program)
-    for name, wanted in _WANTED.items():
+    for name, wanted in SETTINGS.items():
         if spark.conf.get(name) != wanted:
             raise FeedError(
                 "queries inside Spark need a setting that this Spark session does not have",
                 f"set {name}={wanted}, as seustream.spark.session does",
             )
-    frames, given = frames_of(compilation, sources, select or {})
+    frames, times = frames_of(compilation, sources, select or {})
     for stream in compilation.program.base:
         if stream.table and stream.name in frames and frames[stream.name].isStreaming:
             raise FeedError(f"table {stream.name}: its frame is streaming", "spark.read it")
     for name, rows in frames.items():
         _check_whole(place / _WHOLE / name, name, rows)
-    columns = answer_schemas(compilation.program)
-    columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
+    columns = columns_of(compilation, times, frames)
     check_times(spark, columns)
-    times = Times(compilation.program, given)
     return KeyedQueries(
         spark, compilation, frames, found, columns, times, place, how, ends, _shards(spark)
     )
@@ -208,9 +210,6 @@ def _check_whole(folder: Path, name: str, rows: DataFrame) -> None:
 def _digest(rows: DataFrame) -> Row | None:
     digest = f.xxhash64(f.struct("*")).cast("decimal(20, 0)")
     return rows.agg(f.count("*"), f.sum(digest)).first()
-
-
-_WANTED = {**settings, "spark.sql.streaming.noDataMicroBatches.enabled": "true"}
 
 
 def _shards(spark: SparkSession) -> tuple[int, ...]:

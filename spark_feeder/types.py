@@ -35,7 +35,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
     """Converts rows of the bridge to exactly the types that Spark expects."""
-    wanted = to_arrow_schema(schema)
+    wanted = to_arrow_schema(schema, timezone="UTC")
     columns = [
         _cast(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)
     ]

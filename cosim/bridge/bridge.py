@@ -380,7 +380,9 @@ class Bridge:
 
     def _check_lease(self) -> None:
         if self._leased:
-            raise BridgeError("in-use", "somebody holds the device")
+            raise BridgeError(
+                "in-use", "another client holds the device", "wait until it is done, or stop it"
+            )
 
     # --- results --------------------------------------------------------------
 

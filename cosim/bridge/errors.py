@@ -18,7 +18,7 @@ KINDS = {
     "unknown": "an action, stream, query or staged part there is not",
     "compile": "a query text with errors, each with its place and hint",
     "refused": "an image, a query set, a query or a swap the bridge does not take",
-    "in-use": "the device serves another query set, or somebody holds it; a live query's name",
+    "in-use": "the device serves another query set, or another client holds it; a live query's name",
     "no-session": "no query set is loaded",
     "schema": "rows that are not of their stream",
     "too-large": "a batch, an epoch or a text over the limit",

@@ -27,7 +27,19 @@ def out_of_range(column: pa.Array[Any], kind: Kind) -> bool:
     """Returns whether a column of a type of times, or of its numbers, has a value out of range."""
     if kind not in TIME_RANGES:
         return False
-    ends = pc.min_max(column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()))
+    ends = pc.min_max(_numbers(column))
     low, high = TIME_RANGES[kind]
     least, most = ends["min"].as_py(), ends["max"].as_py()
     return least is not None and not low <= least <= most <= high
+
+
+def first_out_of_range(column: pa.Array[Any], kind: Kind) -> int:
+    """Returns the place of the first value out of range; there must be one."""
+    low, high = TIME_RANGES[kind]
+    numbers = _numbers(column)
+    found: int = pc.index(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), True).as_py()
+    return found
+
+
+def _numbers(column: pa.Array[Any]) -> pa.Array[Any]:
+    return column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())

@@ -51,7 +51,10 @@ def test_rows_that_do_not_fit_their_stream() -> None:
     refused(pa.table(good | {"a": ["x"]}), "^stream R, column a: .*'x'")
     refused(pa.table(good | {"a": [1.5]}), "^stream R, column a: .*truncated")
     refused(pa.table(good | {"b": [[1]]}), "^stream R, column b: Unsupported cast")
-    refused(pa.table(good | {"ts": pa.array([None], pa.int64())}), "^stream R, column ts: NULL")
+    refused(
+        pa.table(good | {"ts": pa.array([None], pa.int64())}),
+        "^stream R, column ts, row 1 of 1: NULL",
+    )
     moments = pa.array([1_000_000], pa.timestamp("us"))
     refused(
         pa.table(good | {"ts": moments}), r"^stream R, column ts: timestamp\[us\], want integers"
@@ -62,7 +65,9 @@ def test_null_where_none_may_be() -> None:
     """The compiler relies on it: here it takes `a = a` for true."""
     r = Stream("R", {"a": "int NOT NULL"})
     driver = driver_of(compiled([r], "SELECT * FROM R WHERE a = a WINDOW NOW;"))
-    with pytest.raises(RowsRefused, match=r"^stream R, column a: NULL, where none may be$"):
+    with pytest.raises(
+        RowsRefused, match=r"^stream R, column a, row 1 of 2: NULL, where none may be$"
+    ):
         driver.push("R", pa.table({"ts": [1, 2], "a": pa.array([None, 1], pa.int32())}))
     driver.push("R", pa.table({"ts": [1], "a": pa.array([1], pa.int32())}))
     assert collected(driver, driver.finish())["q0"].num_rows == 1
@@ -74,7 +79,9 @@ def test_a_text_that_is_too_long_is_refused() -> None:
     """The length counts characters, not bytes."""
     r = Stream("R", {"s": "varchar(5)", "t": "varchar"})
     driver = driver_of(compiled([r], "SELECT * FROM R WINDOW NOW;"))
-    with pytest.raises(RowsRefused, match=r"^stream R, column s: 10,000 characters, at most 5$"):
+    with pytest.raises(
+        RowsRefused, match=r"^stream R, column s, row 2 of 2: 10,000 characters, at most 5$"
+    ):
         driver.push("R", pa.table({"ts": [1, 2], "s": ["a", "b" * 10_000], "t": ["", ""]}))
     driver.push("R", pa.table({"ts": [1, 2], "s": ["äöüßé", None], "t": ["x" * 99, ""]}))
     assert collected(driver, driver.finish())["q0"].num_rows == 2
@@ -154,7 +161,8 @@ def test_times_out_of_range(kind: str, of: pa.DataType, good: list[int], bad: li
     assert Intake(r).take(rows(good))[0].column(name).to_pylist()[-1] is None
     for value in bad:
         for pieces in (rows([*good, value]), pa.concat_tables([rows([*good]), rows([value])])):
-            with pytest.raises(RowsRefused, match=f"^stream R, column {name}: a value is out of"):
+            where = f"stream R, column {name}, row {len(good) + 1} of {len(good) + 1}"
+            with pytest.raises(RowsRefused, match=f"^{where}: a value is out of"):
                 Intake(r).take(pieces)
     hidden = pa.array(bad, pa.int32() if of.bit_width == 32 else pa.int64())
     mask = pa.array([0], pa.uint8()).buffers()[1]

@@ -11,7 +11,7 @@ from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.assembly import answer_schemas
 from seustream.engine.graph import GraphRun, drive
-from seustream.engine.times import UNKNOWN, Times
+from seustream.engine.times import INSTANT, UNKNOWN, Times
 
 TEXT = """CREATE STREAM R (a int, kind varchar(1));
 CREATE STREAM S (a int);
@@ -124,3 +124,57 @@ def test_values() -> None:
     }
     assert [row["times"] for row in found["rise"]] == [[at(1), at(1500)]]
     assert times.rows("S", tables["S"]).column("ts").type == pa.timestamp("ns", "Asia/Tokyo")
+
+
+MOMENTS = """CREATE STREAM R (a int, t timestamp, u timestamp, kind varchar(1));
+CREATE STREAM S (a int, v timestamp);
+CREATE STREAM D AS SELECT a, t AS w, u FROM R;
+CREATE STREAM P AS PATTERN X x; Y y FROM R TYPE BY kind WITHIN 5 s RETURN x.t AS began;
+REGISTER QUERY own AS SELECT t, u, t + INTERVAL '1' DAY AS d, coalesce(t, TIMESTAMP '2026-01-05 08:00:00') AS c,
+  coalesce(t, u) AS mixed, t = t AS same FROM R;
+REGISTER QUERY derived AS SELECT w, u FROM D;
+REGISTER QUERY joined AS SELECT greatest(R.t, S.v) AS g, S.v FROM R, S WHERE R.a = S.a WINDOW RANGE 5;
+REGISTER QUERY sums AS SELECT a, max(t) AS last, min(u) AS low FROM R GROUP BY a WINDOW ROWS 5;
+REGISTER QUERY tumbling AS SELECT window_end, max(t) AS last FROM R GROUP BY TUMBLE(ts, 1 s);
+REGISTER QUERY over AS SELECT t, lag(t) OVER (ORDER BY ts) AS l, max(u) OVER (ORDER BY ts ROWS 2 PRECEDING) AS m FROM R;
+REGISTER QUERY one AS SELECT t FROM R UNION ALL SELECT v FROM S;
+REGISTER QUERY two AS SELECT t FROM R UNION ALL SELECT u FROM R;
+REGISTER QUERY rise AS PATTERN X x; Y+ y FROM R TYPE BY kind WITHIN 5 s RETURN x, y.t AS ts_of, max(y.t) AS m, max(y.u) AS n;
+REGISTER QUERY began AS SELECT began FROM P;
+REGISTER QUERY rows AS SELECT * FROM R MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(y.t) AS l, FIRST(y.u) AS f,
+  max(y.t) AS m PATTERN (x y+) WITHIN INTERVAL '5' SECOND DEFINE y AS y.a > x.a);
+"""
+
+
+def test_instants_are_what_is_computed_from_nothing_else() -> None:
+    program = compile_text(MOMENTS).program
+    times = Times(program, {}, {"R": ["t"], "S": ["v"]})
+    found = {
+        name: [
+            field.name
+            for field in times.zoned(name, schema)
+            if "tz=UTC" in str(field.type) and "[us" in str(field.type)
+        ]
+        for name, schema in answer_schemas(program).items()
+    }
+    assert found == {
+        "own": ["t", "d", "c"],
+        "derived": ["w"],
+        "joined": ["g", "v"],
+        "sums": ["last"],
+        "tumbling": ["last"],
+        "over": ["t", "l"],
+        "one": ["t"],
+        "two": [],
+        "rise": ["x_t", "ts_of", "m"],
+        "began": ["began"],
+        "rows": ["l", "m"],
+    }
+    schema = answer_schemas(program)["own"]
+    assert times.late("R", schema).field("t").type == INSTANT
+    moment = datetime(2026, 1, 5, 8, 0, 0, 1)
+    rows = pa.table(
+        {"t": [moment], "u": [moment]}, schema=pa.schema([schema.field("t"), schema.field("u")])
+    )
+    kept = times.results("own", rows)
+    assert kept.to_pylist() == [{"t": moment.replace(tzinfo=UTC), "u": moment}]

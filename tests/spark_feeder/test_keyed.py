@@ -93,6 +93,54 @@ def test_a_micro_batch_of_an_empty_file(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(map(tuple, rows)) == [(0, 3), (2, 4)]
 
 
+@pytest.mark.parametrize("bridge", [None, "spark"])
+def test_instants_in_a_session_of_another_zone(
+    spark: SparkSession, tmp_path: Path, bridge: str | None
+) -> None:
+    """A `timestamp` comes back as the same moment, whatever the session's zone, and a
+    `timestamp_ntz` as the same local time."""
+    path = tmp_path / "in"
+    path.mkdir()
+    (path / "r.json").write_text(
+        '{"ts": 1, "k": 1, "sold": "2026-01-05T08:00:00.000001Z", "local": "2026-01-05T08:00:00"}\n'
+        '{"ts": 2, "k": 1, "sold": "1969-12-31T23:59:59.5Z", "local": "1969-12-31T23:59:59.5"}\n'
+    )
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        rows = spark.readStream.schema(
+            "ts bigint, k int, sold timestamp, local timestamp_ntz"
+        ).json(str(path))
+        streams = sql_streams(
+            spark,
+            "REGISTER QUERY q AS SELECT k, sold, local, sold + INTERVAL '1' HOUR AS later,"
+            " CASE WHEN sold > local THEN sold ELSE local END AS mixed FROM R WHERE k = 1",
+            bridge=bridge,
+            R=rows,
+        )
+        kinds = {name: kind for name, kind in streams["q"].dtypes if kind.startswith("timestamp")}
+        assert kinds == {
+            "sold": "timestamp",
+            "local": "timestamp_ntz",
+            "later": "timestamp",
+            "mixed": "timestamp_ntz",
+        }
+        deliver(streams["q"].drop("ts_oldest", "ts_newest"), tmp_path / "out")
+        streams.stop()
+        found = spark.read.parquet(str(tmp_path / "out"))
+        micros = found.selectExpr(
+            "unix_micros(sold)", "unix_micros(later)", "string(local)", "string(mixed)"
+        )
+        hour = 3_600_000_000
+        first, second = 1_767_600_000_000_001, -500_000
+        assert sorted(map(tuple, micros.collect())) == [
+            (second, second + hour, "1969-12-31 23:59:59.5", "1969-12-31 23:59:59.5"),
+            (first, first + hour, "2026-01-05 08:00:00", "2026-01-05 08:00:00.000001"),
+        ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_rows_late_by_the_lag_of_another_stream(spark: SparkSession, tmp_path: Path) -> None:
     """S is a second ahead when the second row of R comes; that row is late for all queries."""
     text = """

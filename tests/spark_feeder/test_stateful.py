@@ -397,7 +397,9 @@ def test_a_state_of_something_else_is_refused() -> None:
 def test_a_row_without_a_time_is_refused() -> None:
     rows = streams(np.random.default_rng(1), 3)["R"]
     untimed = rows.set_column(0, "ts", pa.array([1, None, 3], pa.int64()))
-    with pytest.raises(FeedError, match="schema: stream R, column ts: NULL, where none may be"):
+    with pytest.raises(
+        FeedError, match="schema: stream R, column ts, row 2 of 3: NULL, where none may be"
+    ):
         _pairs().batch({"R": [untimed]})
 
 

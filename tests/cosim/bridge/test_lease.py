@@ -68,9 +68,9 @@ def test_one_holds_the_device(tmp_path: Path) -> None:
     with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
         with client.device() as device:
             assert device.config == TINY
-            with pytest.raises(BridgeError, match="somebody holds"):
+            with pytest.raises(BridgeError, match="another client holds"):
                 client.device()
-            with pytest.raises(BridgeError, match="somebody holds"):
+            with pytest.raises(BridgeError, match="another client holds"):
                 client.load(compiled())
             device.load(compiled().image)
             assert device.status().loaded
