@@ -26,6 +26,7 @@ from seustream.engine.pattern.leaves import Fold
 from seustream.engine.pattern.recognize.log import RowLog
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.numbers import has_numbers, is_ordered, numbers
+from seustream.engine.stream.schema import arrow_type
 from seustream.hdl.isa import Condition
 
 _LABEL = 63
@@ -133,14 +134,14 @@ class Conditions:
         if not is_ordered(e.of) and e.condition not in (Condition.EQ, Condition.NE):
             return False
         before = len(self.sides)
-        left, right = self._side(e.left, e.of), self._side(e.right, e.of)
+        left, right = self._side(e.left, e.of, own), self._side(e.right, e.of, own)
         if left is None or right is None:
             del self.sides[before:]
             return False
         self.tests.append((own, int(e.condition), *left, *right))
         return True
 
-    def _side(self, e: x.Expression, of: Type) -> tuple[int, int, int, int] | None:
+    def _side(self, e: x.Expression, of: Type, own: int) -> tuple[int, int, int, int] | None:
         converted = e if e.type == of else x.Cast(e, of)
         places = {
             (leaf.among, int(leaf.first), leaf.back) if isinstance(leaf, rows.At) else None
@@ -153,8 +154,17 @@ class Conditions:
         if len(places) != 1 or None in places or any(_labelled(at.part) for at in navigations(e)):
             return None
         ((among, first, back),) = places  # type: ignore[misc]  # None is not among them
+        present = among >> own & 1 and not first and not back
+        if not present and not self._is_null_without_row(converted):
+            return None  # the search takes a row that is not there for NULL
         self.sides.append((self._at_hand(converted, 0), of))
         return len(self.sides) - 1, among, first, back
+
+    def _is_null_without_row(self, e: x.Expression) -> bool:
+        """Returns whether an expression about one row is NULL, without a fault, if there is none."""
+        faults = Faults()
+        value = evaluate(e, lambda leaf: pa.nulls(1, arrow_type(leaf.type)), 1, faults)
+        return value.null_count == 1 and not faults.count
 
     def _nothing(self, e: x.Leaf) -> pa.Array:
         raise AssertionError(e)

@@ -92,8 +92,24 @@ def conditions(chance: random.Random, v: str, w: str, u: str) -> tuple[str, Call
             f"{w}.x IS NULL OR {v}.x <> {w}.x",
             lambda m: m.x(m.at(w)) is None or differs(m.x(m.at(v)), m.x(m.at(w))),
         ),
+        (
+            f"{v}.x > coalesce(LAST({w}.x, {n}), {k})",
+            lambda m: less(given(m.x(m.at(w, back=n)), k), m.x(m.at(v))),
+        ),
+        (
+            f"CASE WHEN FIRST({u}.x, {n}) > 4 THEN 2 ELSE {k} END < {v}.x",
+            lambda m: less(2 if less(4, m.x(m.at(some, True, n))) else k, m.x(m.at(v))),
+        ),
+        (
+            f"(LAST({v}.x, 1) IS NULL) = ({w}.x IS NULL)",
+            lambda m: (m.x(m.at(v, back=1)) is None) == (m.x(m.at(w)) is None),
+        ),
     ]
     return chance.choice(kinds)
+
+
+def given(a: Any, other: Any) -> Any:
+    return other if a is None else a
 
 
 def below(a: Any, b: Any, k: int) -> bool | None:
