@@ -235,7 +235,8 @@ class RankedRows(OverRows):
     def detail(self) -> str:
         when = "at the end of the stream" if self.end is None else "at the end of each window"
         if self.ahead is not None:
-            when = f"once {self.ahead} later rows of the partition are there, or {when}"
+            later = "the next row" if self.ahead == 1 else f"the next {self.ahead} rows"
+            when = f"with {later} of the partition, or {when}"
         kept = "" if self.best is None else f", the best {self.best[1]} kept"
         return f"{when}{kept}"
 

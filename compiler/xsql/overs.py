@@ -7,7 +7,7 @@ after   q#1: SELECT a, b FROM R, q: OverRows(q#1)
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -206,15 +206,65 @@ def over_rows(
     a window."""
     if not _is_one(select):
         return _ordered(select, hide, is_end)
+    leaves = [leaf for part in _parts(select) for leaf in overs(part)]
+    if len({bool(leaf.order) for leaf in leaves}) > 1:
+        return _both(select, hide, is_end)
     parts = [*_parts(select), *(key.expression for key in select.order_by)]
-    for leaf in [leaf for part in parts for leaf in overs(part)]:
-        parts += [*leaf.arguments, *leaf.partition, *(key.expression for key in leaf.order)]
-        parts += [] if leaf.aggregate is None else [leaf.aggregate]
     parts += [] if select.signed is None else [select.signed]
-    read = {leaf for part in parts for leaf in x.columns(part)}
-    columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
+    columns = _read(parts)
     items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
     return _rows(select, hide(replace(select.query, items=items)), columns, is_end)
+
+
+def _read(parts: Iterable[x.Expression]) -> tuple[x.ColumnReference, ...]:
+    """Returns the columns that expressions read, also within functions OVER frames."""
+    found = []
+    for part in parts:
+        found.append(part)
+        for leaf in overs(part):
+            found += [*leaf.arguments, *leaf.partition, *(key.expression for key in leaf.order)]
+            found += [] if leaf.aggregate is None else [leaf.aggregate]
+    read = {leaf for part in found for leaf in x.columns(part)}
+    return tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
+
+
+def _both(
+    select: BoundSelect,
+    hide: Callable[[logical.Relation], Stream],
+    is_end: Callable[[x.Expression], bool],
+) -> logical.OverRows:
+    """Builds the rows of a SELECT with functions of both kinds: those that look back first.
+
+    before  SELECT a, lag(b) OVER (ORDER BY ts) AS l, lead(b) OVER (ORDER BY ts) AS n FROM R
+    after   SELECT a, l, lead(b) OVER (ORDER BY ts) AS n
+            FROM (SELECT a, b, lag(b) OVER (ORDER BY ts) AS l FROM R)
+    """
+    leaves = dict.fromkeys(leaf for part in _parts(select) for leaf in overs(part))
+    backward = [leaf for leaf in leaves if not leaf.order]
+    values = {
+        leaf: x.ColumnReference(0, f"#{n}", leaf.type, True, "over")
+        for n, leaf in enumerate(backward, start=1)
+    }
+
+    def found(e: x.Expression) -> x.Expression:
+        if isinstance(e, logical.Over):
+            return values.get(e, e)
+        return x.rebuild(e, found)
+
+    query, qualify = select.query, select.qualify
+    of_rows = tuple(replace(i, expression=found(i.expression)) for i in query.items)
+    outer = replace(
+        select,
+        query=replace(query, items=of_rows),
+        qualify=None if qualify is None else found(qualify),
+    )
+    own = {*values.values()}
+    columns = tuple(leaf for leaf in _read(_parts(outer)) if leaf not in own)
+    given = enumerate((*columns, *backward), start=1)
+    items = tuple(logical.Item(f"c{n}", e) for n, e in given)
+    inner = replace(select, query=replace(query, items=items), qualify=None)
+    stream = hide(over_rows(inner, hide, is_end))
+    return _rows(outer, stream, (*columns, *values.values()), is_end)
 
 
 def _is_one(select: BoundSelect) -> bool:
@@ -245,8 +295,10 @@ def _ordered(
     if select.changes and ranks:
         # A row whose rank changes is added again, and keeps its place among rows of equal keys.
         keys = (*keys, logical.OrderKey(_row_number(_AS_THEY_COME), False, False))
-    of_keys = [logical.Item("key", key.expression) for key in keys]
-    whole = replace(query, items=(*query.items, *of_keys))
+    # No name of a result may meet another name of the stream, such as that of its time.
+    values = [*(item.expression for item in query.items), *(key.expression for key in keys)]
+    items = tuple(logical.Item(f"c{n}", e) for n, e in enumerate(values, start=1))
+    whole = replace(query, items=items)
     inner = over_rows(replace(select, query=whole, order_by=(), limit=None), hide, is_end)
     stream = hide(inner)
     columns = tuple(

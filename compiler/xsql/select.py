@@ -121,14 +121,6 @@ class SelectBinder:
             for k, o in zip(order_by, select.order_by, strict=False)
         ]
         looks_back = [span for part, span in parts if overs(part)]
-        leaves = [leaf for part, _ in parts for leaf in overs(part)]
-        if len({bool(leaf.order) for leaf in leaves}) > 1:
-            self.problems.add(
-                "over",
-                "this query ranks whole partitions and looks back in time",
-                looks_back[0],
-                "rank in a SELECT around this one",
-            )
         if aggregated and (looks_back or select.qualify is not None):
             self.problems.add(
                 "over",
